@@ -19,14 +19,14 @@ const maxFiles = 40;
 const below = {
   core: [],
   shm: ['core'],
-  mpi: ['core'],
+  messages: ['core'],
   cuda: ['core'],
   nccl: ['core', 'cuda'],
   kvstore: ['core', 'shm', 'cuda', 'nccl'],
   measure: ['core', 'shm', 'cuda', 'nccl'],
   train: ['core', 'kvstore'],
-  binding: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure', 'train'],
-  test: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure', 'train'],
+  binding: ['core', 'shm', 'messages', 'cuda', 'nccl', 'kvstore', 'measure', 'train'],
+  test: ['core', 'shm', 'messages', 'cuda', 'nccl', 'kvstore', 'measure', 'train'],
 };
 
 /** Whether a file defines the members of a single class. */

@@ -82,7 +82,7 @@ check() {
     # Ranks that are processes share no memory that ThreadSanitizer could follow; the shm layer has them as threads. An
     # MPI's own synchronisation is not instrumented, so that what goes through it looks like races. The PTX's interpreter
     # runs a grid's threads one after the other, and takes ten times as long.
-    select+=(-LE '^(process|mpi|ptx)$')
+    select+=(-LE '^(process|messages|ptx)$')
     # ThreadSanitizer's fixed memory layout does not fit the widest address randomisation of newer kernels.
     if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
   fi

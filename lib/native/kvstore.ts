@@ -13,10 +13,10 @@ import type { NativeOptimizerSpec } from './optimizer.js';
 /** Numbers of the operations of {@link NativeKVStore.submit}. */
 export const nativeStoreOps = { init: 0, push: 1, pull: 2, pushPull: 3 } as const;
 
-/** Where values are merged and kept: native/kvstore/local/store.h. */
+/** Where values are merged and kept: native/kvstore/local/local_store.h. */
 export const nativePlacements = { host: 0, devices: 1 } as const;
 
-/** How a store on GPUs sums: native/kvstore/gpu/store.h. */
+/** How a store on GPUs sums: native/kvstore/gpu/gpu_store.h. */
 export const nativeGpuMerges = { automatic: 0, nccl: 1, peer: 2, host: 3 } as const;
 
 /** The arrays of one key, or, for a list of keys, of each. */

@@ -1,4 +1,4 @@
-// The native surface of measuring: native/binding/measure/wrap.cc. Numbers of dtypes and reduce ops are those of
+// The native surface of measuring: native/binding/measure/measure_wrap.cc. Numbers of dtypes and reduce ops are those of
 // native/core/kernels/dtype.h and native/core/kernels/reduce_op.h.
 import type { StorageArray } from './arrays.js';
 import type { NativeTimedName } from '../collectives.js';

@@ -84,7 +84,7 @@ export interface NativeOptimizerDefinition {
 
 export interface OptimizerNatives {
   readonly NativeOptimizer: new (spec: NativeOptimizerSpec) => NativeOptimizer;
-  /** Every optimizer, sorted by name: the table of native/kvstore/optimizer/options.cc. */
+  /** Every optimizer, sorted by name: the table of native/kvstore/optimizer/optimizer_options.cc. */
   optimizerDefinitions(): readonly NativeOptimizerDefinition[];
   /**
    * The rate of a schedule at an update. The warm-up is not checked against the base rate, as it is for an optimizer.

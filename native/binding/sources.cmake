@@ -13,10 +13,10 @@ unite(gradlink base
   gpu/buffer.cc
   gpu/info.cc
   gpu/queue.cc
-  gpu/wrap.cc
+  gpu/gpu_wrap.cc
   measure/gpu_measure.cc
   measure/store_check.cc
-  measure/wrap.cc
+  measure/measure_wrap.cc
   pending_op.cc)
 unite(gradlink communicator
   communicator/buckets_wrap.cc
@@ -33,7 +33,7 @@ unite(gradlink communicator
   communicator/registered.cc
   communicator/split.cc
   communicator/window_wrap.cc
-  communicator/wrap.cc)
+  communicator/communicator_wrap.cc)
 unite(gradlink store
   store/args.cc
   store/call.cc
@@ -45,14 +45,14 @@ unite(gradlink store
   store/optimizer_wrap.cc
   store/server_trace.cc
   store/updater_call.cc
-  store/wrap.cc)
+  store/store_wrap.cc)
 target_precompile_headers(gradlink PRIVATE ${GRADLINK_STANDARD_HEADERS} ${CMAKE_CURRENT_LIST_DIR}/napi_setup.h)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
 target_include_directories(gradlink SYSTEM PRIVATE ${CMAKE_JS_INC})
 # Swallow: throwing into an environment that is going down would abort the process.
 target_compile_definitions(gradlink PRIVATE NAPI_VERSION=8 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED
   NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
-target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_mpi gradlink_kvstore gradlink_measure gradlink_train gradlink_nccl gradlink_cuda
+target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_messages gradlink_kvstore gradlink_measure gradlink_train gradlink_nccl gradlink_cuda
   ${CMAKE_DL_LIBS})
 # nodelete: a worker's end may not unload code that other threads still run.
 target_link_options(gradlink PRIVATE -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)

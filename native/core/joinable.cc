@@ -110,8 +110,8 @@ std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Tol
   }
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].isKnown(size())) continue;
-    throw Error(ErrorCode::mismatch,
-                std::string(op) + ": rank " + std::to_string(r) + " announced something that is not a call")
+    throw Error(ErrorCode::mismatch, std::string(op) + ": rank " + std::to_string(r) +
+                                         " announced something that is not a call")
         .withRank(static_cast<int>(r))
         .withOp(op);
   }

@@ -76,10 +76,11 @@ void load(Driver& driver) {
       missing.resize(kNamed);
       missing.push_back(std::to_string(unnamed) + " more functions");
     }
-    throw Error(ErrorCode::backendUnavailable,
-                "the CUDA driver " + driver.file + " has no " + listed(missing) +
-                    ": it is too old or not a CUDA driver; gradlink needs one of CUDA 11.0 (release "
-                    "450) or newer");
+    throw Error(
+        ErrorCode::backendUnavailable,
+        "the CUDA driver " + driver.file + " has no " + listed(missing) +
+            ": it is too old or not a CUDA driver; gradlink needs one of CUDA 11.0 (release "
+            "450) or newer");
   }
   Status status = driver.init(0);
   int devices = 0;

@@ -1,26 +1,26 @@
 # The key-value store engine, its optimizers and gradient compression.
 add_library(gradlink_kvstore STATIC)
 unite(gradlink_kvstore worker
-  allreduce/agreement.cc
-  allreduce/engine.cc
+  allreduce/key_agreement.cc
+  allreduce/allreduce_engine.cc
   allreduce/rows.cc
   allreduce/shards.cc
   allreduce/steps.cc
-  allreduce/store.cc
+  allreduce/allreduce_store.cc
   allreduce/sums.cc
   worker/buffers.cc
-  worker/engine.cc
-  worker/link.cc
+  worker/dist_engine.cc
+  worker/server_link.cc
   worker/placement.cc
   worker/states.cc
-  worker/store.cc
+  worker/dist_store.cc
   worker/terms.cc
   worker/transfer.cc
   worker/transfers.cc)
 unite(gradlink_kvstore gpu
   gpu/collectives.cc
   gpu/device_site.cc
-  gpu/engine.cc
+  gpu/gpu_engine.cc
   gpu/graphs.cc
   gpu/host_site.cc
   gpu/key.cc
@@ -34,9 +34,9 @@ unite(gradlink_kvstore gpu
   gpu/shards.cc
   gpu/staging.cc
   gpu/step.cc
-  gpu/store.cc
-  worker/gpu_dist_site.cc
-  worker/gpu_dist_store.cc)
+  gpu/gpu_store.cc
+  staged/gpu_dist_site.cc
+  staged/gpu_dist_store.cc)
 unite(gradlink_kvstore local
   base/aligned_buffer.cc
   base/compression.cc
@@ -46,11 +46,11 @@ unite(gradlink_kvstore local
   local/key_lane.cc
   local/key_work.cc
   local/scheduler.cc
-  local/store.cc
+  local/local_store.cc
   optimizer/lr_scheduler.cc
   optimizer/math.cc
   optimizer/optimizer.cc
-  optimizer/options.cc
+  optimizer/optimizer_options.cc
   optimizer/simd/kernels.cc
   optimizer/noise.cc
   optimizer/state_file.cc

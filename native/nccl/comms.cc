@@ -130,7 +130,7 @@ void Comms::open(std::span<const UniqueId> ids, const Watch& watch, bool blockin
     if (isFailure(first) || isFailure(end)) {
       throw library_.failure(isFailure(first) ? first : end, "opening the communicator");
     }
-    settle(watch, "the meeting of all ranks");
+    settle(watch, "the rendezvous of all ranks");
   } catch (...) {
     abort();
     throw;

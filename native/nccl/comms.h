@@ -1,5 +1,6 @@
-// The held ranks' handles in the library, each with its GPU, stream and event: meeting, launching,
-// waiting and ending. Not thread-safe: NCCL allows one thread at a time in a communicator.
+// The held ranks' handles in the library, each with its GPU, stream and event: rendezvous,
+// launching, waiting and ending. Not thread-safe: NCCL allows one thread at a time in a
+// communicator.
 //
 // Handles are non-blocking: what the library does in the background is asked about with a deadline,
 // so that nothing can hang here. The one exception is the blocking kind, of which see open().

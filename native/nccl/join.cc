@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "nccl/library.h"
-#include "nccl/meeting.h"
+#include "nccl/nccl_rendezvous.h"
 #include "nccl/ranks.h"
 
 namespace gradlink::nccl {

@@ -235,9 +235,9 @@ enum class Check {
 };
 
 struct Options {
-  /// Of each call, and of the meeting.
+  /// Of each call, and of the rendezvous.
   double timeoutMs = 30000;
-  /// Looked at while waiting for the others: once true, the meeting is given up with ERR_CLOSED.
+  /// Looked at while waiting for the others: once true, the rendezvous is given up with ERR_CLOSED.
   /// May be null.
   const std::atomic<bool>* cancelled = nullptr;
   /// Where there is a control communicator.

@@ -78,18 +78,18 @@ void Ranks::checkOpen(const char* op) const {
   if (closed_.load()) {
     throw Error(ErrorCode::closed, std::string(op) + ": the communicator is closed").withOp(op);
   }
-  verdict_.check(op);
+  failure_.check(op);
 }
 
 void Ranks::look(const char* op) {
-  verdict_.check(op);
+  failure_.check(op);
   if (control_) control_->check(op);
 }
 
 void Ranks::abortUnlessBusy() {
-  // Either this thread, which has let go of the mutex, sees the verdict here; or who pronounces it
+  // Either this thread, which has let go of the mutex, sees the failure here; or who failAll it
   // finds the mutex free.
-  if (!verdict_.pronounced()) return;
+  if (!failure_.hasFailed()) return;
   const SweepAfter sweep(*core_);
   const std::unique_lock lock(core_->calls, std::try_to_lock);
   if (!lock.owns_lock()) return;
@@ -123,8 +123,8 @@ bool Ranks::takesType(DType dtype, bool adds) const {
 void Ranks::checkType(const char* op, DType dtype, bool adds) const {
   if (takesType(dtype, adds)) return;
   if (!isOnGpus(dtype)) {
-    throw unsupported(op, std::string("NCCL has no ") + nameOf(dtype) +
-                              ": use int32, or ranks in host memory");
+    throw unsupported(
+        op, std::string("NCCL has no ") + nameOf(dtype) + ": use int32, or ranks in host memory");
   }
   if (!library_.info.float8) {
     throw unsupported(op, "NCCL " + versionText(library_.info.version) + " has no " +
@@ -271,14 +271,14 @@ void Ranks::abort(const std::string& reason) {
                                       (holdsAll() ? std::string() : " by " + ownName()) + ": " +
                                       reason);
   if (!holdsAll()) error.withRank(ranks_.front());
-  verdict_.pronounce(error, false);
+  failure_.failAll(error, false);
   if (control_) control_->abort(reason);
   abortUnlessBusy();
 }
 
 void Ranks::leave() {
   if (closed_.load()) return;
-  verdict_.pronounce(
+  failure_.failAll(
       Error(ErrorCode::closed, ownName() + " has left the communicator").withRank(ranks_.front()),
       false);
   if (control_) control_->leave();
@@ -290,7 +290,7 @@ void Ranks::close() {
   const SweepAfter sweep(*core_);
   const std::lock_guard lock(core_->calls);
   const Deadline deadline = Deadline::in(options_.timeoutMs);
-  if (verdict_.there()) {
+  if (failure_.there()) {
     core_->comms.abort();
   } else {
     core_->comms.close(deadline);

@@ -19,10 +19,10 @@
 #include "cuda/kernels.h"
 #include "cuda/put_off.h"
 #include "nccl/comms.h"
+#include "nccl/failure.h"
 #include "nccl/nccl.h"
 #include "nccl/processes.h"
 #include "nccl/registered.h"
-#include "nccl/verdict.h"
 
 namespace gradlink::nccl {
 
@@ -226,7 +226,7 @@ class Ranks final : public NcclCommunicator {
   std::vector<cuda::Stream*> streams_;
   /// Digests of what was agreed on.
   std::unordered_set<std::uint64_t> agreed_;
-  Verdict verdict_;
+  Failure failure_;
   std::atomic<bool> closed_{false};
   /// Where NCCL alone is there: what ranks tell each other. Made ahead: an allocation may wait for
   /// who has come first.
@@ -250,7 +250,7 @@ void Ranks::guarded(const char* op, const CallOptions& options, const Body& body
     } catch (const Error& error) {
       if (error.usable) throw;
       const Error known = withSilent(error);
-      verdict_.pronounce(known, true);
+      failure_.failAll(known, true);
       // The peers wait for this rank in vain.
       if (control_) control_->abort(known.what());
       core_->comms.abort();

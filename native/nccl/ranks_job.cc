@@ -6,7 +6,7 @@
 
 #include "core/call_differences.h"
 #include "cuda/memory.h"
-#include "nccl/meeting.h"
+#include "nccl/nccl_rendezvous.h"
 #include "nccl/ranks.h"
 
 namespace gradlink::nccl {

@@ -4,7 +4,7 @@ unite(gradlink_nccl ranks
   comms.cc
   join.cc
   library.cc
-  meeting.cc
+  nccl_rendezvous.cc
   processes.cc
   queue.cc
   ranks.cc

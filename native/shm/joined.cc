@@ -10,14 +10,14 @@
 #include "core/kernels/reduce_kernels.h"
 #include "shm/neighbor_row.h"
 #include "shm/shared_direct.h"
+#include "shm/shm_wire.h"
 #include "shm/window.h"
-#include "shm/wire.h"
 
 namespace gradlink::shm {
 namespace {
 
-// Threads can read one another's buffers, so copying pays only while it saves the second meeting at
-// the call's end.
+// Threads can read one another's buffers, so copying pays only while it saves the second rendezvous
+// at the call's end.
 constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
 constexpr std::size_t kOneShotBytesOfProcesses = kMostOneShotBytes;
 constexpr int kFewRanks = 16;
@@ -60,8 +60,8 @@ Joined::Joined(const JoinOptions& options, Membership membership)
 
 Joined::~Joined() { close(); }
 
-Patience Joined::patienceOf(const CallOptions& options) const {
-  return Patience(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs);
+CallTimeout Joined::callTimeoutOf(const CallOptions& options) const {
+  return CallTimeout(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs);
 }
 
 void Joined::checkOpen(const char* op) {
@@ -85,20 +85,20 @@ auto Joined::guarded(const char* op, Body body) {
 void Joined::collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
   if (shape.kind == Kind::allReduce && oneShotAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
-    Patience patience = patienceOf(options);
+    CallTimeout callTimeout = callTimeoutOf(options);
     if (shape.kind == Kind::barrier) {
-      session_.meetWithPayload({}, patience);
+      session_.meetWithPayload({}, callTimeout);
     } else {
-      move(shape, buffers, nullptr, patience);
+      move(shape, buffers, nullptr, callTimeout);
     }
   });
 }
 
 void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
-                  Patience& patience) {
+                  CallTimeout& callTimeout) {
   checkBuffers(shape, buffers);
   const std::size_t largest = largestInput(shape, size());
-  if (largest <= oneShotBytes_) return oneShot(shape, buffers, own, largest, patience);
+  if (largest <= oneShotBytes_) return oneShot(shape, buffers, own, largest, callTimeout);
 
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const void* in = inBlocks(shape, size(), rank()) > 0 ? buffers.in[0] : nullptr;
@@ -106,16 +106,16 @@ void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood
   const BufferRef refs[2] = {regions_.refer(in, inBlocks(shape, size(), rank()) * block),
                              regions_.refer(out, outBlocks(shape, size(), rank()) * block)};
   // Long calls count their own work too.
-  patience.deadline();
+  callTimeout.deadline();
   if (own != nullptr) writeNeighborRow(session_.nextAppendix(), *own, size());
-  const std::uint32_t call = session_.meet(shape, refs, patience);
+  const std::uint32_t call = session_.meet(shape, refs, callTimeout);
   std::vector<WeightRow> weights;
   if (own != nullptr) {
     weights = resolveNeighborRows(size(), [&](int r) { return session_.appendix(r, call); });
   }
-  if (direct(shape, call, weights, patience)) return;
+  if (direct(shape, call, weights, callTimeout)) return;
   stage({shape, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), weights}, largest,
-        call, patience);
+        call, callTimeout);
 }
 
 // The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
@@ -129,7 +129,7 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
     return false;
   }
   guarded("allReduce", [&] {
-    Patience patience = patienceOf(options);
+    CallTimeout callTimeout = callTimeoutOf(options);
     const std::size_t bytes = shape.count * elementSize;
     const void* src[kFewRanks];
     const auto reduceFrom = [&](std::uint32_t call) {
@@ -140,13 +140,13 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
     };
     if (bytes < StagingStyles::kFewestBytes) {
       reduceFrom(
-          session_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), bytes}, patience));
+          session_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), bytes}, callTimeout));
       return;
     }
     StagingWork work = styles_.plan(shape, bytes);
     void* const payload[] = {session_.nextPayload(bytes)};
     work.timed(0, [&] { copyMany(payload, buffers.in[0], bytes, work.streaming()); });
-    const std::uint32_t call = session_.meetWithPayload(shape, patience);
+    const std::uint32_t call = session_.meetWithPayload(shape, callTimeout);
     styles_.met(shape, bytes, call);
     work.timed(0, [&] { reduceFrom(call); });
     styles_.spent(work);
@@ -160,8 +160,8 @@ void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
   guarded(nameOf(shape.kind), [&] {
     checkShape(shape, size());
     const Neighborhood& own = ownNeighborhood(neighborhoods);
-    Patience patience = patienceOf(o);
-    move(shape, b, &own, patience);
+    CallTimeout callTimeout = callTimeoutOf(o);
+    move(shape, b, &own, callTimeout);
   });
 }
 
@@ -169,8 +169,8 @@ void Joined::send(const void* data, std::size_t count, DType dtype, int destinat
                   const CallOptions& o) {
   guarded("send", [&] {
     checkDestination(destination);
-    Patience patience = patienceOf(o);
-    mailboxes_.send(data, count, dtype, destination, tag, patience);
+    CallTimeout callTimeout = callTimeoutOf(o);
+    mailboxes_.send(data, count, dtype, destination, tag, callTimeout);
   });
 }
 
@@ -178,8 +178,8 @@ Received Joined::receive(void* data, std::size_t count, DType dtype, int source,
                          const CallOptions& o) {
   return guarded("receive", [&] {
     checkSource(source);
-    Patience patience = patienceOf(o);
-    return mailboxes_.receive(data, count, dtype, source, tag, patience);
+    CallTimeout callTimeout = callTimeoutOf(o);
+    return mailboxes_.receive(data, count, dtype, source, tag, callTimeout);
   });
 }
 
@@ -206,7 +206,7 @@ std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::ve
       // Who left because the communicator had ended said so first: that is the cause.
       check();
       const std::string message = "rank " + std::to_string(rank) + how;
-      session_.pronounce(ErrorCode::peerLost, rank, op, message);
+      session_.failAll(ErrorCode::peerLost, rank, op, message);
       throw Error(ErrorCode::peerLost, std::string(op) + ": " + message).withRank(rank).withOp(op);
     };
     for (const int rank : ranks) {
@@ -222,11 +222,11 @@ std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::ve
 
 std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOptions& o) {
   return guarded("split", [&]() -> std::unique_ptr<Communicator> {
-    Patience patience = patienceOf(o);
+    CallTimeout callTimeout = callTimeoutOf(o);
     const std::int32_t mine[2] = {color, key};
     Shape shape;
     shape.kind = Kind::split;
-    const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(mine)), patience);
+    const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(mine)), callTimeout);
     ++splits_;
     std::vector<std::pair<int, int>> members;  // key, old rank
     for (int r = 0; r < size(); ++r) {
@@ -248,7 +248,7 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
     std::transform(members.begin(), members.end(), ranks.begin(),
                    [](const auto& member) { return member.second; });
     options.look = seeing("split", ranks);
-    Membership membership = meetOthers(options, patience.deadline());
+    Membership membership = meetOthers(options, callTimeout.deadline());
     options.look = nullptr;
     return std::make_unique<Joined>(options, std::move(membership));
   });
@@ -256,14 +256,14 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
 
 std::unique_ptr<Wire> Joined::openWire(const CallOptions& o) {
   return guarded("openWire", [&]() -> std::unique_ptr<Wire> {
-    Patience patience = patienceOf(o);
+    CallTimeout callTimeout = callTimeoutOf(o);
     JoinOptions options = options_;
     options.name += "/wire " + std::to_string(++wires_);
     options.cancelled = nullptr;
     std::vector<int> ranks(static_cast<std::size_t>(size()));
     std::iota(ranks.begin(), ranks.end(), 0);
     options.look = seeing("openWire", ranks);
-    return std::make_unique<ShmWire>(meetForWire(options, patience.deadline()), options.rank);
+    return std::make_unique<ShmWire>(meetForWire(options, callTimeout.deadline()), options.rank);
   });
 }
 
@@ -275,14 +275,14 @@ std::unique_ptr<Window> Joined::openWindow(const WindowSpec& spec, const CallOpt
 
 void Joined::abort(const std::string& reason) {
   if (closed_.load(std::memory_order_acquire)) return;
-  session_.pronounce(
+  session_.failAll(
       ErrorCode::aborted, rank(), "abort",
       "the communicator was aborted by rank " + std::to_string(rank()) + ": " + reason);
 }
 
 void Joined::fail(const Error& error) {
   if (closed_.load(std::memory_order_acquire)) return;
-  session_.pronounce(error.code, error.rank, error.op.c_str(), error.what());
+  session_.failAll(error.code, error.rank, error.op.c_str(), error.what());
 }
 
 void Joined::follow(Communicator& above) {
@@ -318,11 +318,11 @@ std::unique_ptr<Wire> joinWire(const JoinOptions& options) {
 // ---- the ways a call's data goes once its ranks meet: with the announcement, in place, or
 // staged
 
-// The announcement carries the data: one meeting, and every rank computes its own result from what
-// the others brought. The payload stays untouched until this rank's next call but one, when all
-// others are done with it.
+// The announcement carries the data: one rendezvous, and every rank computes its own result from
+// what the others brought. The payload stays untouched until this rank's next call but one, when
+// all others are done with it.
 void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
-                     std::size_t room, Patience& patience) {
+                     std::size_t room, CallTimeout& callTimeout) {
   static_assert(neighborRowBytes(kMaxRanks) + kMostOneShotBytes <= Segment::kOneShotBytes);
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const std::size_t blocks = inBlocks(shape, size(), rank());
@@ -335,7 +335,7 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborh
     void* const dst[] = {session_.nextPayload(whole) + row};
     work.timed(0, [&] { copyMany(dst, buffers.in[0], blocks * block, work.streaming()); });
   }
-  const std::uint32_t call = session_.meetWithPayload(shape, patience);
+  const std::uint32_t call = session_.meetWithPayload(shape, callTimeout);
   if (styled) styles_.met(shape, room, call);
   std::vector<WeightRow> weights;
   if (own != nullptr) {
@@ -358,7 +358,7 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborh
 // False where some buffer of the call is out of the others' reach: all ranks see the same
 // references and agree.
 bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
-                    Patience& patience) {
+                    CallTimeout& callTimeout) {
   for (int r = 0; r < size(); ++r) {
     const BufferRef* refs = session_.refs(r, call);
     if (refs[0].region == BufferRef::kPrivate || refs[1].region == BufferRef::kPrivate)
@@ -379,21 +379,21 @@ bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const Weig
     }
     return {shape, in_, out_, weights, !inPlace && wantsStreaming(shape, size())};
   };
-  runSharedDirect(session_, shape, views, ++directCalls_, patience);
+  runSharedDirect(session_, shape, views, ++directCalls_, callTimeout);
   return true;
 }
 
 void Joined::stage(const StagedCall& call, std::size_t bytes, std::uint32_t number,
-                   Patience& patience) {
+                   CallTimeout& callTimeout) {
   StagingWork work;
   if (staged_.warm) {
     work = styles_.plan(call.shape, bytes);
     styles_.met(call.shape, bytes, number, StagedChunks(session_.segment(), call.shape).total);
   }
   if (call.shape.kind == Kind::allReduce) {
-    runStagedAllReduce(session_, call, work, patience, staged_);
+    runStagedAllReduce(session_, call, work, callTimeout, staged_);
   } else {
-    runStaged(session_, call, work, patience, staged_);
+    runStaged(session_, call, work, callTimeout, staged_);
   }
   styles_.spent(work);
 }

@@ -11,7 +11,7 @@
 #include "core/direct.h"
 #include "core/one_rank.h"
 #include "shm/mailbox.h"
-#include "shm/meeting/meeting.h"
+#include "shm/rendezvous/rendezvous.h"
 #include "shm/session.h"
 #include "shm/shared_regions.h"
 #include "shm/shm.h"
@@ -56,9 +56,9 @@ class Joined final : public OneRank {
   void close() override;
 
  private:
-  /// JoinOptions::look for a meeting of these ranks of this communicator, by their places there.
+  /// JoinOptions::look for a rendezvous of these ranks of this communicator, by their places there.
   std::function<void(std::span<const int>)> seeing(const char* op, std::vector<int> ranks);
-  Patience patienceOf(const CallOptions& options) const;
+  CallTimeout callTimeoutOf(const CallOptions& options) const;
   void checkOpen(const char* op);
   /// Runs a call; when it fails for good, returns only when no peer touches the caller's buffers
   /// any more.
@@ -66,14 +66,15 @@ class Joined final : public OneRank {
   auto guarded(const char* op, Body body);
   /// `own`: of neighborAllReduce; else null.
   void move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
-            Patience& patience);
+            CallTimeout& callTimeout);
   bool oneShotAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   /// `room`: the most that any rank brings.
   void oneShot(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
-               std::size_t room, Patience& patience);
-  void stage(const StagedCall& call, std::size_t bytes, std::uint32_t number, Patience& patience);
+               std::size_t room, CallTimeout& callTimeout);
+  void stage(const StagedCall& call, std::size_t bytes, std::uint32_t number,
+             CallTimeout& callTimeout);
   bool direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
-              Patience& patience);
+              CallTimeout& callTimeout);
 
   JoinOptions options_;
   Session session_;

@@ -18,14 +18,15 @@ std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 /// The watch of a wait before any of a message has moved: running out of time changes nothing.
 class PeerWatch final : public Watch {
  public:
-  PeerWatch(Session& session, const char* op, int peer, Patience& patience)
-      : Watch(patience), session_(session), op_(op), peer_(peer) {}
+  PeerWatch(Session& session, const char* op, int peer, CallTimeout& callTimeout)
+      : Watch(callTimeout), session_(session), op_(op), peer_(peer) {}
 
   bool troubled() override {
-    return session_.ended() || patience.deadline().passed() || gone() || session_.deadPeer() >= 0;
+    return session_.ended() || callTimeout.deadline().passed() || gone() ||
+           session_.deadPeer() >= 0;
   }
   [[noreturn]] void fail() override {
-    if (session_.ended()) session_.throwVerdict(op_);
+    if (session_.ended()) session_.throwFailure(op_);
     if (const int dead = session_.deadPeer(); dead >= 0) {
       session_.end(ErrorCode::peerLost, dead, op_,
                    "rank " + std::to_string(dead) + " was lost: its process ended");
@@ -92,7 +93,7 @@ std::size_t Mailboxes::room(int destination) const {
 }
 
 void Mailboxes::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-                     Patience& patience) {
+                     CallTimeout& callTimeout) {
   const std::size_t bytes = count * sizeOf(dtype);
   const StreamEnvelope header{{count, tag, dtype, bytes > kEagerBytes, 0},
                               reinterpret_cast<std::uintptr_t>(data)};
@@ -106,7 +107,7 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
   Flag& ownMail = session_.own().mail;
   Flag& theirMail = session_.segment().rank(destination).mail;
-  PeerWatch harmless(session_, "send", destination, patience);
+  PeerWatch harmless(session_, "send", destination, callTimeout);
   if (session_.hasLeft(destination)) harmless.fail();
 
   const std::size_t needed = sizeof(header) + (envelope.isLong ? 0 : padded(bytes));
@@ -122,7 +123,7 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   if (!envelope.isLong) return;
 
   // From here on the receiver counts on this message: giving up ends the communicator.
-  CallWatch watch(session_, "send", patience);
+  CallWatch watch(session_, "send", callTimeout);
   watch.on(destination);
   const std::uint32_t goal = session_.betweenProcesses() ? Mailbox::wanted : Mailbox::taken;
   waiter.awaitWhen(
@@ -161,7 +162,7 @@ bool Mailboxes::takeUnexpected(const Wanted& wanted, Received& received) {
 }
 
 void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted& wanted,
-                         Patience& patience) {
+                         CallTimeout& callTimeout) {
   const Waiter& waiter = session_.waiter();
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   Flag& theirMail = session_.segment().rank(source).mail;
@@ -182,7 +183,7 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   }
   box.answer.store(Mailbox::wanted, std::memory_order_release);
   waiter.raise(theirMail);
-  CallWatch watch(session_, "receive", patience);
+  CallWatch watch(session_, "receive", callTimeout);
   watch.on(source);
   const std::size_t step = session_.segment().mailboxBytes() / 4;
   for (std::size_t done = 0; done < bytes;) {
@@ -200,7 +201,8 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
 
 // Takes the wanted message, or sets short ones aside until there is none or a long one with another
 // tag: its sender waits, so nothing is behind it.
-bool Mailboxes::takeFrom(int source, const Wanted& wanted, Patience& patience, Received& received) {
+bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTimeout,
+                         Received& received) {
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   for (;;) {
     const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
@@ -215,7 +217,7 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, Patience& patience, R
       received = {source, envelope.count};
     }
     if (envelope.isLong) {
-      takeLong(source, header, wanted, patience);
+      takeLong(source, header, wanted, callTimeout);
       return true;
     }
     const std::size_t bytes = envelope.bytes();
@@ -233,10 +235,10 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, Patience& patience, R
 }
 
 Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                            Patience& patience) {
+                            CallTimeout& callTimeout) {
   const Wanted wanted{data, count, dtype, source, tag};
   Flag& mail = session_.own().mail;
-  PeerWatch watch(session_, "receive", source, patience);
+  PeerWatch watch(session_, "receive", source, callTimeout);
   Received received{};
   for (;;) {
     const std::uint32_t seen = mail.value.load(std::memory_order_acquire);
@@ -245,7 +247,7 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
       // Any source: beginning after the last one served, so that a busy rank does not starve the
       // others.
       const int from = source == kAnySource ? (firstSource_ + i) % session_.size() : source;
-      if (from != session_.rank() && takeFrom(from, wanted, patience, received)) {
+      if (from != session_.rank() && takeFrom(from, wanted, callTimeout, received)) {
         firstSource_ = (from + 1) % session_.size();
         return received;
       }

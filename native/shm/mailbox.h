@@ -22,9 +22,9 @@ class Mailboxes {
   explicit Mailboxes(Session& session) : session_(session) {}
 
   void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-            Patience& patience);
+            CallTimeout& callTimeout);
   Received receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                   Patience& patience);
+                   CallTimeout& callTimeout);
 
  private:
   /// As it lies in the stream.
@@ -35,8 +35,9 @@ class Mailboxes {
   };
 
   bool takeUnexpected(const Wanted& wanted, Received& received);
-  bool takeFrom(int source, const Wanted& wanted, Patience& patience, Received& received);
-  void takeLong(int source, const StreamEnvelope& header, const Wanted& wanted, Patience& patience);
+  bool takeFrom(int source, const Wanted& wanted, CallTimeout& callTimeout, Received& received);
+  void takeLong(int source, const StreamEnvelope& header, const Wanted& wanted,
+                CallTimeout& callTimeout);
   void checkFits(int source, const Envelope& envelope, const Wanted& wanted);
 
   void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);

@@ -40,7 +40,7 @@ struct alignas(kLine) Post {
   };
   /// Seconds that the last measured call took the rank, with plain stores and with streaming ones;
   /// see staging_styles.h.
-  float told[2];
+  float reported[2];
 };
 static_assert(sizeof(Shape) == 16 && sizeof(Post) == kLine);
 
@@ -62,7 +62,7 @@ struct alignas(kLine) RankBlock {
 };
 
 /// Why the communicator ended; the first to write it wins.
-struct alignas(kLine) Verdict {
+struct alignas(kLine) Failure {
   enum State : std::uint32_t { none, writing, written };
   std::atomic<std::uint32_t> state;
   std::int32_t code;
@@ -87,7 +87,7 @@ struct SegmentHeader {
   std::uint32_t size;
   std::uint32_t reserved;
   std::uint64_t slotBytes;
-  alignas(kLine) Verdict verdict;
+  alignas(kLine) Failure failure;
   // Of direct calls: parts done of the present one, and the number of the last finished.
   alignas(kLine) std::atomic<std::uint64_t> completed;
   alignas(kLine) Flag finished;

@@ -55,24 +55,25 @@ const std::byte* Session::payload(int rank, std::uint32_t call, std::size_t byte
 }
 
 std::uint32_t Session::meet(const Shape& shape, std::span<const std::byte> payload,
-                            Patience& patience) {
+                            CallTimeout& callTimeout) {
   if (!payload.empty()) std::memcpy(nextPayload(payload.size()), payload.data(), payload.size());
-  return meetWithPayload(shape, patience);
+  return meetWithPayload(shape, callTimeout);
 }
 
-std::uint32_t Session::meet(const Shape& shape, const BufferRef (&refs)[2], Patience& patience) {
+std::uint32_t Session::meet(const Shape& shape, const BufferRef (&refs)[2],
+                            CallTimeout& callTimeout) {
   std::memcpy(post(rank_, calls_ + 1).refs, refs, sizeof(refs));
-  return meetWithPayload(shape, patience);
+  return meetWithPayload(shape, callTimeout);
 }
 
-std::uint32_t Session::meetWithPayload(const Shape& shape, Patience& patience) {
+std::uint32_t Session::meetWithPayload(const Shape& shape, CallTimeout& callTimeout) {
   const std::uint32_t call = ++calls_;
   Post& mine = post(rank_, call);
   mine.shape = shape;
-  mine.told[0] = told_[0];
-  mine.told[1] = told_[1];
+  mine.reported[0] = reported_[0];
+  mine.reported[1] = reported_[1];
   waiter_.publish(mine.posted, call);
-  CallWatch watch(*this, nameOf(shape.kind), patience);
+  CallWatch watch(*this, nameOf(shape.kind), callTimeout);
   bool agreed = true;
   for (int r = 0; r < size(); ++r) {
     if (r == rank_) continue;
@@ -94,55 +95,57 @@ void Session::agree(const Shape& shape, std::uint32_t call) {
 
 bool Session::ended() const {
   return leaving() ||
-         segment_.header().verdict.state.load(std::memory_order_seq_cst) != Verdict::none;
+         segment_.header().failure.state.load(std::memory_order_seq_cst) != Failure::none;
 }
 
 void Session::check(const char* op) {
-  if (ended()) throwVerdict(op);
+  if (ended()) throwFailure(op);
 }
 
-void Session::pronounce(ErrorCode code, int rank, const char* op, const std::string& message) {
-  Verdict& verdict = segment_.header().verdict;
-  std::uint32_t expected = Verdict::none;
-  if (!verdict.state.compare_exchange_strong(expected, Verdict::writing, std::memory_order_seq_cst))
+void Session::failAll(ErrorCode code, int rank, const char* op, const std::string& message) {
+  Failure& failure = segment_.header().failure;
+  std::uint32_t expected = Failure::none;
+  if (!failure.state.compare_exchange_strong(expected, Failure::writing, std::memory_order_seq_cst))
     return;
-  verdict.code = static_cast<std::int32_t>(code);
-  verdict.rank = rank;
-  store(verdict.op, sizeof(verdict.op), op);
-  store(verdict.message, sizeof(verdict.message), message);
-  verdict.state.store(Verdict::written, std::memory_order_seq_cst);
+  failure.code = static_cast<std::int32_t>(code);
+  failure.rank = rank;
+  store(failure.op, sizeof(failure.op), op);
+  store(failure.message, sizeof(failure.message), message);
+  failure.state.store(Failure::written, std::memory_order_seq_cst);
 }
 
 void Session::end(ErrorCode code, int rank, const char* op, const std::string& message) {
-  if (!leaving()) pronounce(code, rank, op, message);
-  throwVerdict(op);
+  if (!leaving()) failAll(code, rank, op, message);
+  throwFailure(op);
 }
 
-Error Session::verdict(const char* op) const {
-  Verdict& verdict = segment_.header().verdict;
+Error Session::failure(const char* op) const {
+  Failure& failure = segment_.header().failure;
   // Its writer may have been killed while writing: then it says nothing forever.
-  const Deadline patience = Deadline::in(100);
-  while (verdict.state.load(std::memory_order_acquire) != Verdict::written) {
-    if (patience.passed()) {
+  const Deadline callTimeout = Deadline::in(100);
+  while (failure.state.load(std::memory_order_acquire) != Failure::written) {
+    if (callTimeout.passed()) {
       return Error(ErrorCode::peerLost, "a rank was lost while it ended the communicator")
           .withOp(op);
     }
     cpuRelax();
   }
-  return Error(static_cast<ErrorCode>(verdict.code), verdict.message)
-      .withRank(verdict.rank)
+  return Error(static_cast<ErrorCode>(failure.code), failure.message)
+      .withRank(failure.rank)
       .withOp(op);
 }
 
-void Session::throwVerdict(const char* op) const {
+void Session::throwFailure(const char* op) const {
   if (leaving()) {
     throw Error(ErrorCode::closed,
                 std::string(op) + ": rank " + std::to_string(rank_) + " has left the communicator")
         .withRank(rank_)
         .withOp(op);
   }
-  const Error told = verdict(op);
-  throw Error(told.code, std::string(op) + ": " + told.what()).withRank(told.rank).withOp(op);
+  const Error reported = failure(op);
+  throw Error(reported.code, std::string(op) + ": " + reported.what())
+      .withRank(reported.rank)
+      .withOp(op);
 }
 
 bool Session::aboveEnded() const {
@@ -155,15 +158,15 @@ void Session::endAsAbove(const char* op) {
   if (above.leaving()) {
     end(ErrorCode::aborted, -1, op, "the communicator that this one is part of was left");
   }
-  const Error told = above.verdict(op);
+  const Error reported = above.failure(op);
   // Ranks there have other numbers.
-  end(told.code, -1, op, told.what());
+  end(reported.code, -1, op, reported.what());
 }
 
 void Session::leave() {
   leaving_.store(true, std::memory_order_seq_cst);
-  pronounce(ErrorCode::peerLost, rank_, "leave",
-            "rank " + std::to_string(rank_) + " was lost: its " + peers() + " ended");
+  failAll(ErrorCode::peerLost, rank_, "leave",
+          "rank " + std::to_string(rank_) + " was lost: its " + peers() + " ended");
 }
 
 void Session::markLeft() {
@@ -190,7 +193,7 @@ bool CallWatch::troubled() {
     return true;
   }
   lost_ = session_.deadPeer();
-  return lost_ >= 0 || patience.deadline().passed();
+  return lost_ >= 0 || callTimeout.deadline().passed();
 }
 
 // Without a rank to wait for, all wait for the parts of a call: late is who still works on one.
@@ -203,7 +206,7 @@ int CallWatch::lateRank() const {
 }
 
 void CallWatch::fail() {
-  if (session_.ended()) session_.throwVerdict(op_);
+  if (session_.ended()) session_.throwFailure(op_);
   if (session_.aboveEnded()) session_.endAsAbove(op_);
   const std::string me = std::to_string(session_.rank());
   if (lost_ >= 0) {

@@ -1,5 +1,5 @@
 // One rank's part in a communicator: its place in the segment, the agreement that starts every
-// collective, and the verdict that ends them all.
+// collective, and the failure that ends them all.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "shm/graveyard.h"
+#include "shm/deferred_unmaps.h"
 #include "shm/segment.h"
 #include "shm/wait.h"
 
@@ -30,14 +30,14 @@ struct Membership {
   std::shared_ptr<void> memory;
   Segment segment;
   /// Null for processes.
-  std::shared_ptr<Graveyard> graveyard;
+  std::shared_ptr<DeferredUnmaps> deferredUnmaps;
   /// Null for threads.
   std::unique_ptr<Liveness> liveness;
   /// The segment's file, -1 for threads; owned by `liveness`.
   int file = -1;
 };
 
-/// Called by each rank before the meeting ends: how ranks wait depends on the cores they have
+/// Called by each rank before the rendezvous ends: how ranks wait depends on the cores they have
 /// together.
 void recordCores(const Segment& segment, int rank);
 
@@ -60,9 +60,10 @@ class Session {
   /// announced theirs and throws mismatch on all of them when they differ. Returns the call's
   /// number, by which payload() finds what the others brought: until this rank announces its next
   /// call.
-  std::uint32_t meet(const Shape& shape, std::span<const std::byte> payload, Patience& patience);
+  std::uint32_t meet(const Shape& shape, std::span<const std::byte> payload,
+                     CallTimeout& callTimeout);
   /// The same for a call whose data lies elsewhere.
-  std::uint32_t meet(const Shape& shape, const BufferRef (&refs)[2], Patience& patience);
+  std::uint32_t meet(const Shape& shape, const BufferRef (&refs)[2], CallTimeout& callTimeout);
   /// To fill in place, for the next meet() of a call whose data lies elsewhere and that brings
   /// something beside it.
   std::byte* nextAppendix() { return segment_.oneShot(rank_, calls_ + 1); }
@@ -71,16 +72,16 @@ class Session {
   }
   /// To fill in place, for the next meet() with this many bytes of payload.
   std::byte* nextPayload(std::size_t bytes);
-  std::uint32_t meetWithPayload(const Shape& shape, Patience& patience);
+  std::uint32_t meetWithPayload(const Shape& shape, CallTimeout& callTimeout);
 
   const std::byte* payload(int rank, std::uint32_t call, std::size_t bytes) const;
-  /// To be told to all ranks with this rank's calls from the next on.
-  void tell(float plain, float streaming) {
-    told_[0] = plain;
-    told_[1] = streaming;
+  /// To be reported to all ranks with this rank's calls from the next on.
+  void report(float plain, float streaming) {
+    reported_[0] = plain;
+    reported_[1] = streaming;
   }
-  /// What a rank told with a call.
-  const float* told(int rank, std::uint32_t call) const { return post(rank, call).told; }
+  /// What a rank reported with a call.
+  const float* reported(int rank, std::uint32_t call) const { return post(rank, call).reported; }
   const BufferRef* refs(int rank, std::uint32_t call) const { return post(rank, call).refs; }
 
   /// Throws what ended the communicator, if anything did.
@@ -88,8 +89,8 @@ class Session {
   bool ended() const;
   /// Ends the communicator on all ranks, unless something else did first; throws what did.
   [[noreturn]] void end(ErrorCode code, int rank, const char* op, const std::string& message);
-  void pronounce(ErrorCode code, int rank, const char* op, const std::string& message);
-  [[noreturn]] void throwVerdict(const char* op) const;
+  void failAll(ErrorCode code, int rank, const char* op, const std::string& message);
+  [[noreturn]] void throwFailure(const char* op) const;
 
   /// What ends `above` ends this one too, once a call of this one waits. It outlives this one.
   void follow(const Session& above) { above_.store(&above, std::memory_order_release); }
@@ -118,8 +119,8 @@ class Session {
  private:
   Post& post(int rank, std::uint32_t call) const { return segment_.rank(rank).posts[call & 1]; }
   void agree(const Shape& shape, std::uint32_t call);
-  /// The verdict, once it is there: its message names no call.
-  Error verdict(const char* op) const;
+  /// The failure, once it is there: its message names no call.
+  Error failure(const char* op) const;
 
   std::shared_ptr<void> memory_;
   Segment segment_;
@@ -128,7 +129,7 @@ class Session {
   int rank_;
   Waiter waiter_;
   std::uint32_t calls_ = 0;
-  float told_[2] = {0, 0};
+  float reported_[2] = {0, 0};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> left_{false};
   std::atomic<const Session*> above_{nullptr};
@@ -139,8 +140,8 @@ class CallWatch final : public Watch {
  public:
   static constexpr int kEverybody = -1;
 
-  CallWatch(Session& session, const char* op, Patience& patience)
-      : Watch(patience), session_(session), op_(op) {}
+  CallWatch(Session& session, const char* op, CallTimeout& callTimeout)
+      : Watch(callTimeout), session_(session), op_(op) {}
 
   /// Whom the next wait is for.
   CallWatch& on(int rank) {

@@ -52,7 +52,7 @@ std::size_t claim(Session& session, std::uint32_t number, std::size_t parts) {
   return kNone;
 }
 
-// First "working", then the look at the verdict; who ends the communicator does it the other way
+// First "working", then the look at the failure; who ends the communicator does it the other way
 // round. So either this rank sees the end, or the other one sees it work and waits (drainPeers).
 class Working {
  public:
@@ -79,7 +79,7 @@ void drainPeers(Session& session) {
 }
 
 void runSharedDirect(Session& session, const Shape& shape, const std::function<DirectCall()>& views,
-                     std::uint32_t number, Patience& patience) {
+                     std::uint32_t number, CallTimeout& callTimeout) {
   SegmentHeader& header = session.segment().header();
   std::size_t part = partOf(shape, session.size());
   // The counter has 32 bits for the parts.
@@ -104,7 +104,7 @@ void runSharedDirect(Session& session, const Shape& shape, const std::function<D
     session.waiter().publish(header.finished, number);
     return;
   }
-  CallWatch watch(session, nameOf(shape.kind), patience);
+  CallWatch watch(session, nameOf(shape.kind), callTimeout);
   session.waiter().await(header.finished, number, watch.on(CallWatch::kEverybody));
 }
 

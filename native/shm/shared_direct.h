@@ -15,7 +15,7 @@ namespace gradlink::shm {
 /// until that part is done no rank can return and free its buffers, and otherwise one may already
 /// have. When a call throws what ended the communicator, drainPeers() must come before buffers go.
 void runSharedDirect(Session& session, const Shape& shape, const std::function<DirectCall()>& views,
-                     std::uint32_t number, Patience& patience);
+                     std::uint32_t number, CallTimeout& callTimeout);
 
 /// Waits until no peer works on this rank's buffers. For errors that end the communicator.
 void drainPeers(Session& session);

@@ -143,18 +143,18 @@ void SharedRegions::release(void* memory) {
   munmap(mapping.base, mapping.bytes);
 }
 
-std::vector<Orphan> SharedRegions::abandon() {
-  std::vector<Orphan> orphans;
+std::vector<DeferredUnmap> SharedRegions::abandon() {
+  std::vector<DeferredUnmap> unmaps;
   std::lock_guard lock(mutex_);
   for (auto& [address, mapping] : own_) {
     if (session_.betweenProcesses()) {
       munmap(mapping.base, mapping.bytes);
     } else {
-      orphans.push_back({mapping.base, mapping.bytes});
+      unmaps.push_back({mapping.base, mapping.bytes});
     }
   }
   own_.clear();
-  return orphans;
+  return unmaps;
 }
 
 bool SharedRegions::owns(const void* memory, std::size_t bytes) {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "shm/graveyard.h"
+#include "shm/deferred_unmaps.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {
@@ -28,7 +28,7 @@ class SharedRegions {
   /// Gives up what is still allocated without ending it: peers may be reading it. Of processes the
   /// file keeps it until its last user goes; between threads the caller gets it, to be unmapped
   /// when nobody reads it any more.
-  std::vector<Orphan> abandon();
+  std::vector<DeferredUnmap> abandon();
 
   /// Whether all of these bytes are of one allocation. From any thread.
   bool owns(const void* memory, std::size_t bytes);

@@ -45,7 +45,7 @@ struct JoinOptions {
 /// where sizes differ or a rank is taken twice.
 std::unique_ptr<Communicator> join(const JoinOptions&);
 
-/// The same meeting for a wire: who joins so meets those who join so, under a name of their own.
+/// The same rendezvous for a wire: who joins so meets those who join so, under a name of their own.
 std::unique_ptr<Wire> joinWire(const JoinOptions&);
 
 }  // namespace gradlink::shm

@@ -10,14 +10,14 @@ unite(gradlink_shm calls
   staging_styles.cc)
 unite(gradlink_shm segment
   mailbox.cc
-  meeting/addresses.cc
-  meeting/leader.cc
-  meeting/meeting.cc
-  meeting/packets.cc
-  meeting/processes.cc
-  meeting/secret.cc
-  meeting/spare_rings.cc
-  meeting/threads.cc
+  rendezvous/addresses.cc
+  rendezvous/leader.cc
+  rendezvous/rendezvous.cc
+  rendezvous/packets.cc
+  rendezvous/processes.cc
+  rendezvous/secret.cc
+  rendezvous/spare_rings.cc
+  rendezvous/threads.cc
   neighbor_row.cc
   process_segment.cc
   segment.cc
@@ -25,6 +25,6 @@ unite(gradlink_shm segment
   wait.cc
   wake_up.cc
   window.cc
-  wire.cc)
+  shm_wire.cc)
 target_link_libraries(gradlink_shm PUBLIC gradlink_core)
 precompile_standard_headers(gradlink_shm)

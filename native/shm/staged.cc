@@ -29,9 +29,9 @@ bool isSent(const Shape& shape, int rank, std::size_t block) {
 /// goes: where ranks share a core a wait costs a change of processes.
 class ChunkPipeline : StagedRun {
  public:
-  ChunkPipeline(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
-                const StagedProgress& progress)
-      : StagedRun(session, call, work, patience, progress),
+  ChunkPipeline(Session& session, const StagedCall& call, StagingWork& work,
+                CallTimeout& callTimeout, const StagedProgress& progress)
+      : StagedRun(session, call, work, callTimeout, progress),
         in_(static_cast<std::size_t>(size_)),
         out_(static_cast<std::size_t>(size_)) {
     for (int r = 0; r < size_; ++r) {
@@ -132,11 +132,11 @@ StagedChunks::StagedChunks(const Segment& segment, const Shape& shape) {
 }
 
 StagedRun::StagedRun(Session& session, const StagedCall& call, StagingWork& work,
-                     Patience& patience, const StagedProgress& progress)
+                     CallTimeout& callTimeout, const StagedProgress& progress)
     : session_(session),
       call_(call),
       work_(work),
-      watch_(session, nameOf(call.shape.kind), patience),
+      watch_(session, nameOf(call.shape.kind), callTimeout),
       first_(progress.chunks),
       rank_(session.rank()),
       size_(session.size()),
@@ -158,9 +158,9 @@ StagedProgress RingSlots::after(const StagedProgress& before, std::uint32_t chun
   return {before.chunks + chunks, place(chunks), before.warm || first_ + chunks >= count_};
 }
 
-void runStaged(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
-               StagedProgress& progress) {
-  progress = ChunkPipeline(session, call, work, patience, progress).run(progress);
+void runStaged(Session& session, const StagedCall& call, StagingWork& work,
+               CallTimeout& callTimeout, StagedProgress& progress) {
+  progress = ChunkPipeline(session, call, work, callTimeout, progress).run(progress);
 }
 
 }  // namespace gradlink::shm

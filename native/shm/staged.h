@@ -77,7 +77,7 @@ class RingSlots {
 /// What all ways through the rings have in common: one rank's part of one call.
 class StagedRun {
  protected:
-  StagedRun(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
+  StagedRun(Session& session, const StagedCall& call, StagingWork& work, CallTimeout& callTimeout,
             const StagedProgress& progress);
 
   std::size_t begin(std::uint32_t i) const { return i * chunks_.elements; }
@@ -109,11 +109,11 @@ class StagedRun {
 };
 
 /// All ranks have met for this call.
-void runStaged(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
-               StagedProgress& progress);
+void runStaged(Session& session, const StagedCall& call, StagingWork& work,
+               CallTimeout& callTimeout, StagedProgress& progress);
 
 /// All-reduce in which each rank reduces the part of every chunk that it owns.
 void runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
-                        Patience& patience, StagedProgress& progress);
+                        CallTimeout& callTimeout, StagedProgress& progress);
 
 }  // namespace gradlink::shm

@@ -13,9 +13,9 @@ namespace {
 
 class OwnerReduce : StagedRun {
  public:
-  OwnerReduce(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
+  OwnerReduce(Session& session, const StagedCall& call, StagingWork& work, CallTimeout& callTimeout,
               const StagedProgress& progress)
-      : StagedRun(session, call, work, patience, progress),
+      : StagedRun(session, call, work, callTimeout, progress),
         sources_(static_cast<std::size_t>(size_)) {}
 
   // A place is used again 4 chunks later at the earliest. That its readers are done needs no
@@ -106,8 +106,8 @@ class OwnerReduce : StagedRun {
 }  // namespace
 
 void runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
-                        Patience& patience, StagedProgress& progress) {
-  progress = OwnerReduce(session, call, work, patience, progress).run(progress);
+                        CallTimeout& callTimeout, StagedProgress& progress) {
+  progress = OwnerReduce(session, call, work, callTimeout, progress).run(progress);
 }
 
 }  // namespace gradlink::shm

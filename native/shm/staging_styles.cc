@@ -24,22 +24,22 @@ StagingWork StagingStyles::plan(const Shape& shape, std::size_t bytes) const {
 
 void StagingStyles::met(const Shape& shape, std::size_t bytes, std::uint32_t call,
                         std::uint32_t chunks) {
-  if (told_ != 0) {
-    Entry& entry = entries_[placeOf(told_)];
+  if (reported_ != 0) {
+    Entry& entry = entries_[placeOf(reported_)];
     for (const bool streaming : {false, true}) {
       float seconds = 0;
-      for (int r = 0; r < session_.size(); ++r) seconds += session_.told(r, call)[streaming];
-      if (entry.key == told_ && seconds > 0 && bytes_[streaming] > 0)
+      for (int r = 0; r < session_.size(); ++r) seconds += session_.reported(r, call)[streaming];
+      if (entry.key == reported_ && seconds > 0 && bytes_[streaming] > 0)
         entry.style.record(streaming, seconds / bytes_[streaming]);
     }
-    told_ = 0;
+    reported_ = 0;
   }
   const std::uint32_t key = keyOf(shape, bytes);
   Entry& entry = entries_[placeOf(key)];
   if (entry.key != key) entry = {key, {}};
   const float probed = std::min(chunks, StagingWork::kProbedChunks) / static_cast<float>(chunks);
   if (entry.style.measured()) {
-    told_ = key;
+    reported_ = key;
     const float tried = entry.style.probing() ? probed : 1;
     const bool streaming = entry.style.streaming();
     bytes_[streaming] = tried * static_cast<float>(bytes);
@@ -49,7 +49,7 @@ void StagingStyles::met(const Shape& shape, std::size_t bytes, std::uint32_t cal
 }
 
 void StagingStyles::spent(const StagingWork& work) {
-  if (work.measured()) session_.tell(work.seconds(false), work.seconds(true));
+  if (work.measured()) session_.report(work.seconds(false), work.seconds(true));
 }
 
 }  // namespace gradlink::shm

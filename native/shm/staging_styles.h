@@ -64,7 +64,7 @@ class StagingStyles {
   /// For the next call, with up to `bytes` bytes a rank. Alters nothing, so that the ranks still
   /// agree when they turn out to have made different calls.
   StagingWork plan(const Shape& shape, std::size_t bytes) const;
-  /// After the ranks have met in `call` for what was planned: takes in what they told.
+  /// After the ranks have met in `call` for what was planned: takes in what they reported.
   void met(const Shape& shape, std::size_t bytes, std::uint32_t call, std::uint32_t chunks = 1);
   /// At the call's end.
   void spent(const StagingWork& work);
@@ -80,7 +80,7 @@ class StagingStyles {
   Session& session_;
   std::array<Entry, 64> entries_;
   /// The measured call whose costs the ranks tell with their next; 0: none.
-  std::uint32_t told_ = 0;
+  std::uint32_t reported_ = 0;
   /// Its bytes in each style.
   float bytes_[2] = {0, 0};
 };

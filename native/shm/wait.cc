@@ -42,7 +42,7 @@ void Waiter::wake(Flag& flag) const {
 
 void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const {
   using Clock = std::chrono::steady_clock;
-  const Deadline deadline = watch.patience.deadline();
+  const Deadline deadline = watch.callTimeout.deadline();
   // Ranks that share cores learn nothing, and need not look at the clock each time.
   const bool learns = spinNanoseconds_ > 0;
   const auto begun = Clock::now();

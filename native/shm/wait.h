@@ -27,11 +27,11 @@ inline bool reached(std::uint32_t value, std::uint32_t target) {
 
 /// How long one call may take. The clock starts when it is first asked: where nobody has to be
 /// waited for that saves its reading, which takes as long as the rest of an 8-byte call.
-class Patience {
+class CallTimeout {
  public:
-  explicit Patience(double milliseconds) : milliseconds_(milliseconds) {}
+  explicit CallTimeout(double milliseconds) : milliseconds_(milliseconds) {}
   /// The clock runs already.
-  explicit Patience(Deadline deadline) : milliseconds_(0), started_(true), deadline_(deadline) {}
+  explicit CallTimeout(Deadline deadline) : milliseconds_(0), started_(true), deadline_(deadline) {}
   Deadline deadline() {
     if (!started_) deadline_ = Deadline::in(milliseconds_);
     started_ = true;
@@ -47,14 +47,14 @@ class Patience {
 /// What ends a wait early.
 class Watch {
  public:
-  explicit Watch(Patience& patience) : patience(patience) {}
+  explicit Watch(CallTimeout& callTimeout) : callTimeout(callTimeout) {}
   /// Whether waiting on has become pointless. Called seldom.
   virtual bool troubled() = 0;
   /// Throws what troubled() found. Only called when the awaited did not come even so: what a rank
   /// did before it left or died counts.
   [[noreturn]] virtual void fail() = 0;
 
-  Patience& patience;
+  CallTimeout& callTimeout;
 
  protected:
   ~Watch() = default;

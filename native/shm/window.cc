@@ -23,8 +23,8 @@ class ShmWindow::Hold {
  public:
   Hold(const ShmWindow& window, Head& head, int owner, const char* op, Deadline deadline)
       : waiter_(window.session_.waiter()), lock_(head.lock) {
-    Patience patience(deadline);
-    Holder holder(window.session_, lock_, owner, op, patience);
+    CallTimeout callTimeout(deadline);
+    Holder holder(window.session_, lock_, owner, op, callTimeout);
     const auto mine = static_cast<std::uint32_t>(window.rank_ + 1);
     waiter_.awaitWhen(
         lock_,
@@ -43,13 +43,13 @@ class ShmWindow::Hold {
   /// The rank that has the lock, as who waits for it sees it.
   class Holder final : public Watch {
    public:
-    Holder(Session& session, Flag& lock, int owner, const char* op, Patience& given)
+    Holder(Session& session, Flag& lock, int owner, const char* op, CallTimeout& given)
         : Watch(given), session_(session), lock_(lock), owner_(owner), op_(op) {}
 
     bool troubled() override {
       rank_ = static_cast<int>(lock_.value.load(std::memory_order_acquire)) - 1;
       lost_ = rank_ >= 0 && !session_.alive(rank_);
-      return lost_ || patience.deadline().passed();
+      return lost_ || callTimeout.deadline().passed();
     }
     [[noreturn]] void fail() override {
       const std::string memory = "the window's memory of rank " + std::to_string(owner_);

@@ -57,11 +57,11 @@ add_layer_tests(process gradlink_shm)
 # Several hosts in one process: the embedded engine on every level.
 add_layer_tests(hosts gradlink_shm)
 # Jobs under real launchers: the cases start mpi_ranks, which is the ranks' program.
-add_layer_tests(mpi gradlink_mpi)
-file(GLOB mpi_ranks_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/mpi/ranks*.cc)
+add_layer_tests(messages gradlink_messages)
+file(GLOB mpi_ranks_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/messages/ranks*.cc)
 add_executable(mpi_ranks)
 unite(mpi_ranks ranks ${mpi_ranks_sources})
-target_link_libraries(mpi_ranks PRIVATE gradlink_mpi)
+target_link_libraries(mpi_ranks PRIVATE gradlink_messages)
 # Not as the other tests: what its ranks compare with is a plain loop over as many elements as they move.
 target_compile_options(mpi_ranks PRIVATE -O2)
 # Beside the shims, where it looks for them.
@@ -70,8 +70,8 @@ if(CMAKE_LIBRARY_OUTPUT_DIRECTORY)
   set(mpi_folder ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 endif()
 set_target_properties(mpi_ranks PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${mpi_folder})
-add_dependencies(mpi_test mpi_ranks gradlink_mpi_shims)
-target_compile_definitions(mpi_test PRIVATE GRADLINK_TEST_FOLDER="${mpi_folder}")
+add_dependencies(messages_test mpi_ranks gradlink_mpi_shims)
+target_compile_definitions(messages_test PRIVATE GRADLINK_TEST_FOLDER="${mpi_folder}")
 add_layer_tests(cuda gradlink_cuda)
 # Compared with cuda.h itself where this machine has one.
 find_path(GRADLINK_CUDA_HEADERS cuda.h HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include NO_DEFAULT_PATH)

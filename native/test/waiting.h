@@ -15,9 +15,10 @@ namespace gradlink::test {
 /// Throws where a condition does not come true: before CTest ends the case, so that it says where.
 template <class Condition>
 void waitUntil(const Condition& holds) {
-  const Deadline patience = Deadline::in(50000);
+  const Deadline callTimeout = Deadline::in(50000);
   while (!holds()) {
-    if (patience.passed()) throw Error(ErrorCode::timeout, "the test waited 50 s for a condition");
+    if (callTimeout.passed())
+      throw Error(ErrorCode::timeout, "the test waited 50 s for a condition");
     usleep(200);
   }
 }

@@ -70,7 +70,7 @@ describe('the tarball', () => {
   test('has sources to compile without the native tests', async () => {
     const listed = await app.run('tar', ['-tzf', 'node_modules/gradlink/native.tar.gz']);
     expect(listed).toContain('native/CMakeLists.txt\n');
-    expect(listed).toContain('native/mpi/shim.cc\n');
+    expect(listed).toContain('native/messages/mpi/mpi_shim.cc\n');
     expect(listed).not.toContain('native/test');
   });
 

@@ -5,7 +5,7 @@
 
 #include "binding/args.h"
 #include "binding/buffer_view.h"
-#include "binding/communicator/wrap.h"
+#include "binding/communicator/communicator_wrap.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/pending_op.h"

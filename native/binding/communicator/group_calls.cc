@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "binding/args.h"
+#include "binding/communicator/communicator_wrap.h"
 #include "binding/communicator/held_calls.h"
-#include "binding/communicator/wrap.h"
 #include "binding/errors.h"
 #include "nccl/nccl.h"
 

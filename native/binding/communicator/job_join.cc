@@ -20,7 +20,7 @@ CommunicatorHandle::Join jobJoinArg(const Napi::Value& value) {
   const double timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
   // Over TCP, too, once the process was told to use it.
   if (backend == "mpi" || backend == "tcp") {
-    mpi::JoinOptions options;
+    messages::JoinOptions options;
     options.name = name;
     options.timeoutMs = timeoutMs;
     if (!booleanArg(from.Get("wholeJob"), "wholeJob")) {

@@ -9,8 +9,8 @@
 
 #include "binding/args.h"
 #include "binding/buffer_view.h"
+#include "binding/communicator/communicator_wrap.h"
 #include "binding/communicator/mpi_join.h"
-#include "binding/communicator/wrap.h"
 #include "binding/errors.h"
 #include "cuda/ranks/staged_communicator.h"
 #include "nccl/nccl.h"

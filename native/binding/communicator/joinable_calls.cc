@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "binding/args.h"
-#include "binding/communicator/wrap.h"
+#include "binding/communicator/communicator_wrap.h"
 #include "binding/errors.h"
 
 namespace gradlink::binding {

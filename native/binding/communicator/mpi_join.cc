@@ -9,8 +9,8 @@
 #include "binding/buffer_view.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
-#include "mpi/hosts.h"
-#include "mpi/job_end.h"
+#include "messages/hosts.h"
+#include "messages/job_end.h"
 #include "shm/shm.h"
 
 namespace gradlink::binding {
@@ -35,15 +35,15 @@ std::unique_ptr<Communicator> joinHost(const std::string& job, const std::string
 
 Napi::Value abortMpiJob(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    mpi::abortJob(stringArg(info[0], "message"),
-                  static_cast<int>(integerArg(info[1], "status", 1, kMostStatus)));
+    messages::abortJob(stringArg(info[0], "message"),
+                       static_cast<int>(integerArg(info[1], "status", 1, kMostStatus)));
     return info.Env().Undefined();
   });
 }
 
 Napi::Value mpiLibrary(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const mpi::LibraryInfo& library = mpi::libraryInfo();
+    const messages::LibraryInfo& library = messages::libraryInfo();
     const Napi::Object object = Napi::Object::New(info.Env());
     object.Set("flavour", library.flavour);
     object.Set("version", library.version);
@@ -57,37 +57,37 @@ Napi::Value mpiLibrary(const Napi::CallbackInfo& info) {
 Napi::Value useTcp(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const Napi::Object from = objectArg(info[0], "options");
-    mpi::tcp::Settings settings;
+    messages::tcp::Settings settings;
     settings.size = static_cast<int>(integerArg(from.Get("size"), "size", 1, kMaxRanks));
     settings.rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, settings.size - 1));
     settings.address = stringArg(from.Get("address"), "address");
     settings.port = static_cast<int>(integerArg(from.Get("port"), "port", 0, kMostPort));
     settings.secret = stringArg(from.Get("secret"), "secret");
     settings.sealsAll = booleanArg(from.Get("sealsAll"), "sealsAll");
-    mpi::useTcp(settings);
+    messages::useTcp(settings);
     return info.Env().Undefined();
   });
 }
 
 }  // namespace
 
-CommunicatorHandle::Join mpiJoin(mpi::JoinOptions options) {
+CommunicatorHandle::Join mpiJoin(messages::JoinOptions options) {
   return [options = std::move(options)](const std::atomic<bool>* cancelled) {
-    mpi::JoinOptions own = options;
+    messages::JoinOptions own = options;
     own.cancelled = cancelled;
     auto joined =
-        mpi::joinOverHosts(own, [cancelled](const std::string& job, const std::string& name,
-                                            int rank, int size, double timeoutMs) {
+        messages::joinOverHosts(own, [cancelled](const std::string& job, const std::string& name,
+                                                 int rank, int size, double timeoutMs) {
           return joinHost(job, name, rank, size, timeoutMs, cancelled);
         });
-    mpi::meetAtExit();
+    messages::meetAtExit();
     return joined;
   };
 }
 
 CommunicatorHandle::Join mpiJoinArg(const Napi::Value& value) {
   const Napi::Object from = objectArg(value, "options");
-  mpi::JoinOptions options;
+  messages::JoinOptions options;
   options.name = stringArg(from.Get("name"), "name");
   options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
   const BufferView ranks = viewOf(from.Get("ranks"), DType::int32, "ranks");

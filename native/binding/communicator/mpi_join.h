@@ -3,12 +3,12 @@
 
 #include "binding/communicator/handle.h"
 #include "binding/napi_setup.h"
-#include "mpi/mpi.h"
+#include "messages/join.h"
 
 namespace gradlink::binding {
 
-/// Joins over the hosts' own engines (mpi/hosts.h). On any thread, once.
-CommunicatorHandle::Join mpiJoin(mpi::JoinOptions options);
+/// Joins over the hosts' own engines (messages/hosts.h). On any thread, once.
+CommunicatorHandle::Join mpiJoin(messages::JoinOptions options);
 
 /// The same from {name, ranks, timeoutMs}: `ranks` an Int32Array of the members' ranks in the job,
 /// ascending; empty: all of it.

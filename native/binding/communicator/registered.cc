@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "binding/args.h"
-#include "binding/communicator/wrap.h"
+#include "binding/communicator/communicator_wrap.h"
 #include "binding/errors.h"
 #include "binding/gpu/buffer.h"
 #include "cuda/memory.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "binding/args.h"
-#include "binding/communicator/wrap.h"
+#include "binding/communicator/communicator_wrap.h"
 #include "binding/errors.h"
 #include "nccl/nccl.h"
 

@@ -7,8 +7,8 @@
 
 #include "binding/args.h"
 #include "binding/buffer_view.h"
+#include "binding/communicator/communicator_wrap.h"
 #include "binding/communicator/held_calls.h"
-#include "binding/communicator/wrap.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/exports.h"

@@ -8,10 +8,10 @@
 #include "binding/args.h"
 #include "binding/errors.h"
 #include "binding/external_memory.h"
-#include "binding/store/wrap.h"
-#include "kvstore/allreduce/store.h"
+#include "binding/store/store_wrap.h"
+#include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/base/misuse.h"
-#include "kvstore/worker/store.h"
+#include "kvstore/worker/dist_store.h"
 
 namespace gradlink::binding {
 

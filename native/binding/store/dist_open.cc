@@ -8,13 +8,13 @@
 #include "binding/errors.h"
 #include "binding/pending_op.h"
 #include "binding/store/args.h"
-#include "binding/store/wrap.h"
+#include "binding/store/store_wrap.h"
 #include "core/wire.h"
 #include "core/work_queue.h"
 #include "cuda/device.h"
-#include "kvstore/allreduce/store.h"
-#include "kvstore/worker/gpu_dist_store.h"
-#include "kvstore/worker/store.h"
+#include "kvstore/allreduce/allreduce_store.h"
+#include "kvstore/staged/gpu_dist_store.h"
+#include "kvstore/worker/dist_store.h"
 #include "kvstore/worker/terms.h"
 #include "shm/wake_up.h"
 
@@ -94,10 +94,10 @@ Napi::Value KVStoreWrap::openDist(const Napi::CallbackInfo& info) {
     return openStore(
         env,
         [join = jobJoinArg(info[0]), options, gpus](const std::atomic<bool>* cancelled) {
-          const std::unique_ptr<Communicator> meeting = join(cancelled);
-          DistStoreOptions agreed = agreeOnTerms(*meeting, &options);
-          std::unique_ptr<Wire> wire = meeting->openWire();
-          meeting->close();
+          const std::unique_ptr<Communicator> rendezvous = join(cancelled);
+          DistStoreOptions agreed = agreeOnTerms(*rendezvous, &options);
+          std::unique_ptr<Wire> wire = rendezvous->openWire();
+          rendezvous->close();
           // Looking saves two wake-ups, of the store's thread and of JavaScript's. Across hosts an
           // answer takes longer than these; where a server needs this core, looking delays it.
           if (wire->ranksHaveCores() && !gpus) {

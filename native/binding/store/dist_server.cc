@@ -9,7 +9,7 @@
 #include "binding/pending_op.h"
 #include "binding/store/updater_call.h"
 #include "kvstore/worker/terms.h"
-#include "mpi/job_end.h"
+#include "messages/job_end.h"
 
 namespace gradlink::binding {
 
@@ -57,17 +57,17 @@ ServerHandle::~ServerHandle() {
 }
 
 void ServerHandle::meet() {
-  const std::unique_ptr<Communicator> meeting = join_(&stop_);
-  const DistStoreOptions terms = agreeOnTerms(*meeting, nullptr);
+  const std::unique_ptr<Communicator> rendezvous = join_(&stop_);
+  const DistStoreOptions terms = agreeOnTerms(*rendezvous, nullptr);
   options_.workers = terms.workers;
   options_.servers = terms.servers;
   options_.asynchronous = terms.asynchronous;
   options_.timeoutMs = terms.timeoutMs;
-  wire_ = meeting->openWire();
-  meeting->close();
+  wire_ = rendezvous->openWire();
+  rendezvous->close();
 }
 
-void ServerHandle::waitForExit() { mpi::waitForExit(&stop_); }
+void ServerHandle::waitForExit() { messages::waitForExit(&stop_); }
 
 void ServerHandle::serve() { report_ = gradlink::serve(std::move(wire_), options_, &stop_); }
 

@@ -6,7 +6,7 @@
 #include "binding/errors.h"
 #include "binding/store/updater_call.h"
 #include "kvstore/base/misuse.h"
-#include "kvstore/worker/store.h"
+#include "kvstore/worker/dist_store.h"
 
 namespace gradlink::binding {
 

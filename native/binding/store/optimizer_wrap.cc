@@ -12,7 +12,7 @@
 #include "binding/store/optimizer_spec.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/lr_scheduler.h"
-#include "kvstore/optimizer/options.h"
+#include "kvstore/optimizer/optimizer_options.h"
 
 namespace gradlink::binding {
 

@@ -75,7 +75,7 @@ class Hierarchical final : public OneRank {
   struct Call {
     Shape shape;
     Deadline deadline;
-    /// More time for who waits for a late rank through others, so that the verdict names the late.
+    /// More time for who waits for a late rank through others, so that the failure names the late.
     double graceMs;
     const char* op() const { return nameOf(shape.kind); }
   };

@@ -1,5 +1,5 @@
 // How the ranks of several hosts find that they make the same call: inside each host, then between
-// the leaders, then the verdict goes round in the host. A small sum rides along.
+// the leaders, then the failure goes round in the host. A small sum rides along.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -93,7 +93,7 @@ FromNode summaryOf(const std::vector<FromRank>& all, const std::vector<int>& mem
   return summary;
 }
 
-/// The verdict over all hosts.
+/// The failure over all hosts.
 Outcome judge(const std::vector<FromNode>& all, const NodeMap& map) {
   Outcome outcome;
   for (std::size_t n = 0; n < all.size(); ++n) {

@@ -146,8 +146,8 @@ class WireWindow final : public Window {
     for (const int destination : destinations_) {
       if (destination == rank) return;
     }
-    throw misuse("window",
-                 "rank " + std::to_string(rank_) + " is not a source of rank " + std::to_string(rank));
+    throw misuse("window", "rank " + std::to_string(rank_) + " is not a source of rank " +
+                               std::to_string(rank));
   }
   /// A rank asks for a lock of its own memory, or for its own lock of another's.
   int checkLock(int owner, int other) const {

@@ -5,7 +5,7 @@
 // the longest, since gathering blocks of one length is one call.
 #include <cstring>
 
-#include "kvstore/allreduce/engine.h"
+#include "kvstore/allreduce/allreduce_engine.h"
 
 namespace gradlink {
 

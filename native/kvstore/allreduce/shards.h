@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/kernels/dtype.h"
-#include "kvstore/local/store.h"
+#include "kvstore/local/local_store.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/store_checks.h"
 

@@ -12,7 +12,7 @@
 #include "core/deadline.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
-#include "kvstore/allreduce/engine.h"
+#include "kvstore/allreduce/allreduce_engine.h"
 #include "kvstore/allreduce/sum_into.h"
 #include "kvstore/base/misuse.h"
 

@@ -7,7 +7,7 @@
 #include "core/deadline.h"
 #include "core/kernels/reduce_kernels.h"
 #include "core/thread_pool.h"
-#include "kvstore/allreduce/engine.h"
+#include "kvstore/allreduce/allreduce_engine.h"
 #include "kvstore/allreduce/sum_into.h"
 #include "kvstore/store_checks.h"
 

@@ -32,7 +32,7 @@ bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
 }  // namespace
 
 /// Units that are done when all streams are past what was queued for them.
-class GpuDeviceSite::Round final : public GpuFlight {
+class GpuDeviceSite::Round final : public InFlight {
  public:
   explicit Round(GpuDeviceSite& site)
       : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
@@ -60,12 +60,12 @@ class GpuDeviceSite::Round final : public GpuFlight {
 };
 
 /// A push whose update runs outside: sum and value go to the host, the new value comes back.
-class GpuDeviceSite::Updater final : public GpuFlight {
+class GpuDeviceSite::Updater final : public InFlight {
  public:
   /// `sum`: where what was pushed will be.
   Updater(GpuDeviceSite& site, GpuKey& key, const void* sum)
       : site_(site), key_(key), marks_(site.places_.events(), site.options_.timeoutMs) {
-    cuda::Stream& stream = site_.places_[key.home].stream;
+    cuda::Stream& stream = site_.places_[key.owner].stream;
     stream.copy(received(), sum, key.bytes());
     stream.copy(stored(), key.value.data(), key.bytes());
     marks_.add(stream);
@@ -96,11 +96,11 @@ class GpuDeviceSite::Updater final : public GpuFlight {
 
   void sendBack() {
     site_.prepareRound();
-    site_.places_[key_.home].stream.copy(key_.value.data(), stored(), key_.bytes());
+    site_.places_[key_.owner].stream.copy(key_.value.data(), stored(), key_.bytes());
     GpuRound round(site_.places_, nullptr, nullptr);
     round.addPull(*units.front());
     site_.launch(round);
-    marks_.add(site_.places_[key_.home].stream);
+    marks_.add(site_.places_[key_.owner].stream);
   }
 
   GpuDeviceSite& site_;
@@ -141,13 +141,13 @@ void GpuDeviceSite::open() {
 }
 
 void GpuDeviceSite::makeRoom(GpuKey& key) {
-  key.home = places_.chooseHome(key.bytes());
-  key.value = cuda::DeviceMemory(places_[key.home].device, key.bytes());
+  key.owner = places_.chooseOwner(key.bytes());
+  key.value = cuda::DeviceMemory(places_[key.owner].device, key.bytes());
 }
 
 void GpuDeviceSite::makeRoomOn(std::size_t place, GpuKey& key) {
-  places_.takeHome(place, key.bytes());
-  key.home = place;
+  places_.takeOwner(place, key.bytes());
+  key.owner = place;
   key.value = cuda::DeviceMemory(places_[place].device, key.bytes());
 }
 
@@ -167,7 +167,7 @@ void GpuDeviceSite::launch(GpuRound& round) {
   for (std::size_t i = 0; i < places_.size(); ++i) crossing_.add(places_[i].stream);
 }
 
-void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
+void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) {
   prepareRound();
   nccl_.registerPacks();
   const std::unique_ptr<GpuCollectives> collectives = nccl_.collectives();
@@ -193,21 +193,21 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFligh
   }
   launch(round);
   for (const External& external : externals) {
-    flights.push_back(std::make_unique<Updater>(*this, (*external.unit)->key(), external.sum));
-    flights.back()->units.push_back(std::move(*external.unit));
+    inFlight.push_back(std::make_unique<Updater>(*this, (*external.unit)->key(), external.sum));
+    inFlight.back()->units.push_back(std::move(*external.unit));
   }
   std::erase(units, nullptr);
   if (units.empty()) return;
-  flights.push_back(std::make_unique<Round>(*this));
-  flights.back()->units = std::move(units);
+  inFlight.push_back(std::make_unique<Round>(*this));
+  inFlight.back()->units = std::move(units);
 }
 
 std::unique_ptr<OptimizerState> GpuDeviceSite::stateOf(const GpuKey& key) {
-  return downloadState(*key.state, places_[key.home]);
+  return downloadState(*key.state, places_[key.owner]);
 }
 
 void GpuDeviceSite::restoreState(GpuKey& key, GpuKeyState& state) {
-  uploadState(state, places_[key.home]);
+  uploadState(state, places_[key.owner]);
 }
 
 }  // namespace gradlink

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kvstore/base/compression.h"
+#include "kvstore/gpu/gpu_store.h"
 #include "kvstore/gpu/nccl_sums.h"
 #include "kvstore/gpu/places.h"
 #include "kvstore/gpu/site.h"
-#include "kvstore/gpu/store.h"
 
 namespace gradlink {
 
@@ -41,7 +41,7 @@ class GpuDeviceSite final : public GpuValueSite {
   std::size_t firstRoundBytes() const override {
     return nccl_.uses() || options_.graph ? roundBytes() : places_.size() * (std::size_t{64} << 20);
   }
-  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
+  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
   void restoreState(GpuKey&, GpuKeyState&) override;
   void cancel() noexcept override { nccl_.cancel(); }

@@ -69,7 +69,7 @@ bool isEntangled(const GpuUnit& unit) {
 
 /// One unit's way through the host. A large key goes in pieces: while one is summed, the next ones
 /// arrive and the ones before leave.
-class GpuHostSite::Visit final : public GpuFlight {
+class GpuHostSite::Visit final : public InFlight {
  public:
   Visit(GpuHostSite& site, GpuUnit& unit) : site_(site), leaving_(site.events_, site.timeoutMs_) {
     GpuKey& key = unit.key();
@@ -265,11 +265,11 @@ std::size_t GpuHostSite::placeOf(int ordinal) const {
 
 void GpuHostSite::makeRoom(GpuKey& key) { key.hostValue = cuda::PinnedMemory(key.bytes()); }
 
-void GpuHostSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
+void GpuHostSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) {
   for (auto& unit : units) {
     auto visit = std::make_unique<Visit>(*this, *unit);
     visit->units.push_back(std::move(unit));
-    flights.push_back(std::move(visit));
+    inFlight.push_back(std::move(visit));
   }
 }
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "kvstore/gpu/gpu_store.h"
 #include "kvstore/gpu/marks.h"
 #include "kvstore/gpu/site.h"
-#include "kvstore/gpu/store.h"
 
 namespace gradlink {
 
@@ -29,7 +29,7 @@ class GpuHostSite final : public GpuValueSite {
   void makeRoom(GpuKey&) override;
   bool blocksKey(const GpuUnit&) const override { return true; }
   std::size_t roundBytes() const override { return std::size_t{128} << 20; }
-  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
+  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
   void restoreState(GpuKey&, GpuKeyState&) override {}
   bool quiesce() noexcept override;

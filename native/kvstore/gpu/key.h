@@ -106,7 +106,7 @@ struct GpuKey {
   std::size_t count;
   std::size_t rowLength;
   /// Of the places of the store, the one where the value is.
-  std::size_t home = 0;
+  std::size_t owner = 0;
 
   // ---- where GPUs share the optimizer's work (gpu/shards.h)
   /// Instead of a value of its own.
@@ -130,7 +130,7 @@ struct GpuKey {
   }
 
   // ---- what the site keeps for it
-  /// On the home; for `local` in pinned memory.
+  /// On the owner; for `local` in pinned memory.
   cuda::DeviceMemory value;
   cuda::PinnedMemory hostValue;
   /// Compression's error feedback, one array for each that is pushed.

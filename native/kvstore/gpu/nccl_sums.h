@@ -9,9 +9,9 @@
 
 #include "core/deadline.h"
 #include "kvstore/gpu/collectives.h"
+#include "kvstore/gpu/gpu_store.h"
 #include "kvstore/gpu/packs.h"
 #include "kvstore/gpu/places.h"
-#include "kvstore/gpu/store.h"
 #include "nccl/nccl.h"
 
 namespace gradlink {

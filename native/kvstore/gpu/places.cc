@@ -61,7 +61,7 @@ std::size_t GpuPlaces::indexOf(int ordinal) const {
   return kHostPlace;
 }
 
-std::size_t GpuPlaces::chooseHome(std::size_t bytes) {
+std::size_t GpuPlaces::chooseOwner(std::size_t bytes) {
   const auto lightest =
       std::min_element(places_.begin(), places_.end(),
                        [](const auto& a, const auto& b) { return a->load < b->load; });

@@ -68,9 +68,9 @@ class GpuPlaces {
   /// Whether kernels on `from` read and write memory of `to`.
   bool reaches(std::size_t from, std::size_t to) const { return reach_[from * size() + to]; }
   /// The place with the fewest bytes, which takes these too.
-  std::size_t chooseHome(std::size_t bytes);
+  std::size_t chooseOwner(std::size_t bytes);
   /// That place takes them.
-  void takeHome(std::size_t place, std::size_t bytes) { places_[place]->load += bytes; }
+  void takeOwner(std::size_t place, std::size_t bytes) { places_[place]->load += bytes; }
 
   /// Begins when that place's stream has done what it has to do now, and ends before what it gets
   /// from here on. In no order among themselves.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/gpu/engine.h"
+#include "kvstore/gpu/gpu_engine.h"
 #include "kvstore/store.h"
 
 namespace gradlink {

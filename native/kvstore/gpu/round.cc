@@ -36,29 +36,29 @@ void GpuRound::addPush(GpuUnit& unit) {
   if (unit.kind() == OperationKind::init) repeats_ = false;
   if (key.count == 0 || share(unit)) return;
   if (fromHost(unit)) {
-    work_[key.home].arriving.push_back(
-        {{key.value.data(), key.home}, unit.in.front(), key.bytes()});
+    work_[key.owner].arriving.push_back(
+        {{key.value.data(), key.owner}, unit.in.front(), key.bytes()});
     return addPull(unit);
   }
   cuda::Sources sources = sourcesOf(unit);
   cuda::Targets targets = targetsOf(unit, unit.out);
   if (unit.head().state) return addUpdate(unit, std::move(sources), std::move(targets));
   targets.push_back(key.value.data());
-  addSums(key.home, key.dtype, {std::move(sources), std::move(targets), key.count});
+  addSums(key.owner, key.dtype, {std::move(sources), std::move(targets), key.count});
 }
 
 void GpuRound::addPull(GpuUnit& unit) {
   GpuKey& key = unit.key();
   if (key.count == 0 || (unit.in.empty() && share(unit))) return;
-  addSums(key.home, key.dtype,
+  addSums(key.owner, key.dtype,
           {cuda::Sources({key.value.data()}, &memory_), targetsOf(unit, unit.out), key.count});
 }
 
 void* GpuRound::addSum(GpuUnit& unit) {
   GpuKey& key = unit.key();
   repeats_ = false;
-  void* const sum = places_[key.home].arena.take(key.bytes());
-  if (key.count != 0) addSums(key.home, key.dtype, {sourcesOf(unit), {sum}, key.count});
+  void* const sum = places_[key.owner].arena.take(key.bytes());
+  if (key.count != 0) addSums(key.owner, key.dtype, {sourcesOf(unit), {sum}, key.count});
   return sum;
 }
 
@@ -75,18 +75,18 @@ cuda::Sources GpuRound::sourcesOf(GpuUnit& unit) {
   sources.reserve(unit.in.size());
   for (std::size_t i = 0; i < unit.in.size(); ++i) {
     const GpuArray in = uploaded(unit, i);
-    if (places_.reaches(key.home, in.place)) {
+    if (places_.reaches(key.owner, in.place)) {
       sources.push_back(in.data);
       continue;
     }
-    void* const copy = places_[key.home].arena.take(key.bytes());
-    work_[key.home].arriving.push_back({{copy, key.home}, in, key.bytes()});
+    void* const copy = places_[key.owner].arena.take(key.bytes());
+    work_[key.owner].arriving.push_back({{copy, key.owner}, in, key.bytes()});
     sources.push_back(copy);
   }
   return sources;
 }
 
-/// The unit's i-th array, on the home where it was on the host. The devices read page-locked
+/// The unit's i-th array, on the owner where it was on the host. The devices read page-locked
 /// memory: from any other the driver copies in its own time, and keeps whoever asks waiting.
 GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
   const GpuArray& in = unit.in[index];
@@ -94,12 +94,12 @@ GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
   GpuKey& key = unit.key();
   void* const staged = key.room(index);
   if (staged != in.data) std::memcpy(staged, in.data, key.bytes());
-  const GpuArray copy{places_[key.home].arena.take(key.bytes()), key.home};
-  work_[key.home].uploads.push_back({copy, {staged, kHostPlace}, key.bytes()});
+  const GpuArray copy{places_[key.owner].arena.take(key.bytes()), key.owner};
+  work_[key.owner].uploads.push_back({copy, {staged, kHostPlace}, key.bytes()});
   return copy;
 }
 
-/// Each array becomes codes where it is; what they mean is summed at home.
+/// Each array becomes codes where it is; what they mean is summed at owner.
 cuda::Sources GpuRound::decoded(GpuUnit& unit) {
   GpuKey& key = unit.key();
   compresses_ = true;
@@ -110,13 +110,13 @@ cuda::Sources GpuRound::decoded(GpuUnit& unit) {
     auto* codes = static_cast<std::uint8_t*>(places_[in.place].arena.take(codeBytes));
     work_[in.place].compress.push_back(
         {static_cast<const float*>(in.data), residualOf(key, i, in.place), codes, key.count});
-    if (!places_.reaches(key.home, in.place)) {
-      auto* copy = static_cast<std::uint8_t*>(places_[key.home].arena.take(codeBytes));
-      work_[key.home].arriving.push_back({{copy, key.home}, {codes, in.place}, codeBytes});
+    if (!places_.reaches(key.owner, in.place)) {
+      auto* copy = static_cast<std::uint8_t*>(places_[key.owner].arena.take(codeBytes));
+      work_[key.owner].arriving.push_back({{copy, key.owner}, {codes, in.place}, codeBytes});
       codes = copy;
     }
-    auto* meaning = static_cast<float*>(places_[key.home].arena.take(key.bytes()));
-    work_[key.home].decompress.push_back({codes, meaning, key.count});
+    auto* meaning = static_cast<float*>(places_[key.owner].arena.take(key.bytes()));
+    work_[key.owner].decompress.push_back({codes, meaning, key.count});
     sources.push_back(meaning);
   }
   return sources;
@@ -148,7 +148,7 @@ cuda::Targets GpuRound::targetsOf(GpuUnit& unit, const std::vector<GpuArray>& ou
   cuda::Targets targets(&memory_);
   targets.reserve(outputs.size() + 1);  // a push's value is the last
   for (const GpuArray& out : outputs) {
-    if (out.place != kHostPlace && places_.reaches(key.home, out.place)) {
+    if (out.place != kHostPlace && places_.reaches(key.owner, out.place)) {
       targets.push_back(out.data);
     } else {
       leave(unit, out, key.value.data());
@@ -157,14 +157,14 @@ cuda::Targets GpuRound::targetsOf(GpuUnit& unit, const std::vector<GpuArray>& ou
   return targets;
 }
 
-/// A copy from the home, when its kernels are done. One arrival serves all outputs on the host.
+/// A copy from the owner, when its kernels are done. One arrival serves all outputs on the host.
 void GpuRound::leave(GpuUnit& unit, GpuArray out, void* from) {
   GpuKey& key = unit.key();
-  std::vector<GpuCopy>& leaving = work_[key.home].leaving;
-  if (out.place != kHostPlace) return leaving.push_back({out, {from, key.home}, key.bytes()});
+  std::vector<GpuCopy>& leaving = work_[key.owner].leaving;
+  if (out.place != kHostPlace) return leaving.push_back({out, {from, key.owner}, key.bytes()});
   void* const staged = key.room(unit.in.size());
   if (unit.landings.empty()) {
-    leaving.push_back({{staged, kHostPlace}, {from, key.home}, key.bytes()});
+    leaving.push_back({{staged, kHostPlace}, {from, key.owner}, key.bytes()});
   }
   unit.landings.push_back({out.data, staged});
 }
@@ -172,11 +172,11 @@ void GpuRound::leave(GpuUnit& unit, GpuArray out, void* from) {
 void GpuRound::addUpdate(GpuUnit& unit, cuda::Sources grads, cuda::Targets targets) {
   GpuKey& key = unit.key();
   GpuKeyState& state = *unit.head().state;
-  makeState(key, state, places_[key.home]);
+  makeState(key, state, places_[key.owner]);
   cuda::StepTask task = stepOf(key, unit.head());
   task.grads = std::move(grads);
   task.targets = std::move(targets);
-  work_[key.home].steps[stepKindOf(key, *state.optimizer)].push_back(std::move(task));
+  work_[key.owner].steps[stepKindOf(key, *state.optimizer)].push_back(std::move(task));
 }
 
 void GpuRound::addSums(std::size_t place, DType dtype, cuda::SumTask task) {
@@ -192,7 +192,7 @@ bool GpuRound::share(GpuUnit& unit) {
   if (isPush(unit.kind()) && compression_ != nullptr && key.dtype == DType::float32) return false;
   Shared shared{&unit, nullptr, nullptr, {}, {}};
   const bool spreads = splitOutputs(unit, shared);
-  KeyCollective part{Stage::before, Kind::reduce, key.dtype, key.count, key.home, {}, {}};
+  KeyCollective part{Stage::before, Kind::reduce, key.dtype, key.count, key.owner, {}, {}};
   part.in.resize(places_.size());
   part.out.resize(places_.size());
   part.whole = key.whole;
@@ -203,12 +203,12 @@ bool GpuRound::share(GpuUnit& unit) {
     KeyCollective sum = part;
     sum.in = std::move(*inputs);
     if (unit.head().state) {
-      sum.out[key.home] = places_[key.home].arena.take(key.bytes());
+      sum.out[key.owner] = places_[key.owner].arena.take(key.bytes());
     } else if (spreads) {
       sum.kind = Kind::allReduce;
       sum.out = shared.filled;
     } else {
-      sum.out[key.home] = key.value.data();
+      sum.out[key.owner] = key.value.data();
     }
     shared.sum = &collectives_->add(std::move(sum));
   } else if (!spreads) {
@@ -217,7 +217,7 @@ bool GpuRound::share(GpuUnit& unit) {
   if (spreads && (shared.sum == nullptr || unit.head().state)) {
     part.kind = Kind::broadcast;
     part.stage = shared.sum == nullptr ? Stage::before : Stage::after;
-    part.in[key.home] = key.value.data();
+    part.in[key.owner] = key.value.data();
     part.out = shared.filled;
     shared.spread = &collectives_->add(std::move(part));
   }
@@ -232,9 +232,9 @@ const GpuCollectives::KeyCollective* GpuRound::shareSum(GpuUnit& unit) {
   if (!inputs) return nullptr;
   repeats_ = false;
   KeyCollective sum{Stage::before, Kind::reduce,       key.dtype, key.count,
-                    key.home,      std::move(*inputs), {}};
+                    key.owner,     std::move(*inputs), {}};
   sum.out.resize(places_.size());
-  sum.out[key.home] = places_[key.home].arena.take(key.bytes());
+  sum.out[key.owner] = places_[key.owner].arena.take(key.bytes());
   return &collectives_->add(std::move(sum));
 }
 
@@ -277,12 +277,12 @@ void GpuRound::finishShared(Shared& shared) {
            shared.spread->stage == Stage::before ? &Work::sums : &Work::unpacking);
   }
   if (shared.sum == nullptr) {
-    return addSums(key.home, key.dtype, {{key.value.data()}, std::move(targets), key.count});
+    return addSums(key.owner, key.dtype, {{key.value.data()}, std::move(targets), key.count});
   }
-  const void* const sum = shared.sum->result(key.home);
+  const void* const sum = shared.sum->result(key.owner);
   if (unit.head().state) {
     if (shared.spread != nullptr && shared.spread->packed) {
-      targets.push_back(shared.spread->result(key.home));
+      targets.push_back(shared.spread->result(key.owner));
     }
     return addUpdate(unit, {sum}, std::move(targets));
   }
@@ -290,7 +290,7 @@ void GpuRound::finishShared(Shared& shared) {
     unpack(shared, *shared.sum, &Work::sums);
   }
   if (sum != key.value.data()) targets.push_back(key.value.data());
-  addSums(key.home, key.dtype, {{sum}, std::move(targets), key.count});
+  addSums(key.owner, key.dtype, {{sum}, std::move(targets), key.count});
 }
 
 void GpuRound::unpack(const Shared& shared, const KeyCollective& part, GpuSums Work::*when) {
@@ -383,15 +383,15 @@ void GpuRound::addRows(GpuUnit& unit) {
   const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
   std::vector<std::int64_t> rows = unit.head().operation->rows;
   sortEachOnce(rows);
-  Work& work = work_[key.home];
+  Work& work = work_[key.owner];
   for (const GpuArray& out : unit.out) {
     // All of the output is written anyway: elsewhere it arrives as one copy.
     void* const image =
-        out.place == key.home ? out.data : places_[key.home].arena.take(key.bytes());
+        out.place == key.owner ? out.data : places_[key.owner].arena.take(key.bytes());
     work.zeros.push_back({image, key.bytes()});
     forEachRun(rows, [&](std::size_t first, std::size_t count, std::size_t /*at*/) {
       const std::size_t at = first * rowBytes;
-      addSums(key.home, key.dtype,
+      addSums(key.owner, key.dtype,
               {{static_cast<const std::byte*>(key.value.data()) + at},
                {static_cast<std::byte*>(image) + at},
                count * key.rowLength});
@@ -405,21 +405,21 @@ void GpuRound::addRowUpdate(GpuUnit& unit) {
   GpuKeyState& state = *unit.head().state;
   repeats_ = false;
   if (key.count == 0) return;
-  makeState(key, state, places_[key.home]);
+  makeState(key, state, places_[key.owner]);
   const std::size_t size = sizeOf(key.dtype);
   const std::size_t bytes = unit.touched.rows.size() * key.rowLength * size;
   if (bytes == 0) return;
   void* const staged = key.room(0, bytes);
   std::memcpy(staged, unit.touched.data.data(), bytes);
-  const GpuArray rows{places_[key.home].arena.take(bytes), key.home};
-  work_[key.home].uploads.push_back({rows, {staged, kHostPlace}, bytes});
+  const GpuArray rows{places_[key.owner].arena.take(bytes), key.owner};
+  work_[key.owner].uploads.push_back({rows, {staged, kHostPlace}, bytes});
 
   const cuda::StepTask whole = stepOf(key, unit.head());
   const std::size_t stateSize = key.dtype == DType::float64 ? sizeof(double) : sizeof(float);
   const auto shifted = [](void* array, std::size_t by) -> void* {
     return array == nullptr ? nullptr : static_cast<std::byte*>(array) + by;
   };
-  auto& steps = work_[key.home].steps[stepKindOf(key, *state.optimizer)];
+  auto& steps = work_[key.owner].steps[stepKindOf(key, *state.optimizer)];
   forEachRun(unit.touched.rows, [&](std::size_t row, std::size_t count, std::size_t at) {
     const std::size_t first = row * key.rowLength;
     cuda::StepTask task = whole;

@@ -1,10 +1,10 @@
 // One round of a store whose values live on GPUs: what its units come down to, gathered first, then
 // queued with few launches.
-// Arrays of the host come and go through page-locked memory of their key, on its home's stream.
+// Arrays of the host come and go through page-locked memory of their key, on its owner's stream.
 //
-// Each value is worked on by its home's stream alone, so that rounds need not wait for one another.
-// On its way: compression where the arrays are; copies of what the home does not reach; NCCL's
-// sums; sums and optimizers on the homes; NCCL's broadcasts; unpacking.
+// Each value is worked on by its owner's stream alone, so that rounds need not wait for one
+// another. On its way: compression where the arrays are; copies of what the owner does not reach;
+// NCCL's sums; sums and optimizers on the homes; NCCL's broadcasts; unpacking.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class GpuRound {
   void addRows(GpuUnit& unit);
   /// A push of rows whose optimizer is lazy: they travel and are stepped alone.
   void addRowUpdate(GpuUnit& unit);
-  /// What the unit pushes, summed, in memory of the round on the home, nothing else.
+  /// What the unit pushes, summed, in memory of the round on the owner, nothing else.
   void* addSum(GpuUnit& unit);
   /// The same by NCCL, where the unit has an array on every place, else null. After launch() it
   /// says where the sum will be.
@@ -82,12 +82,12 @@ class GpuRound {
   };
 
   bool fromHost(const GpuUnit& unit) const;
-  /// What the home sums: the arrays themselves, where it reaches them, or copies.
+  /// What the owner sums: the arrays themselves, where it reaches them, or copies.
   cuda::Sources sourcesOf(GpuUnit& unit);
   GpuArray uploaded(GpuUnit& unit, std::size_t index);
   cuda::Sources decoded(GpuUnit& unit);
   float* residualOf(GpuKey& key, std::size_t index, std::size_t place);
-  /// The outputs the home writes itself; copies to the others follow the round's kernels.
+  /// The outputs the owner writes itself; copies to the others follow the round's kernels.
   cuda::Targets targetsOf(GpuUnit& unit, const std::vector<GpuArray>& outputs);
   void leave(GpuUnit& unit, GpuArray out, void* from);
   void addUpdate(GpuUnit& unit, cuda::Sources grads, cuda::Targets targets);

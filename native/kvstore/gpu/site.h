@@ -13,14 +13,14 @@
 namespace gradlink {
 
 /// Units under way together.
-class GpuFlight {
+class InFlight {
  public:
   enum class Progress : std::uint8_t { onDevice, elsewhere, done };
 
-  GpuFlight() = default;
-  virtual ~GpuFlight() = default;
-  GpuFlight(const GpuFlight&) = delete;
-  GpuFlight& operator=(const GpuFlight&) = delete;
+  InFlight() = default;
+  virtual ~InFlight() = default;
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
 
   /// Looks, and begins what can begin; `elsewhere`: it waits for something that wakes the engine.
   /// What it throws is the error of its units.
@@ -30,7 +30,7 @@ class GpuFlight {
   std::vector<std::unique_ptr<GpuUnit>> units;
 };
 
-using GpuFlights = std::vector<std::unique_ptr<GpuFlight>>;
+using InFlightList = std::vector<std::unique_ptr<InFlight>>;
 
 /// All of it is called by the engine's thread, except where it says otherwise.
 class GpuSite {
@@ -57,7 +57,7 @@ class GpuSite {
   virtual std::size_t firstRoundBytes() const { return roundBytes(); }
   /// Begins units of different keys, most urgent first, and adds flights that hold them all. What
   /// it throws is the error of those that are not in a flight yet.
-  virtual void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) = 0;
+  virtual void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) = 0;
 
   /// From any thread: open() is to give up soon.
   virtual void cancel() noexcept {}

@@ -12,7 +12,7 @@ GpuStepKind stepKindOf(const GpuKey& key, const Optimizer& optimizer) {
   return {key.dtype, math.kernel, math.ratio};
 }
 
-void makeState(GpuKey& key, GpuKeyState& state, GpuPlace& home) {
+void makeState(GpuKey& key, GpuKeyState& state, GpuPlace& owner) {
   if (state.made) return;
   const Optimizer& optimizer = *state.optimizer;
   // Of no elements: names and types alone.
@@ -20,17 +20,17 @@ void makeState(GpuKey& key, GpuKeyState& state, GpuPlace& home) {
   const bool copiesWeights = optimizer.copiesWeights(key.dtype);
   if (copiesWeights) {
     std::vector<std::byte> weights(key.bytes());
-    home.stream.copy(weights.data(), key.value.data(), key.bytes());
-    home.stream.synchronize();
+    owner.stream.copy(weights.data(), key.value.data(), key.bytes());
+    owner.stream.synchronize();
     state.state->arrays =
         std::move(optimizer.createState(key.name, weights.data(), key.count, key.dtype)->arrays);
-    uploadState(state, home);
+    uploadState(state, owner);
   } else {
     std::vector<cuda::DeviceMemory> arrays;
     for (StateArray& array : form->arrays) {
       array.count = key.count;
-      arrays.emplace_back(home.device, key.count * sizeOf(array.dtype));
-      home.stream.zero(arrays.back().data(), arrays.back().bytes());
+      arrays.emplace_back(owner.device, key.count * sizeOf(array.dtype));
+      owner.stream.zero(arrays.back().data(), arrays.back().bytes());
     }
     state.state->arrays = std::move(form->arrays);
     state.arrays = std::move(arrays);
@@ -64,27 +64,27 @@ cuda::StepTask stepOf(GpuKey& key, const GpuItem& item) {
   return task;
 }
 
-std::unique_ptr<OptimizerState> downloadState(const GpuKeyState& state, GpuPlace& home) {
+std::unique_ptr<OptimizerState> downloadState(const GpuKeyState& state, GpuPlace& owner) {
   const OptimizerState& from = *state.state;
   auto copy = std::make_unique<OptimizerState>(
       OptimizerState{from.key, from.dtype, from.count, from.updates, {}, from.lastLearningRate});
   for (std::size_t i = 0; i < state.arrays.size(); ++i) {
     const StateArray& array = from.arrays[i];
     AlignedBuffer data(state.arrays[i].bytes());
-    home.stream.copy(data.data(), state.arrays[i].data(), data.size());
+    owner.stream.copy(data.data(), state.arrays[i].data(), data.size());
     copy->arrays.push_back({array.name, array.dtype, array.count, std::move(data)});
   }
-  home.stream.synchronize();
+  owner.stream.synchronize();
   return copy;
 }
 
-void uploadState(GpuKeyState& state, GpuPlace& home) {
+void uploadState(GpuKeyState& state, GpuPlace& owner) {
   std::vector<cuda::DeviceMemory> arrays;
   for (StateArray& array : state.state->arrays) {
-    arrays.emplace_back(home.device, array.data.size());
-    home.stream.copy(arrays.back().data(), array.data.data(), array.data.size());
+    arrays.emplace_back(owner.device, array.data.size());
+    owner.stream.copy(arrays.back().data(), array.data.data(), array.data.size());
   }
-  home.stream.synchronize();
+  owner.stream.synchronize();
   state.arrays = std::move(arrays);
   for (StateArray& array : state.state->arrays) array.data = AlignedBuffer();
 }

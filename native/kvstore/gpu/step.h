@@ -26,16 +26,16 @@ struct GpuStepKind {
 using GpuSteps = std::map<GpuStepKind, std::vector<cuda::StepTask>>;
 GpuStepKind stepKindOf(const GpuKey&, const Optimizer&);
 
-/// Makes the state's arrays on the home, where they were not made yet. Reads the weights back where
-/// an array starts as their copy.
-void makeState(GpuKey&, GpuKeyState&, GpuPlace& home);
+/// Makes the state's arrays on the owner, where they were not made yet. Reads the weights back
+/// where an array starts as their copy.
+void makeState(GpuKey&, GpuKeyState&, GpuPlace& owner);
 
 /// The update of a unit's key without its gradients and targets.
 cuda::StepTask stepOf(GpuKey&, const GpuItem&);
 
 /// A copy of the state with its data.
-std::unique_ptr<OptimizerState> downloadState(const GpuKeyState&, GpuPlace& home);
-/// Moves the state's data to the home.
-void uploadState(GpuKeyState&, GpuPlace& home);
+std::unique_ptr<OptimizerState> downloadState(const GpuKeyState&, GpuPlace& owner);
+/// Moves the state's data to the owner.
+void uploadState(GpuKeyState&, GpuPlace& owner);
 
 }  // namespace gradlink

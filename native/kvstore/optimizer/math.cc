@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/kernels/step_formulas.h"
-#include "kvstore/optimizer/options.h"
+#include "kvstore/optimizer/optimizer_options.h"
 
 namespace gradlink {
 

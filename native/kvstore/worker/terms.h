@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/communicator.h"
-#include "kvstore/worker/store.h"
+#include "kvstore/worker/dist_store.h"
 
 namespace gradlink {
 

@@ -277,7 +277,7 @@ void Transfers::returned(std::uint64_t request) {
 
 Deadline Transfers::nextLook() const {
   if (!blocked_) return Deadline::never();
-  const std::chrono::duration<double, std::milli> left = window_.patienceEnds() - Clock::now();
+  const std::chrono::duration<double, std::milli> left = window_.timeoutEnds() - Clock::now();
   return Deadline::in(std::max(0.0, left.count()));
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/kernels/store_style.h"
-#include "kvstore/worker/link.h"
+#include "kvstore/worker/server_link.h"
 #include "kvstore/worker/transfer.h"
 #include "kvstore/worker/window.h"
 

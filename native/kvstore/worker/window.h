@@ -27,13 +27,13 @@ class PushWindow {
   /// Something has been staged.
   void staged(Deadline::Clock::time_point now) { progress_ = now; }
   /// When to try again where takes() said no.
-  Deadline::Clock::time_point patienceEnds() const {
+  Deadline::Clock::time_point timeoutEnds() const {
     return progress_ + (bytes_ < most_ ? kStall : kLongStall);
   }
   /// Grows where nothing has been released for a while. Beyond the most only slowly: waiting on
   /// could be forever, where workers push different keys first.
   void look(Deadline::Clock::time_point now) {
-    if (now < patienceEnds()) return;
+    if (now < timeoutEnds()) return;
     bytes_ = bytes_ < most_ ? std::min(2 * bytes_, most_) : bytes_ + bytes_ / 4;
     progress_ = now;
   }

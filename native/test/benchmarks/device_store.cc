@@ -17,7 +17,7 @@
 #include "core/kernels/reduce_kernels.h"
 #include "core/memory/huge_pages.h"
 #include "core/thread_pool.h"
-#include "kvstore/local/store.h"
+#include "kvstore/local/local_store.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/support.h"
 

@@ -85,8 +85,9 @@ TEST(HostsWindows, NameWhoHasLeft) {
       EXPECT_EQ(wrongAt(window->data(), 3, DType::float32, 1), "");
       return;
     }
-    const Deadline patience = Deadline::in(20000);
-    while (!patience.passed()) window->put(window->data(), all({2}), 1, false, false, patience);
+    const Deadline callTimeout = Deadline::in(20000);
+    while (!callTimeout.passed())
+      window->put(window->data(), all({2}), 1, false, false, callTimeout);
   });
   EXPECT_FALSE(errors[2].has_value());
   for (const int rank : {0, 1}) {
@@ -103,7 +104,7 @@ TEST(HostsWindows, RefuseMisuse) {
     const auto initial = filled(2, DType::int32, 1);
     const WindowSpec spec = exponential(rank, 2, 2, DType::int32, initial.data());
     const auto window = windows.open(comm, spec, {});
-    const Deadline patience = Deadline::in(20000);
+    const Deadline callTimeout = Deadline::in(20000);
     const auto refused = [&](const auto& call) {
       try {
         call();
@@ -115,14 +116,14 @@ TEST(HostsWindows, RefuseMisuse) {
       return false;
     };
     EXPECT_TRUE(
-        refused([&] { window->put(window->data(), all({rank}), 1, false, false, patience); }));
+        refused([&] { window->put(window->data(), all({rank}), 1, false, false, callTimeout); }));
     EXPECT_TRUE(refused(
-        [&] { window->put(window->data(), all({1 - rank}, 0.5), 1, false, false, patience); }));
-    EXPECT_TRUE(refused([&] { window->get(all({1 - rank}, 0.5), false, patience); }));
-    EXPECT_TRUE(refused([&] { window->update(nullptr, 0.5, {}, 1, false, false, patience); }));
+        [&] { window->put(window->data(), all({1 - rank}, 0.5), 1, false, false, callTimeout); }));
+    EXPECT_TRUE(refused([&] { window->get(all({1 - rank}, 0.5), false, callTimeout); }));
+    EXPECT_TRUE(refused([&] { window->update(nullptr, 0.5, {}, 1, false, false, callTimeout); }));
     EXPECT_TRUE(refused([&] { window->tryLock(2, rank); }));
     window->free({});
-    EXPECT_TRUE(refused([&] { window->put(window->data(), {}, 1, false, false, patience); }));
+    EXPECT_TRUE(refused([&] { window->put(window->data(), {}, 1, false, false, callTimeout); }));
     windows.close();
   }));
 }

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/allreduce/store.h"
-#include "kvstore/local/store.h"
+#include "kvstore/allreduce/allreduce_store.h"
+#include "kvstore/local/local_store.h"
+#include "kvstore/staged/gpu_dist_store.h"
 #include "kvstore/store_checks.h"
-#include "kvstore/worker/gpu_dist_store.h"
 #include "test/kvstore/gpu/support.h"
 #include "test/kvstore/worker/support.h"
 

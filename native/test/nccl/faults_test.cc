@@ -56,17 +56,17 @@ TEST_F(NcclFaults, ACollectiveThatNeverEndsIsATimeout) {
             "");
 }
 
-TEST_F(NcclFaults, ARankThatNeverArrivesEndsTheMeeting) {
+TEST_F(NcclFaults, ARankThatNeverArrivesEndsTheRendezvous) {
   EXPECT_EQ(inProcess(
                 [] {
-                  return expectError(ErrorCode::timeout, -1, "the meeting",
+                  return expectError(ErrorCode::timeout, -1, "the rendezvous",
                                      [] { nccl::openLocal(firstGpus(3), {.timeoutMs = 100}); });
                 },
                 fault("nccl-never=1")),
             "");
 }
 
-TEST_F(NcclFaults, AMeetingCanBeGivenUp) {
+TEST_F(NcclFaults, ARendezvousCanBeGivenUp) {
   EXPECT_EQ(inProcess(
                 [] {
                   std::atomic<bool> cancelled{false};

@@ -13,7 +13,7 @@
 namespace gradlink::test {
 
 /// No test waits it out: far above what its steps take under a sanitizer beside other work.
-constexpr double kPatienceMs = 120000;
+constexpr double kCallTimeoutMs = 120000;
 
 using Body = std::function<std::string(nccl::NcclCommunicator&, int rank)>;
 
@@ -23,13 +23,13 @@ inline shm::JoinOptions controlOf(const std::string& name, int rank, int size) {
   options.name = name;
   options.rank = rank;
   options.size = size;
-  options.timeoutMs = kPatienceMs;
+  options.timeoutMs = kCallTimeoutMs;
   return options;
 }
 
 /// Several ranks of a communicator, each a process on a GPU of its own.
 inline std::vector<Process> startGpuRanks(int size, const Body& body,
-                                          double timeoutMs = kPatienceMs,
+                                          double timeoutMs = kCallTimeoutMs,
                                           const std::function<Settings(int)>& settings = {}) {
   static int jobs = 0;
   const std::string name = "job-" + std::to_string(jobs++);
@@ -46,7 +46,7 @@ inline std::vector<Process> startGpuRanks(int size, const Body& body,
 }
 
 /// The same as threads of one process: "" or what the first that failed said.
-inline Process startGpuThreads(int size, const Body& body, double timeoutMs = kPatienceMs) {
+inline Process startGpuThreads(int size, const Body& body, double timeoutMs = kCallTimeoutMs) {
   static int jobs = 0;
   const std::string name = "threads-" + std::to_string(jobs++);
   return Process([&] {
@@ -55,9 +55,9 @@ inline Process startGpuThreads(int size, const Body& body, double timeoutMs = kP
     for (int r = 0; r < size; ++r) {
       threads.emplace_back([&, r] {
         said[static_cast<std::size_t>(r)] = Process::textOf([&] {
-          shm::JoinOptions meeting = controlOf(name, r, size);
-          meeting.threads = true;
-          auto comm = nccl::join(shm::join(meeting), r, {.timeoutMs = timeoutMs});
+          shm::JoinOptions rendezvous = controlOf(name, r, size);
+          rendezvous.threads = true;
+          auto comm = nccl::join(shm::join(rendezvous), r, {.timeoutMs = timeoutMs});
           return body(*comm, r);
         });
       });

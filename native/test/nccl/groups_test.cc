@@ -12,7 +12,7 @@ using GroupBody = std::function<std::string(nccl::NcclCommunicator&, int process
 
 /// A process for each count, with as many GPUs, the next ones that are free.
 std::vector<Process> startGroups(const std::vector<int>& counts, const GroupBody& body,
-                                 const nccl::Options& options = {.timeoutMs = kPatienceMs}) {
+                                 const nccl::Options& options = {.timeoutMs = kCallTimeoutMs}) {
   static int worlds = 0;
   const std::string name = "groups-" + std::to_string(worlds++);
   const auto size = static_cast<int>(counts.size());
@@ -151,7 +151,7 @@ TEST_F(GpuGroupFaults, NameALostProcessAndItsRanks) {
             comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
           });
         },
-        {.timeoutMs = kPatienceMs, .check = check});
+        {.timeoutMs = kCallTimeoutMs, .check = check});
     EXPECT_EQ(processes[0].wait(), "");
     EXPECT_EQ(processes[1].wait(), "killed");
   }
@@ -173,7 +173,7 @@ TEST_F(GpuGroupFaults, NameWhoDoesNotCome) {
         usleep(200);
       } catch (const Error& error) {
         return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1 and 2)",
-                           [&] { sum(kPatienceMs); });
+                           [&] { sum(kCallTimeoutMs); });
       }
     }
   });
@@ -204,7 +204,7 @@ TEST_F(GpuGroupFaults, RefuseAGpuListedTwice) {
     processes.emplace_back([=]() -> std::string {
       const auto join = [&] {
         nccl::join(shm::join(controlOf(name, p, 2)), lists[static_cast<std::size_t>(p)],
-                   {.timeoutMs = kPatienceMs});
+                   {.timeoutMs = kCallTimeoutMs});
       };
       if (p == 0) return expectError(ErrorCode::invalidArgument, -1, {"gpu:0", "twice"}, join);
       return expectError(ErrorCode::aborted, 0, {"process 0", "gpu:0", "twice"}, join);
@@ -221,7 +221,7 @@ TEST_F(GpuGroupFaults, RefuseAGpuOfTwoProcesses) {
     processes.emplace_back([=]() -> std::string {
       try {
         nccl::join(shm::join(controlOf(name, p, 2)), lists[static_cast<std::size_t>(p)],
-                   {.timeoutMs = kPatienceMs});
+                   {.timeoutMs = kCallTimeoutMs});
       } catch (const Error& error) {
         // Who hears of it from the other is told so.
         const std::string text = error.what();

@@ -243,7 +243,7 @@ TEST_F(GpuPairs, RefuseToBeOfTwoVersions) {
           std::string wrong = expectError(ErrorCode::invalidArgument, r, "version", [&] {
             nccl::join(shared->id, r, 2, r, {.timeoutMs = 20000});
           });
-          // The other hears it from the stand-in's meeting, which is in rank 0's process.
+          // The other hears it from the stand-in's rendezvous, which is in rank 0's process.
           shared->ready.fetch_add(1);
           Shared::waitFor(shared->ready, 2);
           return wrong;
@@ -253,7 +253,7 @@ TEST_F(GpuPairs, RefuseToBeOfTwoVersions) {
   expectNone(ranks);
 }
 
-TEST_F(GpuPairs, NameTheMissingRankOfTheirMeeting) {
+TEST_F(GpuPairs, NameTheMissingRankOfTheirRendezvous) {
   const std::string said = inProcess([]() -> std::string {
     shm::JoinOptions options = controlOf("nobody-else", 0, 2);
     options.timeoutMs = 200;

@@ -263,7 +263,7 @@ TEST_F(RegisteredInAJob, IsRefusedOnAllWhereOneHasNoRoom) {
                                         [&] { comm.allocRegistered(std::size_t{1} << 30); });
         return wrong + sumsInRegistered(comm, comm.allocRegistered(kRegisteredBytes));
       },
-      kPatienceMs,
+      kCallTimeoutMs,
       [](int rank) {
         return rank == 1 ? Settings{{"GRADLINK_FAKE_MEMORY", "268435456"}} : Settings{};
       });
@@ -278,7 +278,7 @@ TEST_F(RegisteredInAJob, IsRefusedWhereOnlySomeRegister) {
         return expectError(ErrorCode::mismatch, 1, "be registered",
                            [&] { comm.allocRegistered(kRegisteredBytes); });
       },
-      kPatienceMs,
+      kCallTimeoutMs,
       [](int rank) {
         return rank == 1 ? Settings{{"GRADLINK_NCCL_REGISTER", "no"}} : Settings{};
       });

@@ -70,7 +70,7 @@ class GpuWorlds : public testing::Test {
 
 TEST_F(GpuWorlds, MeetAtAnIdForSoManyRanks) {
   for (const int ranksOfId : {1, 2, 3, 128}) {
-    const nccl::Options options{.timeoutMs = kPatienceMs, .ranksOfId = ranksOfId};
+    const nccl::Options options{.timeoutMs = kCallTimeoutMs, .ranksOfId = ranksOfId};
     auto ranks = startWorld(size_, options, [&](auto& comm, int, const int&) -> std::string {
       const int wanted = (comm.size() + ranksOfId - 1) / ranksOfId;
       const int ids = idsOfTheLibrary();
@@ -90,7 +90,7 @@ TEST_F(GpuWorlds, MeetAtAnIdForSoManyRanks) {
 // Parts for collectives meet in the first that moves data: who never makes one has no communicator
 // more, in the library and in its GPU's memory.
 TEST_F(GpuWorlds, PartsForCollectivesMeetInTheFirst) {
-  const nccl::Options options{.timeoutMs = kPatienceMs};
+  const nccl::Options options{.timeoutMs = kCallTimeoutMs};
   auto ranks = startWorld(size_, options, [&](auto& comm, int rank, const int&) -> std::string {
     const auto has = [](std::size_t wanted) {
       return handlesOfTheWorld().value_or(wanted) == wanted;
@@ -124,9 +124,9 @@ TEST_F(GpuWorlds, PartsForCollectivesMeetInTheFirst) {
   expectNone(ranks);
 }
 
-// Who does not come to the meeting is named, as in any call.
+// Who does not come to the rendezvous is named, as in any call.
 TEST_F(GpuWorlds, PartsThatMeetLateNameWhoIsMissing) {
-  const nccl::Options options{.timeoutMs = kPatienceMs, .check = nccl::Check::never};
+  const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::never};
   auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
     auto part = comm.splitForCollectives(0, rank);
     auto& gpus = dynamic_cast<nccl::NcclCommunicator&>(*part);
@@ -146,7 +146,7 @@ TEST_F(GpuWorlds, PartsThatMeetLateNameWhoIsMissing) {
 
 /// The calls over the control communicator of five equal sums and one of another length.
 void expectAgreements(int size, nccl::Check check, int expected) {
-  const nccl::Options options{.timeoutMs = kPatienceMs, .check = check};
+  const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = check};
   auto ranks = startWorld(size, options, [&](auto& comm, int, const int& calls) -> std::string {
     const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 12});
     const int before = calls;
@@ -156,7 +156,7 @@ void expectAgreements(int size, nccl::Check check, int expected) {
     const int agreed = calls - before;
     // Not for the agreement's sake: everybody comes.
     comm.barrier();
-    if (calls != before + agreed + 1) return "a barrier is no meeting";
+    if (calls != before + agreed + 1) return "a barrier is no rendezvous";
     return agreed == expected ? "" : "agreed " + std::to_string(agreed) + " times";
   });
   expectNone(ranks);
@@ -169,7 +169,7 @@ TEST_F(GpuWorlds, AgreeAlwaysOnceOrNever) {
 }
 
 TEST_F(GpuWorlds, FindAMismatchInTheFirstCallOfItsKind) {
-  const nccl::Options options{.timeoutMs = kPatienceMs, .check = nccl::Check::first};
+  const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::first};
   auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
     const Case c{Op::allReduce, 2, 11};
     const HeldBuffers buffers(comm, c);
@@ -184,7 +184,7 @@ TEST_F(GpuWorlds, FindAMismatchInTheFirstCallOfItsKind) {
 // Rank 0 is at another call when rank 1's deadline passes: it is to blame, not rank 1, which asks
 // for it.
 TEST_F(GpuWorlds, BlameWhoIsAtAnotherCall) {
-  const nccl::Options options{.timeoutMs = kPatienceMs, .check = nccl::Check::never};
+  const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::never};
   auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
     if (rank == 0) return expectError(ErrorCode::mismatch, 1, "barrier", [&] { comm.barrier(); });
     const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 100});

@@ -117,7 +117,7 @@ TEST(ProcessesFailing, EndWithTheReasonOfAnAbort) {
   }
 }
 
-TEST(ProcessesMeeting, NamesAllMissingRanksToEverybodyWhoCame) {
+TEST(ProcessesRendezvous, NamesAllMissingRanksToEverybodyWhoCame) {
   const std::string name = freshName();
   auto late = [&](int rank, double timeoutMs) {
     return Child([&, rank, timeoutMs]() -> std::string {
@@ -138,7 +138,7 @@ TEST(ProcessesMeeting, NamesAllMissingRanksToEverybodyWhoCame) {
   }
 }
 
-TEST(ProcessesMeeting, RefusesDifferentSizesAndARankTakenTwice) {
+TEST(ProcessesRendezvous, RefusesDifferentSizesAndARankTakenTwice) {
   for (bool sizes : {true, false}) {
     const std::string name = freshName();
     auto join = [&](int rank, int size) {
@@ -153,7 +153,7 @@ TEST(ProcessesMeeting, RefusesDifferentSizesAndARankTakenTwice) {
   }
 }
 
-TEST(ProcessesMeeting, GoesOnWhenItsLeaderIsKilledAndComesBack) {
+TEST(ProcessesRendezvous, GoesOnWhenItsLeaderIsKilledAndComesBack) {
   const std::string name = freshName();
   auto join = [&](int rank) {
     return Child([&, rank]() -> std::string {
@@ -173,7 +173,7 @@ TEST(ProcessesMeeting, GoesOnWhenItsLeaderIsKilledAndComesBack) {
   EXPECT_EQ(socketsOf(name), 0);
 }
 
-TEST(ProcessesMeeting, OtherJobsWithTheSameNameDoNotMeet) {
+TEST(ProcessesRendezvous, OtherJobsWithTheSameNameDoNotMeet) {
   const std::string name = freshName();
   std::vector<Child> children;
   for (int i = 0; i < 4; ++i) {
@@ -191,7 +191,7 @@ TEST(ProcessesMeeting, OtherJobsWithTheSameNameDoNotMeet) {
   for (Child& child : children) EXPECT_EQ(child.wait(), "");
 }
 
-TEST(ProcessesMeeting, ANameIsFreeAgainOnceAllHaveJoined) {
+TEST(ProcessesRendezvous, ANameIsFreeAgainOnceAllHaveJoined) {
   const std::string name = freshName();
   std::vector<Child> children;
   for (int r = 0; r < 3; ++r) {

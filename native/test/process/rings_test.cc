@@ -12,7 +12,7 @@ namespace gradlink::test {
 namespace {
 
 constexpr int kRanks = 2;
-// One more than there are ranks: one of them leads two of the meetings.
+// One more than there are ranks: one of them leads two of the rendezvous.
 constexpr int kParts = kRanks + 1;
 
 /// The files of this process's segments; of each the rings are mapped, and the segment itself.

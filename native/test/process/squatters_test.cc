@@ -1,5 +1,5 @@
-// Another user's processes that hold addresses of a meeting, which were public once: the ranks meet
-// at an address that is left, all of them at the same, or are told.
+// Another user's processes that hold addresses of a rendezvous, which were public once: the ranks
+// meet at an address that is left, all of them at the same, or are told.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "shm/meeting/addresses.h"
+#include "shm/rendezvous/addresses.h"
 #include "test/process/strangers.h"
 
 namespace gradlink::test {
@@ -16,8 +16,8 @@ namespace {
 
 using shm::File;
 
-File holding(const shm::MeetingAddress& address, int queue) {
-  File socket = shm::makeMeetingSocket();
+File holding(const shm::RendezvousAddress& address, int queue) {
+  File socket = shm::makeRendezvousSocket();
   waitUntil([&] { return bind(socket.get(), address.get(), address.length()) == 0; });
   if (queue >= 0 && listen(socket.get(), queue) != 0) std::abort();
   return socket;
@@ -44,11 +44,11 @@ class Squatters : public testing::Test {
 
   /// One that listens at the first addresses.
   Child squat(int count) const {
-    std::vector<shm::MeetingAddress> addresses;
+    std::vector<shm::RendezvousAddress> addresses;
     for (int number = 0; number < count; ++number) addresses.push_back(addressOf(name_, number));
     return squatter([=] {
       std::vector<File> held;
-      for (const shm::MeetingAddress& address : addresses) held.push_back(holding(address, 8));
+      for (const shm::RendezvousAddress& address : addresses) held.push_back(holding(address, 8));
       return held;
     });
   }
@@ -79,14 +79,14 @@ TEST_F(Squatters, ArePassedBy) {
 
 // One binds and does not listen, one listens and has a full queue: neither can be asked who it is.
 TEST_F(Squatters, ThatSayNothingArePassedBy) {
-  const shm::MeetingAddress mute = addressOf(name_, 0);
-  const shm::MeetingAddress full = addressOf(name_, 1);
+  const shm::RendezvousAddress mute = addressOf(name_, 0);
+  const shm::RendezvousAddress full = addressOf(name_, 1);
   Child other = squatter([=] {
     std::vector<File> held;
     held.push_back(holding(mute, -1));
     held.push_back(holding(full, 0));
     do {
-      held.push_back(shm::makeMeetingSocket());
+      held.push_back(shm::makeRendezvousSocket());
     } while (connect(held.back().get(), full.get(), full.length()) == 0);
     return held;
   });
@@ -97,27 +97,28 @@ TEST_F(Squatters, ThatSayNothingArePassedBy) {
 }
 
 // Who watches the list of sockets binds each address once it has been public.
-TEST_F(Squatters, OfOneMeetingDoNotStopTheNext) {
-  constexpr int kMeetings = 4;
-  std::vector<shm::MeetingAddress> addresses;
-  for (int number = 0; number < kMeetings; ++number) addresses.push_back(addressOf(name_, number));
+TEST_F(Squatters, OfOneRendezvousDoNotStopTheNext) {
+  constexpr int kRendezvous = 4;
+  std::vector<shm::RendezvousAddress> addresses;
+  for (int number = 0; number < kRendezvous; ++number)
+    addresses.push_back(addressOf(name_, number));
   Child other = Child([&]() -> std::string {
     becomeAnother();
     std::vector<File> held;
-    for (int number = 0; number < kMeetings; ++number) {
+    for (int number = 0; number < kRendezvous; ++number) {
       board_->waitFor(board_->go, number + 1);
       held.push_back(holding(addresses[static_cast<std::size_t>(number)], 8));
       board_->ready.fetch_add(1);
     }
     return {};
   });
-  for (int meeting = 0; meeting < kMeetings; ++meeting) {
+  for (int rendezvous = 0; rendezvous < kRendezvous; ++rendezvous) {
     Child first = rank(0, 2);
     Child second = rank(1, 2);
     EXPECT_EQ(first.wait(), "");
     EXPECT_EQ(second.wait(), "");
-    board_->go.store(meeting + 1);
-    board_->waitFor(board_->ready, meeting + 1);
+    board_->go.store(rendezvous + 1);
+    board_->waitFor(board_->ready, rendezvous + 1);
   }
   EXPECT_EQ(other.wait(), "");
 }

@@ -1,5 +1,5 @@
-// What tests of strangers at a meeting share: ranks to be disturbed, connections that say what the
-// test wants, and processes of another user.
+// What tests of strangers at a rendezvous share: ranks to be disturbed, connections that say what
+// the test wants, and processes of another user.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "shm/meeting/packets.h"
+#include "shm/rendezvous/packets.h"
 #include "test/process/support.h"
 
 namespace gradlink::test {
@@ -23,12 +23,12 @@ inline Child rankOf(const std::string& name, int rank, int size, double timeoutM
 }
 
 /// The user is in it: to be worked out before a child becomes another.
-inline shm::MeetingAddress addressOf(const std::string& name, int number = 0) {
+inline shm::RendezvousAddress addressOf(const std::string& name, int number = 0) {
   return {optionsFor(name, 0, 1), number};
 }
 
-/// A connection to the meeting's leader, which waits for the others.
-inline shm::File connectTo(const shm::MeetingAddress& address) {
+/// A connection to the rendezvous's leader, which waits for the others.
+inline shm::File connectTo(const shm::RendezvousAddress& address) {
   shm::File socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   waitUntil([&] { return connect(socket.get(), address.get(), address.length()) == 0; });
   return socket;

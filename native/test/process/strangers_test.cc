@@ -1,5 +1,5 @@
-// Processes of the same user that do not know the job's secret, at the address of a meeting: what
-// they say counts for nothing.
+// Processes of the same user that do not know the job's secret, at the address of a rendezvous:
+// what they say counts for nothing.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -69,8 +69,8 @@ TEST(Strangers, RanksAreWithinTheirSize) {
 /// Holds the address as a leader does, and answers each that comes with `word` until told to end.
 Child impostor(const std::string& name, Scoreboard* board, Word word) {
   return Child([=]() -> std::string {
-    const shm::MeetingAddress address = addressOf(name);
-    const File listener = shm::makeMeetingSocket();
+    const shm::RendezvousAddress address = addressOf(name);
+    const File listener = shm::makeRendezvousSocket();
     if (bind(listener.get(), address.get(), address.length()) != 0) return "cannot bind";
     if (listen(listener.get(), 64) != 0) return "cannot listen";
     board->ready.fetch_add(1);
@@ -202,7 +202,7 @@ TEST(Strangers, OfAnotherUserKeepNoRankAway) {
       std::vector<File> open(200);
       for (std::size_t made = 0; board->go.load() == 0; ++made) {
         File& socket = open[made % open.size()];
-        socket = shm::makeMeetingSocket();
+        socket = shm::makeRendezvousSocket();
         if (connect(socket.get(), address.get(), address.length()) == 0) board->ready.fetch_add(1);
       }
       return {};
@@ -217,7 +217,7 @@ TEST(Strangers, OfAnotherUserKeepNoRankAway) {
 }
 
 // Whoever reads one name in the list of sockets cannot work out another.
-TEST(MeetingAddresses, HaveNothingInCommonButTheUser) {
+TEST(RendezvousAddresses, HaveNothingInCommonButTheUser) {
   const std::string user = "@gradlink/" + std::to_string(getuid()) + "/";
   const std::string world = shownAddress("world");
   const std::string split = shownAddress("world/split 1/0");
@@ -229,7 +229,7 @@ TEST(MeetingAddresses, HaveNothingInCommonButTheUser) {
   EXPECT_NE(world.substr(user.size(), 16), next.substr(user.size(), 16));
   auto other = optionsFor("world", 0, 1);
   other.job = "another";
-  const shm::MeetingAddress address(other, 0);
+  const shm::RendezvousAddress address(other, 0);
   const auto* value = reinterpret_cast<const sockaddr_un*>(address.get());
   EXPECT_NE(world.substr(1), std::string(value->sun_path + 1, world.size() - 1));
 }

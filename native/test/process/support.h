@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "shm/meeting/secret.h"
+#include "shm/rendezvous/secret.h"
 #include "shm/shm.h"
 #include "test/shm/support.h"
 #include "test/waiting.h"
@@ -37,16 +37,16 @@ inline shm::JoinOptions optionsFor(const std::string& name, int rank, int size) 
   return options;
 }
 
-/// Where the ranks of a meeting find one another, as the list of sockets shows it.
+/// Where the ranks of a rendezvous find one another, as the list of sockets shows it.
 inline std::string shownAddress(const std::string& name, int number = 0) {
-  const shm::MeetingAddress address(optionsFor(name, 0, 1), number);
+  const shm::RendezvousAddress address(optionsFor(name, 0, 1), number);
   const auto* value = reinterpret_cast<const sockaddr_un*>(address.get());
   return "@" +
          std::string(value->sun_path + 1, address.length() - offsetof(sockaddr_un, sun_path) - 1);
 }
 
-/// Sockets of a meeting: one that its leader listens at, and one more for each rank that has found
-/// it.
+/// Sockets of a rendezvous: one that its leader listens at, and one more for each rank that has
+/// found it.
 inline int socketsOf(const std::string& name, int number = 0) {
   const std::string address = shownAddress(name, number);
   FILE* list = fopen("/proc/net/unix", "r");

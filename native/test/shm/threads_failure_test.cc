@@ -99,7 +99,7 @@ TEST(ThreadsFailing, NobodyTouchesBuffersOfARankThatGaveUp) {
   }
 }
 
-TEST(ThreadsMeeting, NamesAllMissingRanksToEverybodyWhoCame) {
+TEST(ThreadsRendezvous, NamesAllMissingRanksToEverybodyWhoCame) {
   const std::string name = freshName();
   const auto errors = onThreads(2, [&](int i) {
     auto options = optionsFor(name, i == 0 ? 0 : 3, 5);
@@ -112,7 +112,7 @@ TEST(ThreadsMeeting, NamesAllMissingRanksToEverybodyWhoCame) {
   EXPECT_NE(std::string(errors[0]->what()).find("1, 2"), std::string::npos) << errors[0]->what();
 }
 
-TEST(ThreadsMeeting, RefusesDifferentSizesAndARankTakenTwice) {
+TEST(ThreadsRendezvous, RefusesDifferentSizesAndARankTakenTwice) {
   for (bool sizes : {true, false}) {
     const std::string name = freshName();
     expectAll(
@@ -121,7 +121,7 @@ TEST(ThreadsMeeting, RefusesDifferentSizesAndARankTakenTwice) {
   }
 }
 
-TEST(ThreadsMeeting, CanBeCancelled) {
+TEST(ThreadsRendezvous, CanBeCancelled) {
   std::atomic<bool> cancelled{true};
   auto options = optionsFor(freshName(), 0, 2);
   options.cancelled = &cancelled;
@@ -133,7 +133,7 @@ TEST(ThreadsMeeting, CanBeCancelled) {
   }
 }
 
-TEST(ThreadsMeeting, ANameIsFreeAgainOnceAllHaveJoined) {
+TEST(ThreadsRendezvous, ANameIsFreeAgainOnceAllHaveJoined) {
   const std::string name = freshName();
   expectNone(onThreads(3, [&](int rank) {
     for (int generation = 0; generation < 20; ++generation) {

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <thread>
 
-#include "shm/meeting/meeting.h"
-#include "shm/wire.h"
+#include "shm/rendezvous/rendezvous.h"
+#include "shm/shm_wire.h"
 #include "shm/wire_layout.h"
 #include "test/threads_support.h"
 #include "test/wire_support.h"

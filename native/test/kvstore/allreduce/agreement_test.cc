@@ -1,5 +1,5 @@
 // What the workers of a store without servers agree on: what is ready, and what of it comes first.
-#include "kvstore/allreduce/agreement.h"
+#include "kvstore/allreduce/key_agreement.h"
 
 #include <gtest/gtest.h>
 
@@ -81,20 +81,20 @@ TEST(KvstoreAgreement, NamesTheKeyAndWhoHasNotComeAtTheDeadline) {
     Agreement agreement(comm);
     if (rank != 1) agreement.announce(pushOfKey(1, 0));
     agreement.exchange(20000);
-    agreement.checkPatience(1e9, {"a", "b"});
-    const Deadline patience = Deadline::in(15000);
+    agreement.checkTimeout(1e9, {"a", "b"});
+    const Deadline callTimeout = Deadline::in(15000);
     std::string said;
     // 20 ms, not seconds; who announced nothing waits for nobody.
-    while (rank != 1 && said.empty() && !patience.passed()) {
+    while (rank != 1 && said.empty() && !callTimeout.passed()) {
       try {
-        agreement.checkPatience(20, {"a", "b"});
+        agreement.checkTimeout(20, {"a", "b"});
       } catch (const Error& error) {
         EXPECT_EQ(error.code, ErrorCode::timeout);
         EXPECT_EQ(error.rank, 1);
         said = error.what();
       }
     }
-    if (rank == 1) return agreement.checkPatience(0, {"a", "b"});
+    if (rank == 1) return agreement.checkTimeout(0, {"a", "b"});
     EXPECT_EQ(lacking(said, {"push of key b", "not come: 1."}), "") << said;
   }));
 }

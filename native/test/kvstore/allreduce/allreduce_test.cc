@@ -1,5 +1,5 @@
 // What the store without servers does beside what every store does (stores_test.cc).
-#include "kvstore/allreduce/store.h"
+#include "kvstore/allreduce/allreduce_store.h"
 
 #include <gtest/gtest.h>
 

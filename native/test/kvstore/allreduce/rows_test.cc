@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/allreduce/store.h"
-#include "kvstore/local/store.h"
+#include "kvstore/allreduce/allreduce_store.h"
+#include "kvstore/local/local_store.h"
 #include "test/kvstore/support.h"
 #include "test/threads_support.h"
 

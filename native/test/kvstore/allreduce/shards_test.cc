@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/allreduce/store.h"
+#include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/optimizer/simd/kernels.h"
 #include "test/kvstore/support.h"
 #include "test/threads_support.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "kvstore/gpu/engine.h"
+#include "kvstore/gpu/gpu_engine.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink::test {
@@ -21,7 +21,7 @@ namespace {
 /// open.
 class ScriptedSite final : public GpuSite {
  public:
-  class Flight final : public GpuFlight {
+  class Flight final : public InFlight {
    public:
     explicit Flight(ScriptedSite& site) : site_(site) {}
     Progress advance() override {
@@ -37,7 +37,7 @@ class ScriptedSite final : public GpuSite {
   bool blocksKey(const GpuUnit& unit) const override { return unit.key().name == "blocking"; }
   std::size_t roundBytes() const override { return 1000; }
   std::size_t firstRoundBytes() const override { return first; }
-  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override {
+  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override {
     std::string round;
     for (const auto& unit : units) {
       round += (round.empty() ? "" : " ") + unit->key().name;
@@ -49,8 +49,8 @@ class ScriptedSite final : public GpuSite {
     }
     changed_.notify_all();
     if (refusing) throw Error(ErrorCode::outOfMemory, "no room").stillUsable();
-    flights.push_back(std::make_unique<Flight>(*this));
-    flights.back()->units = std::move(units);
+    inFlight.push_back(std::make_unique<Flight>(*this));
+    inFlight.back()->units = std::move(units);
   }
   bool joinsPulls() const override { return joining; }
   bool quiesce() noexcept override {

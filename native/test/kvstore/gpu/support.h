@@ -16,8 +16,8 @@
 
 #include "cuda/memory.h"
 #include "cuda/stream.h"
-#include "kvstore/gpu/store.h"
-#include "kvstore/local/store.h"
+#include "kvstore/gpu/gpu_store.h"
+#include "kvstore/local/local_store.h"
 #include "test/cuda/support.h"
 #include "test/kvstore/support.h"
 

@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 #include "core/thread_pool.h"
-#include "kvstore/local/store.h"
+#include "kvstore/local/local_store.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink::test {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "kvstore/local/store.h"
+#include "kvstore/local/local_store.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink::test {

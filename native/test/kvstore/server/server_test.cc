@@ -176,9 +176,9 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
                } else {
                  worker.pull(0, 0);
                  WireEvents events;
-                 const Deadline patience = Deadline::in(20000);
-                 while (events.messages.empty() && !patience.passed()) {
-                   worker.wire().poll(events, patience);
+                 const Deadline callTimeout = Deadline::in(20000);
+                 while (events.messages.empty() && !callTimeout.passed()) {
+                   worker.wire().poll(events, callTimeout);
                  }
                  reads = true;
                  ASSERT_EQ(events.messages.size(), 1u);

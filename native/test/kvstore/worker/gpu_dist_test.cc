@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kvstore/worker/gpu_dist_store.h"
+#include "kvstore/staged/gpu_dist_store.h"
 #include "test/kvstore/gpu/support.h"
 #include "test/kvstore/worker/support.h"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "kvstore/base/whole_file.h"
-#include "kvstore/local/store.h"
+#include "kvstore/local/local_store.h"
 #include "kvstore/worker/states.h"
 #include "test/kvstore/worker/support.h"
 

@@ -14,7 +14,7 @@
 
 #include "core/wire.h"
 #include "kvstore/server/server.h"
-#include "kvstore/worker/store.h"
+#include "kvstore/worker/dist_store.h"
 #include "test/kvstore/support.h"
 #include "test/threads_support.h"
 

@@ -33,7 +33,7 @@ TEST(DistWindow, IsSmallWhileServersReleaseAndGrowsOnceTheyDoNot) {
   EXPECT_LT(small, kMost);
   window.look(now);
   EXPECT_FALSE(window.takes(kWindowPiece, small)) << "no time has passed";
-  now = window.patienceEnds();
+  now = window.timeoutEnds();
   window.look(now);
   EXPECT_TRUE(window.takes(kWindowPiece, small));
   window.released(small - kWindowPiece, now);
@@ -47,7 +47,7 @@ TEST(DistWindow, GrowsBeyondTheMostToo) {
   Clock::time_point now = Clock::now();
   window.staged(now);
   for (int i = 0; i < 100 && !window.takes(kWindowPiece, 4 * kMost); ++i) {
-    now = window.patienceEnds();
+    now = window.timeoutEnds();
     window.look(now);
   }
   EXPECT_TRUE(window.takes(kWindowPiece, 4 * kMost)) << "it could be waiting forever";

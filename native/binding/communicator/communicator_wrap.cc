@@ -1,0 +1,393 @@
+#include "binding/communicator/communicator_wrap.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/communicator/calls.h"
+#include "binding/communicator/counted_calls.h"
+#include "binding/communicator/held_calls.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+#include "binding/external_memory.h"
+#include "core/collective.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr const char* kCommunicatorClass = "NativeCommunicator";
+
+Napi::Value receivedObject(Napi::Env env, const Received& received) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("source", received.source);
+  object.Set("count", static_cast<double>(received.count));
+  return object;
+}
+
+/// The table of core/collective.h, as lib/collectives.ts declares it.
+Napi::Array collectiveTable(Napi::Env env) {
+  Napi::Array table = Napi::Array::New(env, kCollectiveCount);
+  for (std::uint32_t i = 0; i < table.Length(); ++i) {
+    const CollectiveTraits& traits = kCollectives[i];
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("name", traits.name);
+    row.Set("hasOp", Napi::Boolean::New(env, traits.hasOp));
+    row.Set("hasRoot", Napi::Boolean::New(env, traits.hasRoot));
+    row.Set("in", nameOf(traits.in));
+    row.Set("out", nameOf(traits.out));
+    table.Set(i, row);
+  }
+  return table;
+}
+
+/// Memory of allocShared while an ArrayBuffer shows it.
+class SharedMemory {
+ public:
+  SharedMemory(std::shared_ptr<CommunicatorHandle> handle, std::size_t bytes)
+      : handle_(std::move(handle)), data_(handle_->open().allocShared(bytes)) {}
+  ~SharedMemory() { handle_->communicator().freeShared(data_); }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  std::shared_ptr<CommunicatorHandle> handle_;
+  void* data_;
+};
+
+}  // namespace
+
+void exportCommunicator(Napi::Env env, Napi::Object exports) {
+  CommunicatorWrap::define(env, exports);
+  exports.Set("collectives", collectiveTable(env));
+}
+
+void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
+  using Wrap = CommunicatorWrap;
+  const Napi::Function constructor =
+      DefineClass(env, kCommunicatorClass,
+                  {
+                      StaticMethod<&Wrap::local>("local"),
+                      StaticMethod<&Wrap::join>("join"),
+                      StaticMethod<&Wrap::joinAll>("joinAll"),
+                      StaticMethod<&Wrap::openNccl>("openNccl"),
+                      StaticMethod<&Wrap::joinNccl>("joinNccl"),
+                      StaticMethod<&Wrap::joinMpi>("joinMpi"),
+                      InstanceAccessor<&Wrap::size>("size"),
+                      InstanceAccessor<&Wrap::heldRanks>("heldRanks"),
+                      InstanceAccessor<&Wrap::backend>("backend"),
+                      InstanceAccessor<&Wrap::gpus>("gpus"),
+                      InstanceMethod<&Wrap::run>("run"),
+                      InstanceMethod<&Wrap::runSync>("runSync"),
+                      InstanceMethod<&Wrap::counted>("counted"),
+                      InstanceMethod<&Wrap::countedSync>("countedSync"),
+                      InstanceMethod<&Wrap::neighborAllReduce>("neighborAllReduce"),
+                      InstanceMethod<&Wrap::neighborAllReduceSync>("neighborAllReduceSync"),
+                      InstanceMethod<&Wrap::neighborAllGather>("neighborAllGather"),
+                      InstanceMethod<&Wrap::neighborAllGatherSync>("neighborAllGatherSync"),
+                      InstanceMethod<&Wrap::pairGossip>("pairGossip"),
+                      InstanceMethod<&Wrap::pairGossipSync>("pairGossipSync"),
+                      InstanceMethod<&Wrap::send>("send"),
+                      InstanceMethod<&Wrap::sendSync>("sendSync"),
+                      InstanceMethod<&Wrap::receive>("receive"),
+                      InstanceMethod<&Wrap::receiveSync>("receiveSync"),
+                      InstanceMethod<&Wrap::split>("split"),
+                      InstanceMethod<&Wrap::splitHeld>("splitHeld"),
+                      InstanceMethod<&Wrap::messages>("messages"),
+                      InstanceMethod<&Wrap::gatherFromNeighbors>("gatherFromNeighbors"),
+                      InstanceMethod<&Wrap::gatherFromNeighborsSync>("gatherFromNeighborsSync"),
+                      InstanceMethod<&Wrap::gossip>("gossip"),
+                      InstanceMethod<&Wrap::gossipSync>("gossipSync"),
+                      InstanceMethod<&Wrap::follow>("follow"),
+                      InstanceMethod<&Wrap::allocShared>("allocShared"),
+                      InstanceMethod<&Wrap::allocRegistered>("allocRegistered"),
+                      InstanceMethod<&Wrap::setFusion>("setFusion"),
+                      InstanceMethod<&Wrap::setJoinable>("setJoinable"),
+                      InstanceMethod<&Wrap::joinOthers>("joinOthers"),
+                      InstanceMethod<&Wrap::cancel>("cancel"),
+                      InstanceMethod<&Wrap::abort>("abort"),
+                      InstanceMethod<&Wrap::close>("close"),
+                  });
+  Environment::of(env).setConstructor(kCommunicatorClass, constructor);
+  exports.Set(kCommunicatorClass, constructor);
+}
+
+Napi::Object CommunicatorWrap::make(Napi::Env env, std::shared_ptr<CommunicatorHandle> handle) {
+  return Environment::of(env)
+      .constructor(kCommunicatorClass)
+      .New({Napi::External<std::shared_ptr<CommunicatorHandle>>::New(env, &handle)});
+}
+
+std::shared_ptr<CommunicatorHandle> CommunicatorWrap::unwrap(const Napi::Value& value) {
+  const Napi::Env env = value.Env();
+  if (!value.IsObject() ||
+      !value.As<Napi::Object>().InstanceOf(Environment::of(env).constructor(kCommunicatorClass))) {
+    throw argumentError(env, "communicator", "a NativeCommunicator", describe(value));
+  }
+  std::shared_ptr<CommunicatorHandle> handle = Unwrap(value.As<Napi::Object>())->handle_;
+  guarded(env, [&] { handle->open(); });
+  return handle;
+}
+
+CommunicatorWrap::CommunicatorWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  if (!info[0].IsExternal()) {
+    throw argumentError(info.Env(), kCommunicatorClass, "a call of one of its static methods",
+                        "new");
+  }
+  handle_ = *info[0].As<Napi::External<std::shared_ptr<CommunicatorHandle>>>().Data();
+}
+
+Napi::Value CommunicatorWrap::size(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), handle_->communicator().size());
+}
+
+Napi::Value CommunicatorWrap::heldRanks(const Napi::CallbackInfo& info) {
+  const auto ranks = handle_->communicator().heldRanks();
+  const Napi::Array list = Napi::Array::New(info.Env(), ranks.size());
+  for (std::uint32_t i = 0; i < ranks.size(); ++i) list.Set(i, ranks[i]);
+  return list;
+}
+
+Napi::Value CommunicatorWrap::gpus(const Napi::CallbackInfo& info) {
+  const auto gpus = handle_->gpus();
+  const Napi::Array list = Napi::Array::New(info.Env(), gpus.size());
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) list.Set(i, gpus[i]);
+  return list;
+}
+
+Napi::Value CommunicatorWrap::backend(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), handle_->communicator().backend());
+}
+
+Side CommunicatorWrap::side() { return {handle_->open(), handle_->gpus()}; }
+
+Napi::Value CommunicatorWrap::start(Napi::Env env, const Napi::Value& ticketArg,
+                                    std::function<void(Communicator&)> call,
+                                    PendingOp::Finish finish, Kept kept) {
+  const double number = numberArg(ticketArg, "ticket");
+  std::shared_ptr<CallTicket> ticket = handle_->issueTicket(number);
+  kept.push_back(Napi::Persistent(Value()));
+  CommunicatorHandle* raw = handle_.get();
+  PendingOp::Work work;
+  if (ticket) {
+    work = [raw, ticket, call = std::move(call)] {
+      if (!ticket->begin()) throw Error(ErrorCode::aborted, "dropped before it began");
+      call(raw->communicator());
+    };
+  } else {
+    work = [raw, call = std::move(call)] { call(raw->communicator()); };
+  }
+  return PendingOp::start(env, handle_->queue(), std::move(work), std::move(finish),
+                          std::move(kept));
+}
+
+template <class Call>
+Napi::Value CommunicatorWrap::startSum(Napi::Env env, const Napi::Value& ticketArg, Call call,
+                                       Kept kept, std::size_t segment) {
+  Fusion& fusion = handle_->fusion();
+  std::optional<FusedCall> fused;
+  if (fusion.isOn() && handle_->gpus().empty()) fused = call.fused();
+  if (!fused || !fusion.takes(fused->bytes()))
+    return start(env, ticketArg, std::move(call), {}, std::move(kept));
+  const std::shared_ptr<CallTicket> ticket = handle_->issueTicket(numberArg(ticketArg, "ticket"));
+  if (ticket) fused->begin = [ticket] { return ticket->begin(); };
+  const std::shared_ptr<Fusion::Entry> entry = fusion.add(std::move(*fused), segment);
+  kept.push_back(Napi::Persistent(Value()));
+  CommunicatorHandle* raw = handle_.get();
+  return PendingOp::start(
+      env, handle_->queue(), [raw, entry] { raw->fusion().finish(raw->communicator(), *entry); },
+      {}, std::move(kept));
+}
+
+/// (mostBytes, waitMs); 0 bytes: off.
+Napi::Value CommunicatorWrap::setFusion(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::size_t mostBytes = countArg(info[0], "mostBytes");
+    const std::chrono::duration<double, std::milli> wait(numberArg(info[1], "waitMs"));
+    side();
+    handle_->fusion().setLimits(mostBytes,
+                                std::chrono::duration_cast<std::chrono::microseconds>(wait));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    const std::size_t segment = handle_->fusion().segment();
+    CollectiveCall call(info, info[7], side(), &kept);
+    return startSum(info.Env(), info[6], std::move(call), std::move(kept), segment);
+  });
+}
+
+Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const CollectiveCall call(info, info[6], side(), nullptr);
+    handle_->runNow(std::cref(call));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::counted(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    auto call = std::make_shared<CountedOperation>(info, side(), &kept);
+    return start(
+        info.Env(), info[9], [call](Communicator& at) { call->run(at); },
+        [call](Napi::Env at) { return call->result(at); }, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::countedSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    CountedOperation call(info, side(), nullptr);
+    handle_->runNow([&](Communicator& at) { call.run(at); });
+    return call.result(info.Env());
+  });
+}
+
+template <class Call>
+Napi::Value CommunicatorWrap::queued(const Napi::CallbackInfo& info, std::size_t ticketAt) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    Call call(info, side(), &kept);
+    return start(info.Env(), info[ticketAt], std::move(call), {}, std::move(kept));
+  });
+}
+
+template <class Call>
+Napi::Value CommunicatorWrap::now(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const Call call(info, side(), nullptr);
+    handle_->runNow(std::cref(call));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::neighborAllReduce(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    const std::size_t segment = handle_->fusion().segment();
+    NeighborCall call(info, side(), &kept);
+    return startSum(info.Env(), info[6], std::move(call), std::move(kept), segment);
+  });
+}
+Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& info) {
+  return now<NeighborCall>(info);
+}
+Napi::Value CommunicatorWrap::neighborAllGather(const Napi::CallbackInfo& info) {
+  return queued<NeighborGatherCall>(info, 7);
+}
+Napi::Value CommunicatorWrap::neighborAllGatherSync(const Napi::CallbackInfo& info) {
+  return now<NeighborGatherCall>(info);
+}
+Napi::Value CommunicatorWrap::pairGossip(const Napi::CallbackInfo& info) {
+  return queued<GossipCall>(info, 7);
+}
+Napi::Value CommunicatorWrap::pairGossipSync(const Napi::CallbackInfo& info) {
+  return now<GossipCall>(info);
+}
+Napi::Value CommunicatorWrap::gatherFromNeighbors(const Napi::CallbackInfo& info) {
+  return queued<HeldGatherCall>(info, 3);
+}
+Napi::Value CommunicatorWrap::gatherFromNeighborsSync(const Napi::CallbackInfo& info) {
+  return now<HeldGatherCall>(info);
+}
+Napi::Value CommunicatorWrap::gossip(const Napi::CallbackInfo& info) {
+  return queued<HeldGossipCall>(info, 3);
+}
+Napi::Value CommunicatorWrap::gossipSync(const Napi::CallbackInfo& info) {
+  return now<HeldGossipCall>(info);
+}
+
+Napi::Value CommunicatorWrap::send(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    const MessageCall call(info, side(), 0, &kept);
+    return start(
+        info.Env(), info[5], [call](Communicator& at) { call.send(at); }, {}, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::sendSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const MessageCall call(info, side(), 0, nullptr);
+    handle_->runNow([&](Communicator& at) { call.send(at); });
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::receive(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    const MessageCall call(info, side(), kAnySource, &kept);
+    auto received = std::make_shared<Received>();
+    return start(
+        info.Env(), info[5], [call, received](Communicator& at) { *received = call.receive(at); },
+        [received](Napi::Env at) { return receivedObject(at, *received); }, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::receiveSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const MessageCall call(info, side(), kAnySource, nullptr);
+    Received received{};
+    handle_->runNow([&](Communicator& at) { received = call.receive(at); });
+    return receivedObject(info.Env(), received);
+  });
+}
+
+/// (above). Links of MPI are read by the thread of their own calls alone: such ranks follow nobody.
+Napi::Value CommunicatorWrap::follow(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::shared_ptr<CommunicatorHandle> above = unwrap(info[0]);
+    if (std::string_view(handle_->communicator().backend()) == "shm") {
+      handle_->follow(above);
+    }
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
+    auto memory = std::make_shared<SharedMemory>(handle_, bytes);
+    void* const data = memory->data();
+    return arrayBufferOver(env, std::move(memory), data, bytes, "allocShared");
+  });
+}
+
+Napi::Value CommunicatorWrap::cancel(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), handle_->cancel(numberArg(info[0], "ticket")));
+}
+
+Napi::Value CommunicatorWrap::abort(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handle_->communicator().abort(stringArg(info[0], "reason"));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::close(const Napi::CallbackInfo& info) {
+  handle_->markClosed();
+  Kept kept;
+  kept.push_back(Napi::Persistent(Value()));
+  CommunicatorHandle* raw = handle_.get();
+  return PendingOp::start(
+      info.Env(), raw->queue(), [raw] { raw->communicator().close(); },
+      [raw](Napi::Env at) -> Napi::Value {
+        // All of it has run: this only ends the thread, which a closed communicator has no use for.
+        raw->queue().drain();
+        return at.Undefined();
+      },
+      std::move(kept));
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,303 @@
+// Measuring, as lib/native/measure.ts declares it.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/communicator/communicator_wrap.h"
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+#include "binding/measure/thread.h"
+#include "binding/measure/values.h"
+#include "binding/pending_op.h"
+#include "core/error.h"
+#include "core/kernels/reduce_kernels.h"
+#include "core/thread_pool.h"
+#include "measure/between_cores.h"
+#include "measure/collective_loop.h"
+#include "measure/gpu/collective.h"
+#include "measure/memory_bandwidth.h"
+#include "measure/pattern.h"
+#include "shm/wake_up.h"
+
+namespace gradlink::binding {
+namespace {
+
+using measure::BetweenCores;
+using measure::BetweenCoresOptions;
+using measure::CollectiveOptions;
+using measure::GpuCollectiveOptions;
+using measure::GpuCollectiveResult;
+using measure::MemoryBandwidth;
+using measure::MemoryBandwidthOptions;
+using measure::Pattern;
+using nccl::RegistrationKind;
+
+Napi::Value simdLevelName(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), simdLevel());
+}
+
+Napi::Value numThreads(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), ThreadPool::shared().width());
+}
+
+Napi::Value wakeUpSeconds(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), shm::wakeUp().nanoseconds / 1e9);
+}
+
+Napi::Value startMemoryBandwidth(const Napi::CallbackInfo& info, MeasureThread& thread) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Napi::Object given = objectArg(info[0], "options");
+    MemoryBandwidthOptions options;
+    options.loop = enumOf<measure::MemoryLoop>(given, "loop", measure::kMemoryLoopCount);
+    options.bytes = countArg(given.Get("bytes"), "bytes");
+    options.arrays = intOf(given, "arrays", 1, 1024);
+    options.threads = intOf(given, "threads", 1, 1024);
+    options.warmup = intOf(given, "warmup", 0);
+    options.samples = intOf(given, "samples", 1);
+    options.repeats = intOf(given, "repeats", 1);
+    const Napi::Value hugePages = given.Get("hugePages");
+    if (!hugePages.IsUndefined()) options.hugePages = booleanArg(hugePages, "hugePages");
+    const Napi::Value kept = given.Get("keep");
+    if (!kept.IsUndefined()) options.keep = booleanArg(kept, "keep");
+    auto result = std::make_shared<MemoryBandwidth>();
+    return PendingOp::start(
+        env, thread.queue, [options, result] { *result = measure::memoryBandwidth(options); },
+        [result](Napi::Env ended) -> Napi::Value {
+          Napi::Object object = Napi::Object::New(ended);
+          object.Set("seconds", toArray(ended, result->seconds));
+          object.Set("bytes", result->bytes);
+          return object;
+        });
+  });
+}
+
+CollectiveOptions collectiveOptions(const Napi::Object& given) {
+  CollectiveOptions options;
+  options.collective = &measure::recordNamed(stringArg(given.Get("collective"), "collective"));
+  options.count = countArg(given.Get("count"), "count");
+  options.dtype = enumOf<DType>(given, "dtype", kDTypeCount);
+  options.op = enumOf<ReduceOp>(given, "op", kReduceOpCount);
+  options.root = intOf(given, "root", 0);
+  options.inPlace = booleanArg(given.Get("inPlace"), "inPlace");
+  options.shared = booleanArg(given.Get("shared"), "shared");
+  options.warmup = intOf(given, "warmup", 0);
+  options.samples = intOf(given, "samples", 1);
+  options.batch = intOf(given, "batch", 1);
+  options.combine = enumOf<measure::Combine>(given, "combine", 4);
+  options.verify = booleanArg(given.Get("verify"), "verify");
+  options.seed = countArg(given.Get("seed"), "seed");
+  options.timeoutMs = numberArg(given.Get("timeoutMs"), "timeoutMs");
+  return options;
+}
+
+/// With the options that only GPUs have, where they are given.
+GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
+  GpuCollectiveOptions options;
+  static_cast<CollectiveOptions&>(options) = collectiveOptions(all);
+  if (all.Get("gpu").IsUndefined()) return options;
+  const Napi::Object given = objectArg(all.Get("gpu"), "gpu");
+  options.graphLaunches = intOf(given, "graphLaunches", 0);
+  options.waiting = enumOf<measure::Waiting>(given, "waiting", 4);
+  const Napi::Value aggregate = given.Get("aggregate");
+  if (!aggregate.IsUndefined()) options.aggregate = booleanArg(aggregate, "aggregate");
+  if (given.Has("unalign")) options.unalign = countArg(given.Get("unalign"), "unalign");
+  const int registration = intOf(given, "registration", 0, 2);
+  if (registration != 0) options.registration = static_cast<RegistrationKind>(registration - 1);
+  return options;
+}
+
+Napi::Object resultObject(Napi::Env env, const GpuCollectiveResult& result) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("seconds", toArray(env, result.seconds));
+  object.Set("totalSeconds", result.totalSeconds);
+  object.Set("wrongBefore", static_cast<double>(result.wrongBefore));
+  object.Set("wrongAfter", static_cast<double>(result.wrongAfter));
+  object.Set("queueingSeconds", result.queueingSeconds
+                                    ? Napi::Value(Napi::Number::New(env, *result.queueingSeconds))
+                                    : env.Null());
+  object.Set("registration", result.registered ? static_cast<int>(*result.registered) + 1 : 0);
+  return object;
+}
+
+Napi::Value timeCollective(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
+    handle->open();
+    const GpuCollectiveOptions options = gpuCollectiveOptions(objectArg(info[1], "options"));
+    auto result = std::make_shared<GpuCollectiveResult>();
+    Kept kept;
+    keep(kept, info[0]);  // and with it the handle
+    return PendingOp::start(
+        env, handle->queue(),
+        [handle, options, result] {
+          Communicator& communicator = handle->communicator();
+          if (auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&communicator)) {
+            *result = measure::timeGpuCollective(*onGpus, options);
+          } else if (isFloat8(options.dtype)) {
+            throw Error(ErrorCode::unsupported,
+                        std::string(nameOf(options.dtype)) + " is a type of ranks that are GPUs")
+                .withOp("timeCollective")
+                .stillUsable();
+          } else {
+            *result = {measure::timeCollective(communicator, options), {}, {}};
+          }
+        },
+        [result](Napi::Env ended) -> Napi::Value { return resultObject(ended, *result); },
+        std::move(kept));
+  });
+}
+
+/// (communicator, options)
+Napi::Value timeBetweenCores(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
+    handle->open();
+    const Napi::Object given = objectArg(info[1], "options");
+    BetweenCoresOptions options;
+    options.bytes = countArg(given.Get("bytes"), "bytes");
+    options.distance = intOf(given, "distance", 1);
+    options.warmup = intOf(given, "warmup", 0);
+    options.samples = intOf(given, "samples", 1);
+    options.timeoutMs = numberArg(given.Get("timeoutMs"), "timeoutMs");
+    auto result = std::make_shared<BetweenCores>();
+    Kept kept;
+    keep(kept, info[0]);  // and with it the handle
+    return PendingOp::start(
+        env, handle->queue(),
+        [handle, options, result] {
+          *result = measure::timeBetweenCores(handle->communicator(), options);
+        },
+        [result](Napi::Env ended) -> Napi::Value {
+          Napi::Object object = Napi::Object::New(ended);
+          object.Set("bytes", static_cast<double>(result->bytes));
+          const auto list = [&](const measure::CrossingSeconds& seconds) {
+            return toArray(ended, std::vector<double>(seconds.begin(), seconds.end()));
+          };
+          object.Set("plain", list(result->plain));
+          object.Set("streaming", list(result->streaming));
+          object.Set("wrong", static_cast<double>(result->wrong));
+          return object;
+        },
+        std::move(kept));
+  });
+}
+
+/// A shape for each call; a call that is no collective has none.
+std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
+  std::vector<std::optional<Shape>> shapes(calls.Length());
+  for (std::uint32_t i = 0; i < calls.Length(); ++i) {
+    const Napi::Object call = objectArg(calls.Get(i), "call");
+    const auto& record = measure::recordNamed(stringArg(call.Get("collective"), "collective"));
+    if (!record.kind) continue;
+    shapes[i] = record.shape(countArg(call.Get("count"), "count"),
+                             enumOf<DType>(call, "dtype", kDTypeCount),
+                             enumOf<ReduceOp>(call, "op", kReduceOpCount), intOf(call, "root", 0));
+  }
+  return shapes;
+}
+
+/// (communicator, calls, timeoutMs): of each call the seconds that NCCL expects, or null.
+Napi::Value estimateCollectives(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
+    handle->open();
+    const auto shapes = shapesOf(arrayArg(info[1], "calls"));
+    const CallOptions call{numberArg(info[2], "timeoutMs")};
+    auto seconds = std::make_shared<std::vector<std::optional<double>>>(shapes.size());
+    Kept kept;
+    keep(kept, info[0]);  // and with it the handle
+    return PendingOp::start(
+        env, handle->queue(),
+        [handle, shapes, call, seconds] {
+          auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&handle->communicator());
+          if (onGpus == nullptr) return;
+          std::vector<Shape> asked;
+          for (const auto& shape : shapes) {
+            if (shape) asked.push_back(*shape);
+          }
+          const auto estimates = onGpus->estimateSeconds(asked, call);
+          std::size_t next = 0;
+          for (std::size_t i = 0; i < shapes.size(); ++i) {
+            if (shapes[i]) (*seconds)[i] = estimates[next++];
+          }
+        },
+        [seconds](Napi::Env ended) -> Napi::Value {
+          Napi::Array array = Napi::Array::New(ended, seconds->size());
+          for (std::uint32_t i = 0; i < seconds->size(); ++i) {
+            const std::optional<double>& one = (*seconds)[i];
+            array.Set(i, one ? Napi::Value(Napi::Number::New(ended, *one)) : ended.Null());
+          }
+          return array;
+        },
+        std::move(kept));
+  });
+}
+
+Pattern patternOf(const Napi::Object& given) {
+  Pattern pattern;
+  pattern.dtype = enumOf<DType>(given, "dtype", kDTypeCount);
+  pattern.op = enumOf<ReduceOp>(given, "op", kReduceOpCount);
+  pattern.size = intOf(given, "size", 1);
+  pattern.seed = countArg(given.Get("seed"), "seed");
+  return pattern;
+}
+
+/// (array, pattern, first, rank)
+Napi::Value fillPattern(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    const Pattern pattern = patternOf(objectArg(info[1], "pattern"));
+    const BufferView view = viewOf(info[0], pattern.dtype, "array");
+    const std::size_t first = countArg(info[2], "first");
+    const int rank = static_cast<int>(integerArg(info[3], "rank", 0, kMaxInt));
+    measure::fillPattern(view.data, first, view.length, pattern, rank);
+    return info.Env().Undefined();
+  });
+}
+
+/// (array, pattern, first, rank); rank -1 means the reduction of all.
+Napi::Value countWrong(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    const Pattern pattern = patternOf(objectArg(info[1], "pattern"));
+    const BufferView view = viewOf(info[0], pattern.dtype, "array");
+    const std::size_t first = countArg(info[2], "first");
+    const int rank = static_cast<int>(integerArg(info[3], "rank", -1, kMaxInt));
+    const std::size_t wrong =
+        rank < 0
+            ? measure::countWrongReduction(view.data, first, view.length, pattern, pattern.size)
+            : measure::countWrongInput(view.data, first, view.length, pattern, rank);
+    return Napi::Number::New(info.Env(), static_cast<double>(wrong));
+  });
+}
+
+}  // namespace
+
+void exportMeasure(Napi::Env env, Napi::Object exports) {
+  const auto thread = std::make_shared<MeasureThread>(Environment::of(env));
+  exportGpuMeasure(env, exports, thread);
+  exportStoreCheck(env, exports);
+  exports.Set("simdLevel", Napi::Function::New<simdLevelName>(env, "simdLevel"));
+  exports.Set("numThreads", Napi::Function::New<numThreads>(env, "numThreads"));
+  exports.Set("wakeUpSeconds", Napi::Function::New<wakeUpSeconds>(env, "wakeUpSeconds"));
+  exports.Set("memoryBandwidth", Napi::Function::New(
+                                     env,
+                                     [thread](const Napi::CallbackInfo& info) {
+                                       return startMemoryBandwidth(info, *thread);
+                                     },
+                                     "memoryBandwidth"));
+  exports.Set("estimateCollectives",
+              Napi::Function::New<estimateCollectives>(env, "estimateCollectives"));
+  exports.Set("timeCollective", Napi::Function::New<timeCollective>(env, "timeCollective"));
+  exports.Set("timeBetweenCores", Napi::Function::New<timeBetweenCores>(env, "timeBetweenCores"));
+  exports.Set("fillPattern", Napi::Function::New<fillPattern>(env, "fillPattern"));
+  exports.Set("countWrong", Napi::Function::New<countWrong>(env, "countWrong"));
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,197 @@
+#include "kvstore/allreduce/allreduce_store.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "kvstore/allreduce/allreduce_engine.h"
+#include "kvstore/allreduce/key_agreement.h"
+#include "kvstore/allreduce/shards.h"
+#include "kvstore/key_table.h"
+#include "kvstore/local/local_store.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink {
+namespace {
+
+class Allreduce final : public AllreduceStore {
+ public:
+  Allreduce(std::unique_ptr<Communicator> comm, const AllreduceStoreOptions& options)
+      : values_(Placement::devices, 1),
+        sharded_(options.shardOptimizer),
+        shards_(shardsFor(*comm, options)),
+        engine_(std::move(comm), values_, shards_.get(), options) {}
+  ~Allreduce() override { stop(); }
+
+  KeyId define(const std::string& name, DType dtype, std::size_t count,
+               std::size_t rowLength) override {
+    const KeyId key = values_.define(name, dtype, count, rowLength);
+    if (shards_) shards_->define(name, dtype, count);
+    engine_.define(name, dtype, count, rowLength);
+    keys_.add(name, std::make_unique<Key>(Key{name, count, rowLength}));
+    return key;
+  }
+
+  void submit(std::vector<Operation> operations, bool here) override {
+    for (const Operation& operation : operations) {
+      const Key& key = keys_.at(operation.key);
+      checkOperation(operation, key.name, key.count, key.rowLength);
+      if (!operation.inRows.empty()) checkRowCount(key);
+    }
+    engine_.submit(std::move(operations), here);
+  }
+
+  void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
+    if (optimizer) checkOptimizer(*optimizer);
+    engine_.fence({.body = [this, optimizer = std::move(optimizer)] {
+      // Where each worker steps a part, the values are assigned.
+      values_.setOptimizer(shards_ ? nullptr : optimizer);
+      if (shards_) stepWith(optimizer);
+    }});
+  }
+
+  void setLearningRate(double value, std::shared_ptr<Ticket> ticket) override {
+    engine_.fence({.body =
+                       [this, value] {
+                         engine_.waitFor([&](std::shared_ptr<Ticket> done) {
+                           stepper().setLearningRate(value, std::move(done));
+                         });
+                         if (shards_) engine_.changeRule();
+                       },
+                   .ticket = std::move(ticket)});
+  }
+
+  void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
+    engine_.fence({.body = [this, updater = std::move(updater)] {
+      values_.setUpdater(updater);
+      if (shards_) stepWith(nullptr);
+    }});
+  }
+
+  void setCompression(const GradientCompression& /*compression*/) override {
+    throw storeUnsupported(
+        "an allreduce store has no gradient compression: its workers sum what they push; "
+        "use 'dist_sync', whose pushes travel compressed");
+  }
+
+  void barrier(std::shared_ptr<Ticket> ticket) override {
+    engine_.fence({.body = settled(), .meets = true, .ticket = std::move(ticket)});
+  }
+
+  void saveStates(const std::string& file, bool dumpOptimizer,
+                  std::shared_ptr<Ticket> ticket) override {
+    std::function<void()> body = settled();
+    if (shards_) {
+      engine_.fence(
+          {.body = std::move(body),
+           .meets = true,
+           .gathers =
+               [this, file, dumpOptimizer](std::span<const std::vector<std::uint8_t>> states) {
+                 shards_->writeStates(file, dumpOptimizer, states);
+               },
+           .ticket = std::move(ticket)});
+      return;
+    }
+    if (engine_.rank() == 0) {
+      body = [this, file, dumpOptimizer] {
+        engine_.waitFor([&](std::shared_ptr<Ticket> done) {
+          values_.saveStates(file, dumpOptimizer, std::move(done));
+        });
+      };
+    }
+    // Nobody goes on before the file is there.
+    engine_.fence({.body = std::move(body), .meets = true, .ticket = std::move(ticket)});
+  }
+
+  void loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) override {
+    engine_.fence({.body =
+                       [this, file] {
+                         if (shards_) return loadShards(file);
+                         engine_.waitFor([&](std::shared_ptr<Ticket> done) {
+                           values_.loadStates(file, std::move(done));
+                         });
+                       },
+                   .meets = true,
+                   .ticket = std::move(ticket)});
+  }
+
+  void leave(std::shared_ptr<Ticket> ticket) override {
+    engine_.fence({.body = settled(), .leaves = true, .ticket = std::move(ticket)});
+  }
+
+  void checkOptimizer(const Optimizer& optimizer) const override {
+    if (sharded_) AllreduceShards::check(optimizer);
+  }
+  AllreduceTimes times() const override { return engine_.times(); }
+  std::uint64_t bytesReduced() const override { return engine_.bytesReduced(); }
+
+  void stop() override {
+    engine_.stop();
+    values_.stop();  // what it still reads of the engine's sums
+    if (shards_) shards_->stop();
+    engine_.close();
+  }
+
+ private:
+  struct Key {
+    std::string name;
+    std::size_t count;
+    std::size_t rowLength;
+  };
+
+  static void checkRowCount(const Key& key) {
+    if (key.count / key.rowLength < kWholeArray) return;
+    throw storeMisuse("key " + key.name + " has " + std::to_string(key.count / key.rowLength) +
+                      " rows: an allreduce store sums rows of keys of at most " +
+                      std::to_string(kWholeArray - 1) + ", push the array in full");
+  }
+
+  /// Waits for what this worker's store still does.
+  std::function<void()> settled() {
+    return [this] {
+      engine_.waitFor([&](std::shared_ptr<Ticket> done) { values_.barrier(std::move(done)); });
+    };
+  }
+
+  /// None where there is one worker, whose part would be the whole.
+  static std::unique_ptr<AllreduceShards> shardsFor(const Communicator& comm,
+                                                    const AllreduceStoreOptions& options) {
+    if (!options.shardOptimizer || comm.size() == 1) return nullptr;
+    return std::make_unique<AllreduceShards>(comm.heldRanks().front(), comm.size());
+  }
+
+  /// Who has the optimizer.
+  LocalStore& stepper() { return shards_ ? shards_->store() : values_; }
+
+  // ---- bodies of fences
+  void stepWith(const std::shared_ptr<Optimizer>& optimizer) {
+    shards_->setOptimizer(optimizer);
+    engine_.changeRule();
+  }
+  void loadShards(const std::string& file) {
+    shards_->loadStates(file, [this](const auto& begin) { engine_.waitFor(begin); });
+    values_.setOptimizer(nullptr);
+    engine_.changeRule();
+  }
+
+  KeyTable<Key> keys_;  // of the submitter's thread
+  LocalStore values_;
+  /// Asked for: one worker alone refuses what several would.
+  const bool sharded_;
+  const std::unique_ptr<AllreduceShards> shards_;
+  AllreduceEngine engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<AllreduceStore> makeAllreduceStore(std::unique_ptr<Communicator> comm,
+                                                   const AllreduceStoreOptions& options) {
+  return std::make_unique<Allreduce>(std::move(comm), options);
+}
+
+}  // namespace gradlink

@@ -1,0 +1,357 @@
+#include "kvstore/gpu/gpu_engine.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cuda/stream.h"
+
+namespace gradlink {
+namespace {
+
+// What is under way at most, in rounds of full size: while one runs, the next are queued behind it.
+constexpr std::size_t kRoundsInFlight = 8;
+// Where the first rounds are small: how they grow, and how many first ones are under way.
+constexpr std::size_t kGrowth = 4;
+constexpr std::size_t kFirstRoundsInFlight = 4;
+// After the last round the next is often submitted within this; being woken takes as long.
+constexpr auto kLingering = std::chrono::microseconds(30);
+
+std::int32_t priorityOf(const GpuKey& key) {
+  // The most urgent item of a key pulls along those that it has to wait for.
+  std::int32_t priority = std::numeric_limits<std::int32_t>::min();
+  for (const GpuItem& item : key.queue.all()) priority = std::max(priority, item.priority);
+  return priority;
+}
+
+}  // namespace
+
+void GpuEngine::startThread() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+}
+
+void GpuEngine::notify(Lock& lock) {
+  const bool asleep = asleep_;
+  lock.unlock();
+  if (asleep) wake_.notify_one();
+}
+
+void GpuEngine::submit(std::vector<GpuRequest> requests) {
+  Lock lock(mutex_);
+  if (stopping_) return;
+  for (GpuRequest& request : requests) {
+    request.ticket->expect(request.to - request.from);
+    incoming_.push_back({std::move(request), nullptr, nullptr});
+  }
+  startThread();
+  notify(lock);
+}
+
+void GpuEngine::enqueue(Entry entry) {
+  Lock lock(mutex_);
+  if (stopping_) return;
+  if (entry.ticket) entry.ticket->expect();
+  incoming_.push_back(std::move(entry));
+  startThread();
+  notify(lock);
+}
+
+void GpuEngine::apply(std::function<void()> body) { enqueue({{}, std::move(body), nullptr}); }
+
+void GpuEngine::fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) {
+  enqueue({{}, std::move(body), std::move(ticket)});
+}
+
+void GpuEngine::wake() {
+  Lock lock(mutex_);
+  woken_ = true;
+  notify(lock);
+}
+
+void GpuEngine::stop() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    notify(lock);
+  }
+  site_.cancel();
+  if (thread_.joinable()) thread_.join();
+}
+
+void GpuEngine::serve() {
+  cuda::wakePrecisely();
+  try {
+    site_.open();
+  } catch (...) {
+    broken_ = std::current_exception();
+  }
+  Clock::time_point lastProgress = Clock::now();
+  Lock lock(mutex_);
+  while (!stopping_) {
+    woken_ = false;
+    taken_.swap(incoming_);
+    lock.unlock();
+    bool progress = admitEntries();
+    progress = beginRounds() || progress;
+    progress = watchFlights() || progress;
+    lock.lock();
+    for (Ended& one : ended_) one.ticket->finish(std::move(one.error), one.operations);
+    ended_.clear();
+    if (progress) {
+      lastProgress = Clock::now();
+    } else if (incoming_.empty() && !woken_ && !stopping_) {
+      rest(lock, lastProgress);
+    }
+  }
+  lock.unlock();
+  // Memory that a device still uses may not go.
+  if (!lost_) lost_ = !site_.quiesce();
+  inFlight_.clear();
+}
+
+/// Waits a while: until something is submitted, or it is time to look at the devices again.
+void GpuEngine::rest(Lock& lock, Clock::time_point since) {
+  const Clock::duration waited = Clock::now() - since;
+  const std::chrono::nanoseconds pause = cuda::pauseAfter(waited);
+  if (onDevice_ != 0 ? pause.count() == 0 : waited < kLingering) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+    return;
+  }
+  asleep_ = true;
+  const auto something = [this] { return stopping_ || woken_ || !incoming_.empty(); };
+  if (onDevice_ != 0) {
+    wake_.wait_for(lock, pause, something);
+  } else {
+    wake_.wait(lock, something);
+  }
+  asleep_ = false;
+}
+
+/// Entries become items of their keys, up to a fence that has to wait; where rounds begin small,
+/// about as many as the next one takes.
+bool GpuEngine::admitEntries() {
+  for (Entry& entry : taken_) backlog_.push_back(std::move(entry));
+  taken_.clear();
+  bool any = !backlog_.empty();
+  if (inFlight_.empty()) nextRoundBytes_ = site_.firstRoundBytes();
+  std::size_t most = beginsSmall() ? nextRoundBytes_ : std::numeric_limits<std::size_t>::max();
+  while (!backlog_.empty() && most > 0) {
+    Entry& entry = backlog_.front();
+    if (entry.request.operations && !queue_.holds()) {
+      most -= std::min(most, admit(entry.request, most));
+      if (entry.request.from < entry.request.to) break;
+    } else {
+      queue_.add(std::move(entry), [this](Entry&& one) { carryOut(std::move(one)); });
+    }
+    backlog_.pop_front();
+  }
+  // A blocked key has a flight, and one with something to do is listed or blocked.
+  while (queue_.fenceWaits() && inFlight_.empty() && listed_.empty()) {
+    runFence();
+    any = true;
+  }
+  return any;
+}
+
+void GpuEngine::carryOut(Entry&& entry) {
+  if (entry.body) return entry.body();
+  admit(entry.request, std::numeric_limits<std::size_t>::max());
+}
+
+/// Some of its operations, in their order: those of so many bytes, roughly. What they come to.
+std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
+  std::size_t bytes = 0;
+  while (request.from < request.to && bytes < most) {
+    const GpuOperation& operation = (*request.operations)[request.from++];
+    GpuKey& key = *operation.key;
+    if (key.queue.empty()) key.sequence = ++sequence_;
+    GpuItem& item = key.queue.add();
+    item.operation = {request.operations, &operation};
+    item.priority = request.priority;
+    item.ticket = request.ticket;
+    if (broken_) {
+      item.error = broken_;
+    } else {
+      admit_(item);
+    }
+    list(key);
+    bytes += key.bytes() * (operation.in.size() + operation.out.size() + 1);
+  }
+  return bytes;
+}
+
+void GpuEngine::runFence() {
+  Entry& fence = queue_.beginFence();
+  std::exception_ptr error = broken_;
+  if (!error && fence.body) {
+    try {
+      fence.body();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  tell(std::move(fence.ticket), error);
+  queue_.endFence([this](Entry&& one) { carryOut(std::move(one)); });
+}
+
+void GpuEngine::list(GpuKey& key) {
+  if (key.listed || key.blocked || key.queue.empty()) return;
+  key.listed = true;
+  listed_.push_back(&key);
+}
+
+bool GpuEngine::mayBegin() const {
+  if (inFlight_.empty()) return true;
+  // One that runs and one behind it, unless they are over soon.
+  if (beginsSmall())
+    return onDevice_ < 2 || bytesInFlight_ < kFirstRoundsInFlight * site_.firstRoundBytes();
+  return bytesInFlight_ < kRoundsInFlight * site_.roundBytes();
+}
+
+bool GpuEngine::beginRounds() {
+  bool any = false;
+  while (!listed_.empty() && mayBegin()) {
+    any = true;
+    std::vector<std::unique_ptr<GpuUnit>> round = makeRound();
+    if (round.empty()) continue;
+    nextRoundBytes_ = std::min(kGrowth * nextRoundBytes_, site_.roundBytes());
+    const std::size_t before = inFlight_.size();
+    std::exception_ptr error;
+    try {
+      site_.begin(round, inFlight_);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    for (std::size_t i = before; i < inFlight_.size(); ++i) {
+      for (const auto& unit : inFlight_[i]->units) bytesInFlight_ += unit->bytes();
+    }
+    onDevice_ += inFlight_.size() - before;
+    if (error) {
+      // Some of it may have been queued.
+      calmDown(error);
+      end(round, error);
+    }
+  }
+  return any;
+}
+
+/// One unit of each key that has something to do, most urgent first, up to the size of a round.
+/// Units that failed before they began end here.
+std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
+  order_.clear();
+  for (GpuKey* key : listed_) order_.emplace_back(priorityOf(*key), key);
+  std::sort(order_.begin(), order_.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second->sequence < b.second->sequence;
+  });
+  listed_.clear();
+  std::vector<std::unique_ptr<GpuUnit>> round;
+  std::size_t bytes = 0;
+  for (const auto& [priority, key] : order_) {
+    key->listed = false;
+    if (bytes < nextRoundBytes_) {
+      std::unique_ptr<GpuUnit> unit = takeUnit(*key);
+      const std::exception_ptr error = broken_ ? broken_ : unit->head().error;
+      if (error) {
+        std::vector<std::unique_ptr<GpuUnit>> failed;
+        failed.push_back(std::move(unit));
+        end(failed, error);
+      } else {
+        bytes += unit->bytes();
+        key->blocked = unit->blocks = site_.blocksKey(*unit);
+        round.push_back(std::move(unit));
+      }
+    }
+    list(*key);
+  }
+  return round;
+}
+
+std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
+  std::unique_ptr<GpuUnit> unit;
+  if (spare_.empty()) {
+    unit = std::make_unique<GpuUnit>();
+  } else {
+    unit = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  unit->reset(key);
+  const auto take = [&] {
+    unit->items.push_back(key.queue.take());
+    const GpuOperation& operation = *unit->items.back().operation;
+    // Of those after the first, none brings any.
+    if (unit->items.size() == 1) unit->in = operation.in;
+    unit->out.insert(unit->out.end(), operation.out.begin(), operation.out.end());
+  };
+  take();
+  // Pulls that wait behind a push (or a pull) ride along. Not behind an external updater, whose
+  // failure is the push's alone.
+  const bool joins = unit->kind() == OperationKind::pull || site_.joinsPulls();
+  const bool carries = joins && unit->kind() != OperationKind::rowSparsePull && !unit->ofRows() &&
+                       !unit->head().external && !unit->head().error;
+  while (carries && !key.queue.empty() &&
+         key.queue.front().operation->kind == OperationKind::pull && !key.queue.front().error) {
+    take();
+  }
+  key.sequence = ++sequence_;
+  return unit;
+}
+
+/// After a failure: nothing may use the memory of those who are told of it. A device that does not
+/// end is of no use any more.
+void GpuEngine::calmDown(const std::exception_ptr& error) {
+  if (lost_ || site_.quiesce()) return;
+  lost_ = true;
+  broken_ = error;
+}
+
+bool GpuEngine::watchFlights() {
+  bool any = false;
+  onDevice_ = 0;
+  for (std::size_t i = 0; i < inFlight_.size();) {
+    InFlight& flight = *inFlight_[i];
+    std::exception_ptr error;
+    auto progress = InFlight::Progress::done;
+    try {
+      progress = flight.advance();
+    } catch (...) {
+      error = std::current_exception();
+      calmDown(error);
+    }
+    if (progress != InFlight::Progress::done) {
+      if (progress == InFlight::Progress::onDevice) ++onDevice_;
+      ++i;
+      continue;
+    }
+    any = true;
+    for (const auto& unit : flight.units) bytesInFlight_ -= unit->bytes();
+    end(flight.units, error);
+    inFlight_.erase(inFlight_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return any;
+}
+
+void GpuEngine::end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error) {
+  for (auto& unit : units) {
+    if (!unit) continue;
+    for (GpuItem& item : unit->items) tell(std::move(item.ticket), error);
+    // Not those that were begun before the one that blocks it.
+    if (unit->blocks) unit->key().blocked = false;
+    list(unit->key());
+    // What the call brought goes now.
+    unit->items.clear();
+    spare_.push_back(std::move(unit));
+  }
+  units.clear();
+}
+
+/// Once the lock is held; a call's operations together.
+void GpuEngine::tell(std::shared_ptr<Ticket> ticket, const std::exception_ptr& error) {
+  if (!ended_.empty() && ended_.back().ticket == ticket && ended_.back().error == error) {
+    ended_.back().operations += 1;
+  } else {
+    ended_.push_back({std::move(ticket), error, 1});
+  }
+}
+
+}  // namespace gradlink

@@ -1,0 +1,166 @@
+// The thread of a distributed store's worker: takes what is submitted, talks to the servers, and
+// tells what is done. While it sleeps, who submits something small sends it itself: a thread that
+// is woken only to pass something on costs as much as the server's answer. Where that thread also
+// looks for the answer, which would otherwise have to wake it, this one rests meanwhile: it sleeps
+// where no message of a server wakes it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/deadline.h"
+#include "core/error.h"
+#include "core/wire.h"
+#include "kvstore/base/ordered_queue.h"
+#include "kvstore/worker/dist_store.h"
+#include "kvstore/worker/presence.h"
+#include "kvstore/worker/request.h"
+#include "kvstore/worker/server_link.h"
+#include "kvstore/worker/transfers.h"
+
+namespace gradlink::dist {
+
+class DistEngine {
+ public:
+  DistEngine(std::unique_ptr<Wire> wire, const DistStoreOptions& options);
+  ~DistEngine() { stop(true); }
+  DistEngine(const DistEngine&) = delete;
+  DistEngine& operator=(const DistEngine&) = delete;
+
+  // ---- from any thread; in the order of the calls
+
+  /// While nothing is pending.
+  void setCompression(const CompressionTerms&);
+  /// The key outlives the engine, which alone uses the part that is the engine's from here on.
+  void define(DistKey&);
+  /// `here`: this thread may send what is small, and finish what needs no answer, before submit()
+  /// returns.
+  void submit(std::vector<std::pair<DistKey*, Operation>> operations, bool here = false);
+  /// For who submits `here` and comes back at once, again and again: handles what has come; whether
+  /// to call again. Once options.lookNanoseconds are over the engine's thread goes on.
+  bool look();
+  void request(DistRequest);
+  /// Drops what is queued and ends the thread. `inGoodOrder`: what has been sent is delivered, and
+  /// the servers learn that this worker has left; else that it has died. Only the first call
+  /// counts.
+  void stop(bool inGoodOrder);
+
+  int rank() const { return link_.rank(); }
+  /// Memory that servers read where it lies.
+  void* allocShared(std::size_t bytes) { return link_.allocate(bytes); }
+  void freeShared(void* memory) {
+    // Servers may still be at what a failed operation lent them: it goes with the wire.
+    if (!over_.load(std::memory_order_acquire)) link_.deallocate(memory);
+  }
+  std::vector<std::uint64_t> bytesSent() const { return link_.bytesSent(); }
+  std::vector<std::uint64_t> bytesReceived() const { return link_.bytesReceived(); }
+  DistTimes times() const;
+  int lostRanks() const { return lost_.load(std::memory_order_relaxed); }
+
+  // ---- for requests, on the engine's thread
+
+  /// From now on pushes are misuse.
+  void leaveRounds() { transfers_.leave(); }
+  const std::vector<DistKey*>& keys() const { return keys_; }
+
+ private:
+  /// How often the engine asks whether it has waited too long.
+  static constexpr auto kLookEvery = std::chrono::milliseconds(200);
+
+  /// What a call brings: an operation, a key to define, terms, or a request.
+  struct Task {
+    bool isFence() const { return request != nullptr; }
+
+    DistKey* key = nullptr;
+    Operation operation;
+    DistKey* defined = nullptr;
+    std::unique_ptr<CompressionTerms> terms;
+    std::unique_ptr<DistRequest> request;
+  };
+  /// The request that the servers are at.
+  struct Asked {
+    std::unique_ptr<DistRequest> request;
+    std::uint64_t number = 0;
+    std::vector<bool> answered;
+    std::size_t left = 0;
+    std::exception_ptr error;
+    Deadline::Clock::time_point begun;
+  };
+
+  void enqueue(Task task);
+  bool sendHere();
+  void serve();
+  void guarded(const std::function<void()>& turn);
+  void turn(std::unique_lock<std::mutex>& lock);
+  void handleEvents();
+  void takeTasks();
+  void carryOut(Task&& task);
+  void sendTerms(const CompressionTerms&);
+  void defineKey(DistKey& key);
+  void goOn();
+  void begin(std::unique_ptr<DistRequest> request);
+  void end();
+  void wait(std::unique_lock<std::mutex>& lock);
+  void addWait(double seconds);
+  void poll(std::unique_lock<std::mutex>& lock, Deadline until);
+  bool mayRest() const;
+  void rest(std::unique_lock<std::mutex>& lock);
+  bool rests() const { return resting_.load() != 0; }
+  void wakeThread();
+  void handle(const WireMessage&);
+  void answered(const Header&, const WireMessage&);
+  void lost(int rank, bool died);
+  Deadline::Clock::time_point waitsSince() const;
+  void lookAtTime();
+  void fail(const Error&);
+  void fail(std::exception_ptr);
+  void tellFinished();
+  bool isWaiting() const { return asked_ != nullptr || transfers_.unfinished() > 0; }
+
+  const DistStoreOptions options_;
+  ServerLink link_;
+  Finished finished_;
+  Transfers transfers_;
+
+  // ---- guarded by turn_, which the thread holds while it is awake
+  std::mutex turn_;
+  std::vector<DistKey*> keys_;
+  std::size_t keyBytes_ = 0;
+  OrderedQueue<Task> queue_;  // requests are its fences
+  std::unique_ptr<Asked> asked_;
+  std::uint64_t lastRequest_ = 0;
+  std::exception_ptr error_;  // what ended the store
+  WireEvents events_;         // the thread's, or of who looks while it rests
+  Deadline::Clock::time_point lookedFrom_;
+  Deadline::Clock::time_point lastLook_;
+  Deadline::Clock::time_point lastProgress_;
+  Presence presence_;
+
+  // ---- shared
+  mutable std::mutex mutex_;
+  std::vector<Task> tasks_;
+  std::vector<Task> taken_;  // guarded by turn_; kept for its memory
+  bool stopped_ = false;
+  std::atomic<bool> hasTasks_{false};
+  std::atomic<bool> small_{false};  // what was submitted last
+  std::atomic<bool> asleep_{false};
+  std::atomic<std::uint32_t> resting_{0};  // slept on; asleep_ as well
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> over_{false};  // not in good order
+  std::atomic<int> lost_{0};
+  std::atomic<double> copySeconds_{0};
+  std::atomic<double> waitSeconds_{0};
+
+  std::thread thread_;  // last: it uses the rest
+};
+
+}  // namespace gradlink::dist

@@ -1,0 +1,334 @@
+#include "kvstore/worker/dist_store.h"
+
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "kvstore/key_table.h"
+#include "kvstore/optimizer/math.h"
+#include "kvstore/store_checks.h"
+#include "kvstore/worker/dist_engine.h"
+#include "kvstore/worker/states.h"
+
+namespace gradlink {
+namespace {
+
+using dist::DistKey;
+using dist::DistRequest;
+using dist::MessageType;
+using dist::Shard;
+
+using Bytes = std::vector<std::uint8_t>;
+
+std::uint32_t encodingOf(const GradientCompression& compression) {
+  switch (compression.type()) {
+    case CompressionType::twoBit:
+      return static_cast<std::uint32_t>(dist::Encoding::twoBit);
+    case CompressionType::oneBit:
+      return static_cast<std::uint32_t>(dist::Encoding::oneBit);
+    case CompressionType::float16:
+      return static_cast<std::uint32_t>(dist::Encoding::float16);
+    case CompressionType::bfloat16:
+      return static_cast<std::uint32_t>(dist::Encoding::bfloat16);
+  }
+  return static_cast<std::uint32_t>(dist::Encoding::plain);
+}
+
+/// Some optimizers take the norm of a whole key or row, and a server has but a part of one that is
+/// cut.
+void checkWhole(const Optimizer& optimizer, const std::string& key, std::size_t shards,
+                bool cutsRows) {
+  if (shards < 2 || !optimizer.math().needsWhole()) return;
+  if (optimizer.math().isByRow() && !cutsRows) return;
+  throw storeUnsupported(optimizer.spec().name + " needs the norm of whole " +
+                         (optimizer.math().isByRow() ? "rows" : "keys") + ", but key " + key +
+                         " is cut over " + std::to_string(shards) +
+                         " servers: raise bigArrayBound above its length");
+}
+
+class DistStoreOfWorker final : public DistStore {
+ public:
+  DistStoreOfWorker(std::unique_ptr<Wire> wire, const DistStoreOptions& options)
+      : options_(options),
+        placer_(options.servers, options.bigArrayBound),
+        engine_(std::move(wire), options) {}
+
+  KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
+  void submit(std::vector<Operation> operations, bool here) override;
+  bool look() override { return engine_.look(); }
+  void setOptimizer(std::shared_ptr<Optimizer>) override;
+  void setLearningRate(double value, std::shared_ptr<Ticket>) override;
+  void setUpdater(std::shared_ptr<ExternalUpdater>) override;
+  void setCompression(const GradientCompression&) override;
+  void barrier(std::shared_ptr<Ticket>) override;
+  void saveStates(const std::string& file, bool dumpOptimizer, std::shared_ptr<Ticket>) override;
+  void loadStates(const std::string& file, std::shared_ptr<Ticket>) override;
+  void stop() override { engine_.stop(true); }
+  void drop() override { engine_.stop(false); }
+
+  void* allocShared(std::size_t bytes) override { return engine_.allocShared(bytes); }
+  void freeShared(void* memory) override { engine_.freeShared(memory); }
+  int rank() const override { return engine_.rank(); }
+  std::vector<ShardPlace> placement() const override;
+  std::vector<std::uint64_t> bytesSent() const override { return engine_.bytesSent(); }
+  std::vector<std::uint64_t> bytesReceived() const override { return engine_.bytesReceived(); }
+  DistTimes times() const override { return engine_.times(); }
+  void reports(std::shared_ptr<std::vector<std::string>> into, std::shared_ptr<Ticket>) override;
+  void command(const std::string& text, std::shared_ptr<Ticket>) override;
+  int deadNodes() const override { return engine_.lostRanks(); }
+  void leave(std::shared_ptr<Ticket>) override;
+
+ private:
+  std::vector<DistRequest::Question> askAll(MessageType type, const Bytes& payload = {},
+                                            std::uint8_t flags = 0) const;
+  std::vector<DistRequest::Question> loadQuestions(const std::string& file,
+                                                   std::shared_ptr<Optimizer>& loaded) const;
+
+  const DistStoreOptions options_;
+
+  /// Guards what follows, and keeps keys in one order here and in the engine, which uses them.
+  mutable std::mutex mutex_;
+  dist::ShardPlacer placer_;
+  KeyTable<DistKey> keys_;
+  std::unique_ptr<const GradientCompression> compression_;
+
+  /// Of the servers, as far as this worker has set it; the engine's thread's, but for
+  /// newestOptimizer_, which is the last that was set.
+  std::shared_ptr<Optimizer> optimizer_;
+  std::shared_ptr<Optimizer> newestOptimizer_;
+
+  dist::DistEngine engine_;  // last: its thread uses the rest
+};
+
+KeyId DistStoreOfWorker::define(const std::string& name, DType dtype, std::size_t count,
+                                std::size_t rowLength) {
+  checkRowLength(name, count, rowLength);
+  const std::lock_guard lock(mutex_);
+  const KeyId id = keys_.next(name);
+  if (newestOptimizer_ && count >= options_.bigArrayBound) {
+    checkWhole(*newestOptimizer_, name, static_cast<std::size_t>(options_.servers),
+               placer_.cutsRows(count, rowLength));
+  }
+  auto key = std::make_unique<DistKey>();
+  key->id = id;
+  key->name = name;
+  key->dtype = dtype;
+  key->count = count;
+  key->rowLength = rowLength;
+  key->shards = placer_.place(count, dtype, rowLength);
+  key->compression = dtype == DType::float32 ? compression_.get() : nullptr;
+  engine_.define(keys_.add(name, std::move(key)));
+  return id;
+}
+
+void DistStoreOfWorker::submit(std::vector<Operation> operations, bool here) {
+  std::vector<std::pair<DistKey*, Operation>> checked;
+  checked.reserve(operations.size());
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Operation& operation : operations) {
+      const DistKey& key = keys_.at(operation.key);
+      checkOperation(operation, key.name, key.count, key.rowLength);
+      if (!operation.inRows.empty() && key.compression) throw noCompressedRows(key.name);
+    }
+    for (Operation& operation : operations) {
+      checked.emplace_back(&keys_.at(operation.key), std::move(operation));
+    }
+  }
+  engine_.submit(std::move(checked), here);
+}
+
+/// The same question for every server.
+std::vector<DistRequest::Question> DistStoreOfWorker::askAll(MessageType type, const Bytes& payload,
+                                                             std::uint8_t flags) const {
+  return std::vector<DistRequest::Question>(static_cast<std::size_t>(options_.servers),
+                                            {type, flags, payload});
+}
+
+void DistStoreOfWorker::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const DistKey* key : keys_.all()) {
+      if (!optimizer) continue;
+      checkWhole(*optimizer, key->name, key->shards.size(),
+                 placer_.cutsRows(key->count, key->rowLength));
+    }
+    newestOptimizer_ = optimizer;
+  }
+  DistRequest request;
+  request.name = "setOptimizer";
+  request.ask = [this, optimizer = std::move(optimizer)](DistRequest&) {
+    optimizer_ = optimizer;
+    // Worker 0's counts; the others' questions are answered when that one has been set.
+    const bool tells = optimizer && rank() == 0;
+    return askAll(MessageType::setOptimizer,
+                  tells ? gradlink::saveStates(*optimizer, {}, true) : Bytes());
+  };
+  engine_.request(std::move(request));
+}
+
+void DistStoreOfWorker::setLearningRate(double value, std::shared_ptr<Ticket> ticket) {
+  DistRequest request;
+  request.name = "setLearningRate";
+  request.ask = [this, value](DistRequest&) {
+    if (optimizer_) changeLearningRate(optimizer_.get(), value);
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&value);
+    return askAll(MessageType::setLearningRate, Bytes(bytes, bytes + sizeof value));
+  };
+  request.ticket = std::move(ticket);
+  engine_.request(std::move(request));
+}
+
+void DistStoreOfWorker::setUpdater(std::shared_ptr<ExternalUpdater>) {
+  throw storeUnsupported(
+      "setUpdater: values of a store with servers are updated on the servers: give the function to "
+      "serveJob({ updater }), or use setOptimizer");
+}
+
+void DistStoreOfWorker::setCompression(const GradientCompression& compression) {
+  const std::lock_guard lock(mutex_);
+  checkCompressible(false, compression_ != nullptr);
+  compression_ = std::make_unique<const GradientCompression>(compression);
+  for (DistKey* const key : keys_.all()) {
+    if (key->dtype == DType::float32) key->compression = compression_.get();
+  }
+  engine_.setCompression({encodingOf(compression), compression.threshold()});
+}
+
+void DistStoreOfWorker::barrier(std::shared_ptr<Ticket> ticket) {
+  DistRequest request;
+  request.name = "barrier";
+  request.ask = [this](DistRequest&) { return askAll(MessageType::barrier); };
+  request.tellsFailures = true;
+  request.ticket = std::move(ticket);
+  engine_.request(std::move(request));
+}
+
+void DistStoreOfWorker::saveStates(const std::string& file, bool dumpOptimizer,
+                                   std::shared_ptr<Ticket> ticket) {
+  auto parts = std::make_shared<std::vector<Bytes>>(static_cast<std::size_t>(options_.servers));
+  DistRequest request;
+  request.name = "saveOptimizerStates";
+  request.ask = [this, dumpOptimizer](DistRequest&) {
+    return askAll(MessageType::saveStates, {}, dumpOptimizer ? dist::kDumpOptimizer : 0);
+  };
+  request.answer = [parts](std::size_t server, std::span<const std::uint8_t> payload) {
+    (*parts)[server].assign(payload.begin(), payload.end());
+  };
+  request.finish = [parts, file] { dist::writeStateParts(file, *parts); };
+  request.ticket = std::move(ticket);
+  engine_.request(std::move(request));
+}
+
+void DistStoreOfWorker::loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) {
+  auto loaded = std::make_shared<std::shared_ptr<Optimizer>>();
+  DistRequest request;
+  request.name = "loadOptimizerStates";
+  request.ask = [this, file, loaded](DistRequest& self) {
+    // As with the optimizer: worker 0's file counts.
+    if (rank() != 0) return askAll(MessageType::loadStates);
+    try {
+      return loadQuestions(file, *loaded);
+    } catch (const Error& error) {
+      // The other workers wait for it: they are told what is wrong.
+      self.failure = std::current_exception();
+      const std::string text = error.what();
+      return askAll(MessageType::loadStates, Bytes(text.begin(), text.end()), dist::kWithdrawn);
+    }
+  };
+  request.finish = [this, loaded] {
+    if (*loaded) optimizer_ = *loaded;
+  };
+  request.ticket = std::move(ticket);
+  engine_.request(std::move(request));
+}
+
+/// What each server gets of a file. On the engine's thread.
+std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
+    const std::string& file, std::shared_ptr<Optimizer>& loaded) const {
+  LoadedStates states = dist::readStateParts(file);
+  const bool withOptimizer = states.spec.has_value();
+  // Only keys that the servers have been told of.
+  std::unordered_map<std::string, const DistKey*> named;
+  for (const DistKey* key : engine_.keys()) named.emplace(key->name, key);
+  const FittingStates fitting = fittingStates(
+      std::move(states), file, optimizer_,
+      [&](const std::string& name) -> std::optional<StateShape> {
+        const auto found = named.find(name);
+        if (found == named.end()) return std::nullopt;
+        return StateShape{found->second->dtype, found->second->count, found->second->rowLength};
+      });
+  std::vector<dist::StateOfKey> ofKeys;
+  ofKeys.reserve(fitting.states.size());
+  for (const auto& state : fitting.states) {
+    const DistKey& key = *named.at(state->key);
+    const std::vector<Shard>& shards = key.shards;
+    checkWhole(*fitting.optimizer, state->key, shards.size(),
+               placer_.cutsRows(key.count, key.rowLength));
+    ofKeys.push_back({state.get(), shards});
+  }
+  std::vector<DistRequest::Question> questions;
+  questions.reserve(static_cast<std::size_t>(options_.servers));
+  for (int server = 0; server < options_.servers; ++server) {
+    questions.push_back({MessageType::loadStates, 0,
+                         dist::statesFor(server, *fitting.optimizer, ofKeys, withOptimizer)});
+  }
+  loaded = fitting.optimizer;
+  return questions;
+}
+
+std::vector<ShardPlace> DistStoreOfWorker::placement() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ShardPlace> places;
+  for (const DistKey* key : keys_.all()) {
+    for (const Shard& shard : key->shards) {
+      places.push_back({key->name, shard.server, shard.first, shard.count});
+    }
+  }
+  return places;
+}
+
+void DistStoreOfWorker::reports(std::shared_ptr<std::vector<std::string>> into,
+                                std::shared_ptr<Ticket> ticket) {
+  into->assign(static_cast<std::size_t>(options_.servers), std::string());
+  DistRequest request;
+  request.name = "reports";
+  request.ask = [this](DistRequest&) { return askAll(MessageType::report); };
+  request.answer = [into](std::size_t server, std::span<const std::uint8_t> payload) {
+    (*into)[server].assign(payload.begin(), payload.end());
+  };
+  request.ticket = std::move(ticket);
+  engine_.request(std::move(request));
+}
+
+void DistStoreOfWorker::command(const std::string& text, std::shared_ptr<Ticket> ticket) {
+  DistRequest request;
+  request.name = "sendCommandToServers";
+  request.ask = [this, text](DistRequest&) {
+    return askAll(MessageType::command, Bytes(text.begin(), text.end()));
+  };
+  request.ticket = std::move(ticket);
+  engine_.request(std::move(request));
+}
+
+void DistStoreOfWorker::leave(std::shared_ptr<Ticket> ticket) {
+  DistRequest request;
+  request.name = "leave";
+  request.ask = [this](DistRequest&) {
+    engine_.leaveRounds();
+    return askAll(MessageType::leave);
+  };
+  request.ticket = std::move(ticket);
+  engine_.request(std::move(request));
+}
+
+}  // namespace
+
+std::unique_ptr<DistStore> makeDistStore(std::unique_ptr<Wire> wire,
+                                         const DistStoreOptions& options) {
+  return std::make_unique<DistStoreOfWorker>(std::move(wire), options);
+}
+
+}  // namespace gradlink

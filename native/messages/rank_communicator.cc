@@ -1,0 +1,201 @@
+#include "messages/rank_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "core/kernels/reduce_kernels.h"
+#include "messages/stages.h"
+#include "messages/tags.h"
+
+namespace gradlink::messages {
+namespace {
+
+int rankIn(CommHandle comm) {
+  int rank = 0;
+  checkMpi("ask for the rank", shim().rank(comm, &rank));
+  return rank;
+}
+
+}  // namespace
+
+RankCommunicator::RankCommunicator(CommHandle comm, std::vector<int> worldRanks, double timeoutMs)
+    : MpiCommunicator(rankIn(comm)),
+      link_(comm),
+      worldRanks_(std::move(worldRanks)),
+      timeoutMs_(timeoutMs),
+      agreement_(link_),
+      messages_(link_),
+      in_(static_cast<std::size_t>(link_.size())),
+      out_(in_.size()) {}
+
+RankCommunicator::~RankCommunicator() { close(); }
+
+const char* RankCommunicator::backend() const { return nameOfTransport(); }
+
+void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
+                                  const CallOptions& options) {
+  if (shape.kind == Kind::allReduce && pairAllReduce(shape, buffers, options)) return;
+  guarded(nameOf(shape.kind), [&] {
+    Wait wait(link_, nameOf(shape.kind), timeoutOf(options), Wait::Kind::agreement);
+    if (shape.kind == Kind::barrier) {
+      agreement_.meet({}, {}, wait);
+    } else {
+      move(shape, buffers, wait);
+    }
+  });
+}
+
+void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wait) {
+  checkBuffers(shape, buffers);
+  if (largestInput(shape, size()) <= agreement_.mostBytes()) return oneShot(shape, buffers, wait);
+  agreement_.meet(shape, {}, wait);
+  const StagedCall call{shape, static_cast<const std::byte*>(buffers.in[0]),
+                        static_cast<std::byte*>(buffers.out[0])};
+  if (hasOp(shape.kind)) return runReduction(link_, call, scratch_, wait);
+  if (shape.kind == Kind::broadcast) return runBroadcast(link_, call, wait);
+  runMoves(link_, call, wait);
+}
+
+// The announcement carries the data: every rank computes its own result from what the others
+// brought.
+void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait& wait) {
+  const std::size_t block = shape.count * sizeOf(shape.dtype);
+  const std::size_t mine = inBlocks(shape, size(), rank()) * block;
+  agreement_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), mine}, wait);
+  if (shape.count == 0 || outBlocks(shape, size(), rank()) == 0) return;
+  for (int r = 0; r < size(); ++r) {
+    in_[static_cast<std::size_t>(r)] = {agreement_.payload(r).data(), shape.count, 0};
+  }
+  out_[static_cast<std::size_t>(rank())] = {static_cast<std::byte*>(buffers.out[0]), shape.count,
+                                            0};
+  runDirect({shape, in_, out_, {}}, 0, shape.count);
+}
+
+// The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
+// need. False for what is not one, and for what the general way refuses.
+bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
+                                     const CallOptions& options) {
+  const std::size_t elementSize = sizeOf(shape.dtype);
+  if (size() != 2 || shape.count == 0 || shape.count > agreement_.mostBytes() / elementSize ||
+      buffers.in.size() != 1 || buffers.out.size() != 1 || buffers.in[0] == nullptr ||
+      buffers.out[0] == nullptr) {
+    return false;
+  }
+  guarded("allReduce", [&] {
+    Wait wait(link_, "allReduce", timeoutOf(options), Wait::Kind::agreement);
+    agreement_.meet(
+        shape, {static_cast<const std::byte*>(buffers.in[0]), shape.count * elementSize}, wait);
+    const void* const src[] = {agreement_.payload(0).data(), agreement_.payload(1).data()};
+    reduceMany(buffers.out, src, shape.count, shape.dtype, shape.op);
+  });
+  return true;
+}
+
+void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                                         std::span<const Neighborhood> neighborhoods,
+                                         const CallOptions& o) {
+  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
+  guarded(nameOf(shape.kind), [&] {
+    checkBuffers(shape, b);
+    const Neighborhood& own = ownNeighborhood(neighborhoods);
+    Wait wait(link_, nameOf(shape.kind), timeoutOf(o), Wait::Kind::agreement);
+    // The rendezvous tells the weights, too: then each rank hears from its sources alone.
+    const auto rows = resolveNeighbors(exchangeNeighborhoods(shape, own, wait));
+    runNeighbors(link_,
+                 {shape, static_cast<const std::byte*>(b.in[0]), static_cast<std::byte*>(b.out[0])},
+                 rows, scratch_, wait);
+  });
+}
+
+namespace {
+
+/// One of a rank's neighbors, as it travels.
+struct Edge {
+  std::int32_t rank;
+  std::int32_t isSource;
+  double weight;
+};
+
+/// What stands before them.
+struct Summary {
+  double selfWeight;
+  std::uint32_t edges;
+  std::uint32_t check;
+};
+
+}  // namespace
+
+// With the announcement where every rank's list is short, as in sparse graphs; else after it.
+std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& shape,
+                                                                  const Neighborhood& own,
+                                                                  Wait& wait) {
+  const auto fits = [&](std::size_t edges) {
+    return sizeof(Summary) + edges * sizeof(Edge) <= agreement_.mostBytes();
+  };
+  std::vector<Edge> edges;
+  for (const Neighbor& n : own.sources) edges.push_back({n.rank, 1, n.weight});
+  for (const Neighbor& n : own.destinations) edges.push_back({n.rank, 0, n.weight});
+  const Summary mine{own.selfWeight, static_cast<std::uint32_t>(edges.size()), own.check ? 1u : 0u};
+  std::vector<std::byte> told(sizeof(Summary) + edges.size() * sizeof(Edge));
+  std::memcpy(told.data(), &mine, sizeof(mine));
+  if (!edges.empty()) {
+    std::memcpy(told.data() + sizeof(mine), edges.data(), edges.size() * sizeof(Edge));
+  }
+  agreement_.meet(shape, std::span(told).first(fits(edges.size()) ? told.size() : sizeof(mine)),
+                  wait);
+  std::vector<Neighborhood> all(static_cast<std::size_t>(size()));
+  std::vector<std::span<const std::byte>> lists(all.size());
+  std::vector<std::uint32_t> counts(all.size());
+  std::uint32_t most = 0;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const auto payload = agreement_.payload(static_cast<int>(r));
+    Summary theirs;
+    std::memcpy(&theirs, payload.data(), sizeof(theirs));
+    all[r].selfWeight = theirs.selfWeight;
+    all[r].check = theirs.check != 0;
+    lists[r] = payload.subspan(sizeof(theirs));
+    counts[r] = theirs.edges;
+    most = std::max(most, theirs.edges);
+  }
+  std::vector<std::vector<std::byte>> exchanged;
+  if (!fits(most)) {
+    exchanged = agreement_.exchange(std::as_bytes(std::span(edges)), most * sizeof(Edge), wait);
+    std::copy(exchanged.begin(), exchanged.end(), lists.begin());
+  }
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    for (std::size_t i = 0; i < counts[r]; ++i) {
+      Edge edge;
+      std::memcpy(&edge, lists[r].data() + i * sizeof(Edge), sizeof(Edge));
+      auto& list = edge.isSource != 0 ? all[r].sources : all[r].destinations;
+      list.push_back({edge.rank, edge.weight});
+    }
+  }
+  return all;
+}
+
+// Short ones travel in the host's memory, beside what is said of them.
+std::size_t RankCommunicator::leastGpuMessage() const {
+  return takesGpuMemory() ? kEagerBytes + 1 : SIZE_MAX;
+}
+
+void RankCommunicator::send(const void* data, std::size_t count, DType dtype, int destination,
+                            int tag, const CallOptions& o) {
+  guarded("send", [&] {
+    checkDestination(destination);
+    Wait wait(link_, "send", timeoutOf(o), Wait::Kind::message);
+    messages_.send(data, count, dtype, destination, tag, wait);
+  });
+}
+
+Received RankCommunicator::receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                                   const CallOptions& o) {
+  return guarded("receive", [&] {
+    checkSource(source);
+    Wait wait(link_, "receive", timeoutOf(o), Wait::Kind::message);
+    return messages_.receive(data, count, dtype, source, tag, wait, o.copyIn);
+  });
+}
+
+}  // namespace gradlink::messages

@@ -1,0 +1,274 @@
+#include "messages/rendezvous.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+#include "messages/pause.h"
+#include "messages/runtime.h"
+#include "messages/tags.h"
+
+namespace gradlink::messages {
+namespace {
+
+// here: a member has come. call: the lowest rank, the leader,
+// has heard it. present: the member heard that, and from now on waits for what the leader decides.
+enum class Step : std::uint32_t { here, call, present, go, failed };
+
+/// Followed by the name, a zero byte, and the reason where it has failed.
+struct Note {
+  Step step;
+  std::int32_t code;
+  std::int32_t rank;
+  std::uint32_t reserved;
+  /// Which of the member's attempts at this name: one that gave up leaves notes behind.
+  std::uint64_t attempt;
+  /// Of the members, as the sender was told.
+  std::uint64_t members;
+};
+
+struct Arrived {
+  Note note;
+  int from;
+  std::string text;
+};
+
+/// What has come for names that somebody here may be waiting for. Notes that nobody asks for stay.
+class Desk {
+ public:
+  static Desk& get() {
+    static Desk* const desk = new Desk;
+    return *desk;
+  }
+
+  /// A number for this attempt; throws where this process is at that name already.
+  std::uint64_t open(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    if (!open_.insert({name, true}).second) {
+      throw harmless(ErrorCode::mismatch, "join",
+                     "this process is joining '" + name + "' on another thread already");
+    }
+    return ++attempts_;
+  }
+  void close(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    open_.erase(name);
+  }
+
+  /// The notes that have come for a name, taken away.
+  std::vector<Arrived> take(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    const Shim& mpi = shim();
+    std::erase_if(sends_, [&](auto& send) {
+      bool done = false;
+      return mpi.test(&send.first, &done, nullptr) != 0 || done;
+    });
+    bool found = false;
+    MessageStatus status;
+    for (;;) {
+      checkMpi("join", mpi.probe(kAnySourceOfShim, kMeetTag, mpi.world(), &found, &status));
+      if (!found) break;
+      std::vector<char> bytes(std::max(status.bytes, sizeof(Note)) + 1);
+      checkMpi("join", mpi.receive(bytes.data(), status.bytes, status.source, kMeetTag, mpi.world(),
+                                   &status));
+      Arrived arrived{{}, status.source, {}};
+      std::memcpy(&arrived.note, bytes.data(), sizeof(Note));
+      const std::string to = bytes.data() + sizeof(Note);
+      if (arrived.note.step == Step::failed) {
+        arrived.text = bytes.data() + sizeof(Note) + to.size() + 1;
+      }
+      notes_[to].push_back(std::move(arrived));
+    }
+    const auto at = notes_.find(name);
+    if (at == notes_.end()) return {};
+    std::vector<Arrived> taken = std::move(at->second);
+    notes_.erase(at);
+    return taken;
+  }
+
+  void send(int to, const Note& note, const std::string& name, const std::string& text = {}) {
+    const std::size_t bytes = sizeof(note) + name.size() + 1 + text.size() + 1;
+    auto copy = std::make_unique<char[]>(bytes);
+    std::memcpy(copy.get(), &note, sizeof(note));
+    std::memcpy(copy.get() + sizeof(note), name.c_str(), name.size() + 1);
+    std::memcpy(copy.get() + sizeof(note) + name.size() + 1, text.c_str(), text.size() + 1);
+    std::lock_guard lock(mutex_);
+    RequestHandle request;
+    const Shim& mpi = shim();
+    checkMpi("join", mpi.isend(copy.get(), bytes, to, kMeetTag, mpi.world(), &request));
+    sends_.emplace_back(request, std::move(copy));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t attempts_ = 0;
+  std::map<std::string, bool> open_;
+  std::map<std::string, std::vector<Arrived>> notes_;
+  std::vector<std::pair<RequestHandle, std::unique_ptr<char[]>>> sends_;
+};
+
+std::uint64_t digestOf(const std::vector<int>& ranks) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (int rank : ranks) digest = (digest ^ static_cast<std::uint64_t>(rank)) * 0x100000001b3;
+  return digest;
+}
+
+class Rendezvous {
+ public:
+  Rendezvous(const std::string& name, const std::vector<int>& ranks, Deadline deadline,
+             const std::atomic<bool>* cancelled)
+      : name_(name),
+        ranks_(ranks),
+        deadline_(deadline),
+        cancelled_(cancelled),
+        me_(Runtime::get().place().rank),
+        digest_(digestOf(ranks)),
+        attempt_(Desk::get().open(name)) {}
+  ~Rendezvous() { Desk::get().close(name_); }
+
+  void run() {
+    if (ranks_.size() > 1) {
+      if (me_ == ranks_[0]) {
+        lead();
+      } else {
+        follow();
+      }
+    }
+  }
+
+ private:
+  Note note(Step step, std::uint64_t attempt) const { return {step, 0, -1, 0, attempt, digest_}; }
+  Error failure(ErrorCode code, const std::string& text, int rank = -1) const {
+    return Error(code, "join '" + name_ + "': " + text).withRank(rank).withOp("join").stillUsable();
+  }
+  void pause() {
+    if (!pause_.after()) return;
+    if (cancelled_ != nullptr && cancelled_->load()) {
+      throw failure(ErrorCode::closed, "given up");
+    }
+    if (!Runtime::get().running()) throw failure(ErrorCode::closed, "the process is ending");
+  }
+
+  void lead() {
+    /// Of each member that has come: its attempt, and whether it waits for the decision.
+    std::map<int, std::pair<std::uint64_t, bool>> come;
+    try {
+      for (std::size_t present = 1; present < ranks_.size();) {
+        for (const Arrived& arrived : Desk::get().take(name_)) {
+          if (arrived.note.step != Step::here && arrived.note.step != Step::present) continue;
+          if (!std::binary_search(ranks_.begin(), ranks_.end(), arrived.from) ||
+              arrived.note.members != digest_) {
+            come[arrived.from] = {arrived.note.attempt, true};
+            throw failure(ErrorCode::mismatch,
+                          "rank " + std::to_string(arrived.from) + " and rank " +
+                              std::to_string(me_) + " name different members",
+                          arrived.from);
+          }
+          auto& [attempt, waits] = come[arrived.from];
+          if (arrived.note.step == Step::here) {
+            if (waits) --present;
+            attempt = arrived.note.attempt;
+            waits = false;
+            Desk::get().send(arrived.from, note(Step::call, attempt), name_);
+          } else if (arrived.note.attempt == attempt && !waits) {
+            waits = true;
+            ++present;
+          }
+        }
+        if (present == ranks_.size()) break;
+        pause();
+        if (deadline_.passed()) throw late(come);
+      }
+    } catch (const Error& error) {
+      for (const auto& [rank, state] : come) {
+        Note told = note(Step::failed, state.first);
+        told.code = static_cast<std::int32_t>(error.code);
+        told.rank = error.rank;
+        Desk::get().send(rank, told, name_, error.what());
+      }
+      throw;
+    }
+    for (const auto& [rank, state] : come) {
+      Desk::get().send(rank, note(Step::go, state.first), name_);
+    }
+  }
+
+  Error late(const std::map<int, std::pair<std::uint64_t, bool>>& come) const {
+    std::string missing;
+    int first = -1;
+    for (int rank : ranks_) {
+      const auto at = come.find(rank);
+      if (rank == me_ || (at != come.end() && at->second.second)) continue;
+      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+      if (first < 0) first = rank;
+    }
+    return failure(ErrorCode::timeout,
+                   "not all ranks came within the deadline; missing: " + missing +
+                       ". timeoutMs sets the deadline",
+                   first);
+  }
+
+  void follow() {
+    const int leader = ranks_[0];
+    Desk::get().send(leader, note(Step::here, attempt_), name_);
+    for (bool present = false;;) {
+      for (const Arrived& arrived : Desk::get().take(name_)) {
+        if (arrived.note.attempt != attempt_) continue;
+        if (arrived.note.step == Step::call) {
+          present = true;
+          Desk::get().send(leader, note(Step::present, attempt_), name_);
+        } else if (arrived.note.step == Step::go) {
+          return;
+        } else if (arrived.note.step == Step::failed) {
+          throw Error(static_cast<ErrorCode>(arrived.note.code), arrived.text)
+              .withRank(arrived.note.rank)
+              .withOp("join")
+              .stillUsable();
+        }
+      }
+      // Who is present is counted on: only the leader can end the rendezvous, by its own deadline.
+      if (present) {
+        pause_.after();
+        if (!Runtime::get().running()) throw failure(ErrorCode::closed, "the process is ending");
+        continue;
+      }
+      pause();
+      if (deadline_.passed()) {
+        throw failure(ErrorCode::timeout,
+                      "rank " + std::to_string(leader) +
+                          " did not join within the deadline. timeoutMs sets the deadline",
+                      leader);
+      }
+    }
+  }
+
+  const std::string& name_;
+  const std::vector<int>& ranks_;
+  const Deadline deadline_;
+  const std::atomic<bool>* const cancelled_;
+  const int me_;
+  const std::uint64_t digest_;
+  const std::uint64_t attempt_;
+  Pause pause_;
+};
+
+}  // namespace
+
+CommHandle meet(const std::string& name, const std::vector<int>& ranks, Deadline deadline,
+                const std::atomic<bool>* cancelled) {
+  Rendezvous(name, ranks, deadline, cancelled).run();
+  CommHandle made;
+  const Shim& mpi = shim();
+  // MPI promises tags of up to 32767.
+  const int tag = static_cast<int>(std::hash<std::string>()(name) % 32768);
+  checkMpi("join",
+           mpi.createGroup(mpi.world(), ranks.data(), static_cast<int>(ranks.size()), tag, &made));
+  return made;
+}
+
+}  // namespace gradlink::messages

@@ -1,0 +1,68 @@
+// Addresses of TCP, and the sockets made with them. All sockets are non-blocking.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace gradlink::messages::tcp {
+
+inline constexpr int kMostPort = 65535;
+
+/// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& from) noexcept : fd_(std::exchange(from.fd_, -1)) {}
+  Fd& operator=(Fd&& from) noexcept {
+    std::swap(fd_, from.fd_);
+    return *this;
+  }
+  ~Fd() { reset(); }
+  int get() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/// Of IPv4 or IPv6, as it travels between ranks.
+struct Address {
+  sockaddr_in6 raw{};
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&raw); }
+  socklen_t length() const {
+    return raw.sin6_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  }
+  int port() const;
+  void setPort(int port);
+  bool isLoopback() const;
+  /// "10.0.0.7:29500".
+  std::string text() const;
+};
+
+/// A name or an address with a port. Throws system with what the resolver says.
+Address resolve(const std::string& host, int port);
+/// Where rank 0 listens: at the address that the others connect to. A host that knows its own name
+/// as a loopback address only listens on all of its addresses.
+Address listeningAddress(const std::string& host, int port);
+
+/// Throws system.
+Fd listenAt(const Address& at);
+/// Begins to connect; the socket becomes writable when that is over.
+Fd connectTo(const Address& to);
+Address ownAddress(const Fd& socket);
+/// 0, or the errno of the attempt to connect.
+int connectError(const Fd& socket);
+
+/// Whether a call on a socket that failed so may do better after a wait.
+bool mayComeLater(int error);
+
+/// Equal for processes that can share memory: of one kernel, in one network namespace, of one user.
+std::array<unsigned char, 32> hostIdentity();
+
+}  // namespace gradlink::messages::tcp

@@ -1,0 +1,71 @@
+#include "shm/rendezvous/spare_rings.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <numeric>
+#include <utility>
+
+namespace gradlink::shm {
+namespace {
+
+// A process that has made several communicators has, as a rule, made those that it will make again.
+constexpr std::size_t kMostSpares = 4;
+constexpr std::size_t kMostSpareBytes = 64 << 20;
+// Fewer pages are touched sooner than they are handed on.
+constexpr std::size_t kFewestBytes = 256 << 10;
+
+/// Whether every rank has marked that it is done. Then the marks are as in new rings.
+bool takeMarks(const File& rings, const Segment& shape) {
+  const std::size_t bytes = shape.ringMarkBytes();
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rings.get(),
+                      static_cast<off_t>(shape.ringsAt()));
+  if (memory == MAP_FAILED) return false;
+  auto* const marks = static_cast<std::atomic<std::uint32_t>*>(memory);
+  bool done = true;
+  for (int r = 0; r < shape.size(); ++r) {
+    done = done && marks[r].load(std::memory_order_acquire) != 0;
+  }
+  for (int r = 0; done && r < shape.size(); ++r) marks[r].store(0, std::memory_order_relaxed);
+  munmap(memory, bytes);
+  return done;
+}
+
+}  // namespace
+
+// Never destroyed: threads may still be rendezvous when the process ends.
+SpareRings& SpareRings::ofProcess() {
+  static auto* const instance = new SpareRings;
+  return *instance;
+}
+
+File SpareRings::take(const JoinOptions& options) {
+  const std::size_t slot = Segment::roundSlot(options.size, options.slotBytes);
+  const std::lock_guard lock(mutex_);
+  spares_.remove_if([](const Spare& spare) { return spare.process != getpid(); });
+  for (auto it = spares_.begin(); it != spares_.end(); ++it) {
+    const Segment& shape = it->shape;
+    if (shape.size() != options.size || shape.slotBytes() != slot || it->job != options.job)
+      continue;
+    if (!takeMarks(it->rings, shape)) continue;
+    File rings = std::move(it->rings);
+    spares_.erase(it);
+    return rings;
+  }
+  return File();
+}
+
+void SpareRings::keep(const JoinOptions& options, const Segment& segment, File rings) {
+  if (segment.ringBytes() < kFewestBytes || segment.ringBytes() > kMostSpareBytes) return;
+  const Segment shape(nullptr, segment.size(), segment.slotBytes());
+  const std::lock_guard lock(mutex_);
+  spares_.push_back({getpid(), options.job, shape, std::move(rings)});
+  const auto bytes = [&] {
+    return std::accumulate(
+        spares_.begin(), spares_.end(), std::size_t{0},
+        [](std::size_t sum, const Spare& one) { return sum + one.shape.ringBytes(); });
+  };
+  while (spares_.size() > kMostSpares || bytes() > kMostSpareBytes) spares_.pop_front();
+}
+
+}  // namespace gradlink::shm

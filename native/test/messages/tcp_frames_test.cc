@@ -1,0 +1,130 @@
+// What a rank does with frames that no rank sends, from somebody who knows the job's secret: it
+// ends the connection, and nothing of them is used.
+#include "test/messages/tcp_forger.h"
+
+namespace gradlink::messages::tcp {
+namespace {
+
+struct Forged {
+  const char* name;
+  FrameHead head;
+};
+void PrintTo(const Forged& forged, std::ostream* out) { *out << forged.name; }
+
+class TcpForgedFrames : public testing::TestWithParam<Forged> {};
+
+TEST_P(TcpForgedFrames, EndTheConnection) {
+  Victim victim(2);
+  // As many bytes as it says, so that what comes next is no wrong head.
+  const FrameHead& head = GetParam().head;
+  const bool follow = head.bytes <= 1 << 20 && head.kind != FrameKind::offer &&
+                      head.kind != FrameKind::accept && head.kind != FrameKind::bye;
+  victim.others[0].send(head, follow ? head.bytes : 0);
+  victim.expectExpelled(1);
+}
+
+constexpr std::uint64_t kEverything = ~std::uint64_t{0};
+const Forged kForgedHeads[] = {
+    {"unknownKind", {.kind = static_cast<FrameKind>(7)}},
+    {"kindOfManyBits", {.kind = static_cast<FrameKind>(0x80000000)}},
+    {"messageOfAllBytes", {.kind = FrameKind::message, .bytes = kEverything}},
+    {"messageThatShouldBeOffered", {.kind = FrameKind::message, .bytes = kMostAtOnce + 1}},
+    {"shortOffer", {.kind = FrameKind::offer, .bytes = kMostAtOnce, .id = 1}},
+    {"offerWithoutNumber", {.kind = FrameKind::offer, .bytes = kMostAtOnce + 1}},
+    {"acceptanceOfNothing", {.kind = FrameKind::accept, .id = 9, .other = 1}},
+    {"payloadForNobody", {.kind = FrameKind::payload, .bytes = 1 << 20, .id = 1}},
+    {"tableOfAnyRank", {.kind = FrameKind::table, .bytes = 2 * sizeof(Entry)}},
+    {"refusalOfAnyRank", {.kind = FrameKind::failed, .bytes = 10}},
+    {"goodbyeWithBytes", {.kind = FrameKind::bye, .bytes = 10}},
+};
+INSTANTIATE_TEST_SUITE_P(Heads, TcpForgedFrames, testing::ValuesIn(kForgedHeads),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(TcpFrames, WhatComesAfterAGoodbyeEndsTheConnection) {
+  Victim victim(3);
+  victim.others[0].send({});
+  victim.others[0].send({.kind = FrameKind::message, .context = kContext, .bytes = 8}, 8);
+  victim.expectExpelled(1);
+  // The others are heard as before.
+  victim.others[1].send({.kind = FrameKind::message, .context = kContext, .bytes = 8}, 8);
+  std::array<char, 8> place{};
+  victim.engine->mailbox(kContext).name({0, 1, 2}, 0);
+  Request* const request =
+      victim.engine->receive(kContext, place.data(), place.size(), 2, kAnyTagOfShim);
+  victim.progressUntil([&] { return request->done; });
+  EXPECT_EQ(std::string(place.begin(), place.end()), "AAAAAAAA");
+  EXPECT_FALSE(victim.engine->isGone(2));
+  delete request;
+}
+
+TEST(TcpFrames, APayloadThatIsLongerThanItsOfferWritesNothing) {
+  Victim victim(3);
+  Offered offered(victim);
+  victim.others[0].send(
+      {.kind = FrameKind::payload, .bytes = Offered::kBytes + 1000, .id = offered.id},
+      Offered::kBytes + 1000);
+  victim.expectExpelled(1);
+  EXPECT_EQ(offered.place, std::vector<char>(offered.place.size()));
+  EXPECT_FALSE(offered.request->done);
+}
+
+TEST(TcpFrames, APayloadOfAnotherRankIsNotTaken) {
+  Victim victim(3);
+  Offered offered(victim);
+  victim.others[1].send({.kind = FrameKind::payload, .bytes = Offered::kBytes, .id = offered.id},
+                        Offered::kBytes);
+  victim.expectExpelled(2);
+  victim.others[0].send({.kind = FrameKind::payload, .bytes = Offered::kBytes, .id = offered.id},
+                        Offered::kBytes);
+  victim.progressUntil([&] { return offered.request->done; });
+  EXPECT_EQ(offered.request->status.bytes, Offered::kBytes);
+  EXPECT_FALSE(victim.engine->isGone(1));
+}
+
+TEST(TcpFrames, APayloadWhoseReceiveWasGivenUpIsDropped) {
+  Victim victim(3);
+  Offered offered(victim);
+  victim.engine->cancel(*offered.request);
+  victim.others[0].send({.kind = FrameKind::payload, .bytes = Offered::kBytes, .id = offered.id},
+                        Offered::kBytes);
+  // Its number is used up.
+  victim.others[0].send({.kind = FrameKind::payload, .bytes = Offered::kBytes, .id = offered.id},
+                        Offered::kBytes);
+  victim.expectExpelled(1);
+  EXPECT_EQ(offered.place, std::vector<char>(offered.place.size()));
+}
+
+class TcpForgedRendezvous : public testing::TestWithParam<Forged> {};
+
+TEST_P(TcpForgedRendezvous, LoseRankZero) {
+  const Fd listener = listenAt(resolve("127.0.0.1", 0));
+  Engine engine(settingsOf(1, 2, ownAddress(listener).port()));
+  ErrorCode code = ErrorCode::system;
+  int rank = -1;
+  std::thread rendezvous([&] {
+    try {
+      engine.meet(kMostMs);
+    } catch (const Error& error) {
+      code = error.code;
+      rank = error.rank;
+    }
+  });
+  Forger zero(listener);
+  zero.send(GetParam().head, GetParam().head.bytes);
+  rendezvous.join();
+  EXPECT_EQ(code, ErrorCode::peerLost);
+  EXPECT_EQ(rank, 0);
+}
+
+const Forged kForgedRendezvous[] = {
+    {"tableOfOneRank", {.kind = FrameKind::table, .bytes = sizeof(Entry)}},
+    {"tableOfNoAddresses", {.kind = FrameKind::table, .bytes = 2 * sizeof(Entry)}},
+    {"refusalOfAMegabyte", {.kind = FrameKind::failed, .bytes = 1 << 20, .id = 1}},
+    {"refusalWithAnUnknownCode", {.kind = FrameKind::failed, .bytes = 5, .id = 99}},
+    {"refusalThatBlamesNoRank", {.kind = FrameKind::failed, .tag = 2, .bytes = 5}},
+};
+INSTANTIATE_TEST_SUITE_P(Heads, TcpForgedRendezvous, testing::ValuesIn(kForgedRendezvous),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace gradlink::messages::tcp
