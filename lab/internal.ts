@@ -2,7 +2,7 @@
 // state, and not packed: nobody outside the checkout may rely on it.
 export { benchMain as main } from './gpu/command.js';
 export { nativeOf } from '../lib/communicator/communicator.js';
-export { reduceOpNumber } from '../lib/communicator/reduce-op.js';
+export { reduceOpNumber } from '../lib/communicator/calls/reduce-op.js';
 export { chartSvg } from '../lib/report/charts/render.js';
 export { describeEnvironment } from '../lib/results/environment.js';
 export { native } from '../lib/native/load.js';

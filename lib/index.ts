@@ -49,10 +49,10 @@ export type {
   JoinOptions,
   NcclOptions,
   WorldOptions,
-} from './communicator/joining.js';
+} from './communicator/joining/joining.js';
 export type { Messages } from './communicator/messages.js';
-export type { Collectives } from './communicator/collectives.js';
-export type { CountedCollectives } from './communicator/counted.js';
+export type { Collectives } from './communicator/collectives/collectives.js';
+export type { CountedCollectives } from './communicator/collectives/counted.js';
 export type {
   Counted,
   CountedResult,
@@ -64,24 +64,24 @@ export type {
   ScatterOut,
   ShareOptions,
   SplitOptions,
-} from './communicator/counted-types.js';
-export { allGatherObject, broadcastObject } from './communicator/objects.js';
-export type { BroadcastObjectOptions, ObjectOptions } from './communicator/objects.js';
-export { allReduceMany } from './communicator/grouped.js';
-export type { ManyOptions } from './communicator/grouped.js';
-export { sparseAllReduce } from './communicator/sparse.js';
-export type { SparseOptions, SparseRows } from './communicator/sparse.js';
-export { NeighborWindow } from './communicator/window.js';
+} from './communicator/calls/counted-types.js';
+export { allGatherObject, broadcastObject } from './communicator/composed/objects.js';
+export type { BroadcastObjectOptions, ObjectOptions } from './communicator/composed/objects.js';
+export { allReduceMany } from './communicator/composed/grouped.js';
+export type { ManyOptions } from './communicator/composed/grouped.js';
+export { sparseAllReduce } from './communicator/composed/sparse.js';
+export type { SparseOptions, SparseRows } from './communicator/composed/sparse.js';
+export { NeighborWindow } from './communicator/windows/window.js';
 export type {
   WindowGetOptions,
   WindowMutexOptions,
   WindowPutOptions,
   WindowUpdateOptions,
-} from './communicator/window.js';
-export type { HierarchicalOperations } from './communicator/hierarchical.js';
-export type { NeighborOperations } from './communicator/neighbors.js';
-export { reduceOps } from './communicator/reduce-op.js';
-export type { ReduceOp } from './communicator/reduce-op.js';
+} from './communicator/windows/window.js';
+export type { HierarchicalOperations } from './communicator/neighbors/hierarchical.js';
+export type { NeighborOperations } from './communicator/neighbors/neighbors.js';
+export { reduceOps } from './communicator/calls/reduce-op.js';
+export type { ReduceOp } from './communicator/calls/reduce-op.js';
 export type {
   ArrayIn,
   ArrayOfRank,
@@ -116,7 +116,7 @@ export type {
   SendOptions,
   TopologyOptions,
   WindowOptions,
-} from './communicator/types.js';
+} from './communicator/calls/types.js';
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';
 export type { Node, NodeWeights, Rank, RankWeights } from './topology/rank.js';

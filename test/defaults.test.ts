@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { native } from '../lib/native/load.js';
-import { openingOptions } from '../lib/kvstore/options.js';
+import { openingOptions } from '../lib/kvstore/store-options.js';
 import { defaultTimeoutMs } from '../lib/time.js';
 
 const lib = join(import.meta.dirname, '../lib');

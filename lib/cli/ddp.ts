@@ -9,13 +9,13 @@ import {
   checkOutput,
   ReportOutput,
   type ReportOptions,
-} from './report-output.js';
+} from './reports/report-output.js';
 import { UsageError } from './usage-error.js';
 import { writeFileAtomic } from '../files/index.js';
-import { ddpTable, type DdpOptions } from '../measure/ddp/options.js';
-import { run } from '../measure/ddp/run.js';
+import { ddpTable, type DdpOptions } from '../measure/ddp/ddp-options.js';
+import { run } from '../measure/ddp/ddp-run.js';
 import { jobSize } from '../measure/job.js';
-import { flatOptions } from '../measure/run.js';
+import { flatOptions } from '../measure/common-run.js';
 import { whole } from '../options/kinds.js';
 import { chartsOf, chartSvg } from '../report/charts/index.js';
 import { ddpTool } from '../report/index.js';

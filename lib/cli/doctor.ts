@@ -4,7 +4,7 @@ import { version } from '../version.js';
 import { read } from './parse.js';
 import { list, text } from '../options/kinds.js';
 import type { Register } from './register.js';
-import { shown } from './terminal.js';
+import { shown } from './terminal/terminal.js';
 import { didYouMean } from '../nearest.js';
 import { UsageError } from './usage-error.js';
 import { diagnose, jobRank, topologyOf, type Finding } from '../doctor/index.js';

@@ -2,12 +2,12 @@
 import { Command, CommanderError, type Option } from 'commander';
 
 import { commands, commandsFor, type Commands } from './commands.js';
-import { fitted, helpLayout } from './help-text.js';
+import { fitted, helpLayout } from './terminal/help-text.js';
 import { exitCodes, type Io, type Output } from './io.js';
 import { version } from '../version.js';
 import { ownSpelling } from './launch/spelling.js';
 import { printableLines } from '../printable.js';
-import { terminalWidth } from './terminal-width.js';
+import { terminalWidth } from './terminal/terminal-width.js';
 import { UsageError } from './usage-error.js';
 
 const examples = `

@@ -2,12 +2,12 @@
 import { exitCodes, type Io, type Output } from './io.js';
 import { ProgressBar } from './progress/bar.js';
 import { estimateLine } from './progress/estimate.js';
-import type { ReportOutput } from './report-output.js';
-import { terminalLines } from './terminal.js';
-import { terminalWidth } from './terminal-width.js';
+import type { ReportOutput } from './reports/report-output.js';
+import { terminalLines } from './terminal/terminal.js';
+import { terminalWidth } from './terminal/terminal-width.js';
 import { UsageError } from './usage-error.js';
 import { rankCount } from '../measure/job.js';
-import type { RunEvents } from '../measure/run.js';
+import type { RunEvents } from '../measure/common-run.js';
 import type { Tool } from '../report/index.js';
 import { outcome, type Report } from '../results/result.js';
 

@@ -3,7 +3,7 @@ import type { Io } from './io.js';
 import { imageShape, offering, read } from './parse.js';
 import { above, choice, whole } from '../options/kinds.js';
 import type { Register } from './register.js';
-import { shown } from './terminal.js';
+import { shown } from './terminal/terminal.js';
 import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
 import { familyName, networkNames } from '../models/names.js';

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Io } from './io.js';
 import { explain } from './launch/report.js';
 import { ProgressRelay } from './progress/relay.js';
-import { withColumns } from './terminal-width.js';
+import { withColumns } from './terminal/terminal-width.js';
 import { allowedCores } from '../launch/cores.js';
 import { jobVariable } from '../launch/job.js';
 import { local } from '../launch/local.js';

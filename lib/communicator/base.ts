@@ -15,9 +15,9 @@ import type { ArrayOf, DType, DeviceDType } from '../tensor/dtype.js';
 import { shownElements } from '../tensor/memory.js';
 import { aString, integer, milliseconds, optionNames, optionsObject } from '../checks.js';
 import type { Executor } from './executor.js';
-import { callNames } from './option-names.js';
+import { callNames } from './calls/option-names.js';
 import { CallTrace, startTimeline } from './call-trace.js';
-import type { CallOptions, FusionOptions, Memory } from './types.js';
+import type { CallOptions, FusionOptions, Memory } from './calls/types.js';
 
 const fusionNames = optionNames<FusionOptions>({ thresholdBytes: true, cycleMs: true });
 

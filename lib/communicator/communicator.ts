@@ -18,10 +18,10 @@ import {
   optionsObject,
 } from '../checks.js';
 import { allocRegistered } from './base.js';
-import { Collectives } from './collectives.js';
+import { Collectives } from './collectives/collectives.js';
 import { Executor } from './executor.js';
 import { hashOf } from './hash.js';
-import { joinNamed, joinRanks, joinWorld, openLocal, openNccl } from './joining.js';
+import { joinNamed, joinRanks, joinWorld, openLocal, openNccl } from './joining/joining.js';
 import type {
   GpuGroupWorldOptions,
   GpuWorldOptions,
@@ -29,11 +29,11 @@ import type {
   JoinOptions,
   NcclOptions,
   WorldOptions,
-} from './joining.js';
+} from './joining/joining.js';
 import { Messages } from './messages.js';
-import { asyncCallNames, callNames } from './option-names.js';
+import { asyncCallNames, callNames } from './calls/option-names.js';
 import { timelineVariable } from './call-trace.js';
-import type { ArrayIn, AsyncOptions, CallOptions, Memory } from './types.js';
+import type { ArrayIn, AsyncOptions, CallOptions, Memory } from './calls/types.js';
 import { worldGroupOf } from './world/world-group.js';
 import type { WorldGroup } from './world/world-group.js';
 

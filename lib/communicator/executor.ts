@@ -8,8 +8,8 @@ import { assertUsable, lease, release } from '../tensor/leases.js';
 import type { LeasedArrays } from '../tensor/leases.js';
 import { assertSignal } from '../checks.js';
 import type { CallTrace } from './call-trace.js';
-import type { CollectiveCall } from './collective-call.js';
-import type { Group } from './types.js';
+import type { CollectiveCall } from './calls/collective-call.js';
+import type { Group } from './calls/types.js';
 
 /** What a caller gave as signal is looked at here alone: every awaited operation comes by. */
 function assertNotAborted(signal: AbortSignal | undefined): void {

@@ -1,6 +1,6 @@
 // Messages from one rank to another. How their arguments are checked stands in message-call.ts.
-import { prepareReceive, prepareSend } from './message-call.js';
-import { HierarchicalOperations } from './hierarchical.js';
+import { prepareReceive, prepareSend } from './calls/message-call.js';
+import { HierarchicalOperations } from './neighbors/hierarchical.js';
 import type {
   ArrayIn,
   AsyncOptions,
@@ -11,7 +11,7 @@ import type {
   ReceiveOptions,
   RequiredOptions,
   SendOptions,
-} from './types.js';
+} from './calls/types.js';
 
 /** The messages of a {@link Communicator}. */
 export abstract class Messages<M extends Memory> extends HierarchicalOperations<M> {

@@ -1,5 +1,5 @@
 // What can start a job here, and whether this process belongs to one.
-import { readJob } from '../communicator/job.js';
+import { readJob } from '../communicator/joining/job.js';
 import { parseHostfile } from '../launch/hosts.js';
 import { readInput } from '../results/input-file.js';
 import { programFile, type Env } from './system.js';

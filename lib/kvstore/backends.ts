@@ -6,7 +6,7 @@ import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { StoreDevices } from './devices.js';
 import { openWithServers, openWithoutServers } from './distributed.js';
-import type { OpeningOptions } from './options.js';
+import type { OpeningOptions } from './store-options.js';
 import { storeKinds } from './types.js';
 import type { StoreBackend, StoreKind, StoreType } from './types.js';
 

@@ -1,14 +1,14 @@
 // Opening the stores of several workers.
-import { readJob } from '../communicator/job.js';
-import { endJobOnFailure, useTcp } from '../communicator/hosts-world.js';
+import { readJob } from '../communicator/joining/job.js';
+import { endJobOnFailure, useTcp } from '../communicator/joining/hosts-world.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';
 import { nativeGpuMerges } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
-import type { OpeningOptions } from './options.js';
-import { workerPlace } from './place.js';
-import type { StorePlace } from './place.js';
+import type { OpeningOptions } from './store-options.js';
+import { workerPlace } from './role.js';
+import type { StorePlace } from './role.js';
 import type { StoreBackend } from './types.js';
 
 // The n-th store of a job meets under a name of its own; every worker makes its stores in the same order.

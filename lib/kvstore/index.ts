@@ -4,7 +4,7 @@ export type {
   KVStoreOptions,
   MergeName,
   SaveStatesOptions,
-} from './options.js';
+} from './store-options.js';
 export type { DeviceArrays } from './arrays.js';
 export type { ArraysFor, Keys, StoreCallOptions } from './calls.js';
 export type { DeviceList } from './devices.js';

@@ -1,7 +1,7 @@
 // Stores of one's own, by name.
 import { argumentError } from '../errors.js';
 import { aFunction } from '../checks.js';
-import type { KVStoreOptions } from './options.js';
+import type { KVStoreOptions } from './store-options.js';
 import { isStoreType } from './types.js';
 
 /** Makes a store from the options of {@link KVStore.create}, which are as its caller gave them. */

@@ -4,7 +4,7 @@ import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
 import { commandOf, profilerOf } from './command.js';
 import { meetingName } from './distributed.js';
-import { serverPlace } from './place.js';
+import { serverPlace } from './role.js';
 import { ServerProfiler } from './server-profiler.js';
 import type { ServerUpdater } from './updater.js';
 import { aFunction, assertSignal, flag, integer, optionNames, optionsObject } from '../checks.js';

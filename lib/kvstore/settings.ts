@@ -4,8 +4,8 @@ import type { NativeKVStore } from '../native/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { instanceOf, optionsObject } from '../checks.js';
 import type { StoreOperations } from './operations.js';
-import { compressionNames, saveNames } from './options.js';
-import type { GradientCompression, SaveStatesOptions } from './options.js';
+import { compressionNames, saveNames } from './store-options.js';
+import type { GradientCompression, SaveStatesOptions } from './store-options.js';
 import type { ServerCalls } from './server-calls.js';
 import { UpdaterCalls, type Updater } from './updater.js';
 

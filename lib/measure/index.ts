@@ -4,15 +4,15 @@
  *
  * @packageDocumentation
  */
-export type { CollectivesOptions } from './collectives/options.js';
-export { run as runCollectives } from './collectives/run.js';
+export type { CollectivesOptions } from './collectives/collectives-options.js';
+export { run as runCollectives } from './collectives/collectives-run.js';
 export { averages, type Average, type Sweep } from './collectives/sweep.js';
 export type { NcclChoice, NcclChoices } from './collectives/nccl-choices.js';
-export type { DdpOptions, SyntheticCompute } from './ddp/options.js';
-export { run as runDdp } from './ddp/run.js';
+export type { DdpOptions, SyntheticCompute } from './ddp/ddp-options.js';
+export { run as runDdp } from './ddp/ddp-run.js';
 export type { ModelWorkloadOptions } from './ddp/step.js';
-export type { NeighborsOptions } from './neighbors/options.js';
-export { run as runNeighbors } from './neighbors/run.js';
+export type { NeighborsOptions } from './neighbors/neighbors-options.js';
+export { run as runNeighbors } from './neighbors/neighbors-run.js';
 export {
   graphNames,
   neighborCollectives,
@@ -20,10 +20,10 @@ export {
   type NeighborCollective,
 } from './neighbors/plan.js';
 export { neighborDtypes, type NeighborDType, type NeighborTiming } from './neighbors/sweep.js';
-export type { P2pOptions } from './p2p/options.js';
-export { run as runP2p } from './p2p/run.js';
+export type { P2pOptions } from './p2p/p2p-options.js';
+export { run as runP2p } from './p2p/p2p-run.js';
 export type { P2pTimingOptions } from './p2p/timing.js';
-export type { Asked, RankInfo, RunEvents, RunOptions } from './run.js';
+export type { Asked, RankInfo, RunEvents, RunOptions } from './common-run.js';
 export { gradientTypes, type GradientType } from './store/gradients.js';
 export type { Compression } from './store/reference.js';
 export {
@@ -31,16 +31,16 @@ export {
   type BatchOptions,
   type StoreMode,
   type StoreOptions,
-} from './store/options.js';
-export { run as runStores, type StoreEvents } from './store/run.js';
-export { run as runTrain, type TrainEvents } from './train/run.js';
+} from './store/store-options.js';
+export { run as runStores, type StoreEvents } from './store/store-run.js';
+export { run as runTrain, type TrainEvents } from './train/train-run.js';
 export {
   distOptimizers,
   trainOptimizers,
   type DistOptimizer,
   type TrainOptimizer,
   type TrainOptions,
-} from './train/options.js';
+} from './train/train-options.js';
 export type { StepParts, TrainConfig, TrainResult } from './train/types.js';
 export type { NativeGpuTimingOptions as GpuTiming } from '../native/measure.js';
 export type { UtilisationSummary } from './machine/utilisation.js';

@@ -1,6 +1,6 @@
 // The job that this process belongs to, as far as measuring needs it: how many ranks, and what each of them brings.
 import type { Communicator } from '../communicator/communicator.js';
-import { readJob } from '../communicator/job.js';
+import { readJob } from '../communicator/joining/job.js';
 import { argumentError } from '../errors.js';
 
 /** Whether a launcher has started this process as one rank of a job, and of how many. */

@@ -2,7 +2,7 @@
 import { oneOf } from '../checks.js';
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
-import { checkedObject } from './options.js';
+import { checkedObject } from './optimizer-options.js';
 
 /** Options of {@link SGD}. */
 export interface SGDOptions extends OptimizerOptions {

@@ -6,7 +6,7 @@ import {
   type ReportHead,
   type Scalar,
 } from '../results/result.js';
-import type { RankInfo } from '../measure/run.js';
+import type { RankInfo } from '../measure/common-run.js';
 import { hostLines } from './host-lines.js';
 import { headLines, summaryLines } from './summary.js';
 import { FixedTable, type FixedColumn } from './table.js';

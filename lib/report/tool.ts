@@ -1,5 +1,5 @@
 // What a command that measures prints, as one record: the same lines while it runs and from its report afterwards.
-import type { RankInfo } from '../measure/run.js';
+import type { RankInfo } from '../measure/common-run.js';
 import type { CaseResult, Report, ReportHead } from '../results/result.js';
 
 /** `room` is the width that a terminal has for a line; absent: tables are as wide as their cells. */

@@ -1,9 +1,9 @@
 // How ranks that step on their own come together: what each algorithm does to the weights of all variables.
-import { adasumOf, adasumSyncOf } from '../communicator/adasum.js';
+import { adasumOf, adasumSyncOf } from '../communicator/collectives/adasum.js';
 import { executorOf } from '../communicator/base.js';
 import type { Communicator } from '../communicator/communicator.js';
-import type { CallOptions } from '../communicator/types.js';
-import type { NeighborWindow } from '../communicator/window.js';
+import type { CallOptions } from '../communicator/calls/types.js';
+import type { NeighborWindow } from '../communicator/windows/window.js';
 import { GradlinkError, ruleError } from '../errors.js';
 import { aFunction } from '../checks.js';
 import type { FlatWeights } from './flat-weights.js';

@@ -3,7 +3,7 @@ import type { Tensor, TypedArray, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
-import type { CallOptions, RootOptions } from '../communicator/types.js';
+import type { CallOptions, RootOptions } from '../communicator/calls/types.js';
 import { GradlinkError } from '../errors.js';
 import { aFunction, having, optionNames, optionsObject, rankOf } from '../checks.js';
 import { assertRankOnHost } from './ranks.js';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { readJob } from '../../lib/communicator/job.js';
+import { readJob } from '../../lib/communicator/joining/job.js';
 import { closed, connectTo, Launcher, ManInTheMiddle } from '../support/control-lines.js';
 import { Launches, marked, missing, until } from '../support/launching.js';
 import { Scripts, well } from '../support/processes.js';

@@ -6,8 +6,8 @@ import { expect, it } from 'vitest';
 
 import { measured } from '../../lib/cli/measured-command.js';
 import { durationText, estimateLine } from '../../lib/cli/progress/estimate.js';
-import { ReportOutput } from '../../lib/cli/report-output.js';
-import { headOf } from '../../lib/measure/run.js';
+import { ReportOutput } from '../../lib/cli/reports/report-output.js';
+import { headOf } from '../../lib/measure/common-run.js';
 
 it.each([
   [10.2, '11 s'],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { commands } from '../../lib/cli/commands.js';
-import { fitted } from '../../lib/cli/help-text.js';
+import { fitted } from '../../lib/cli/terminal/help-text.js';
 import { gradlink } from '../support/cli.js';
 
 const names = Object.keys(commands);

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 
 import type { Output } from '../../lib/cli/io.js';
-import { hasColour, terminalLines, wrapped } from '../../lib/cli/terminal.js';
+import { hasColour, terminalLines, wrapped } from '../../lib/cli/terminal/terminal.js';
 import { gradlink } from '../support/cli.js';
 
 function terminal(more: Partial<Output> = {}): Output {

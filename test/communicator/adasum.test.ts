@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { adasumOf } from '../../lib/communicator/adasum.js';
+import { adasumOf } from '../../lib/communicator/collectives/adasum.js';
 import { executorOf } from '../../lib/communicator/base.js';
 import { Communicator } from '../../lib/communicator/communicator.js';
 import { halfTable, toHalf } from '../../lib/tensor/half.js';

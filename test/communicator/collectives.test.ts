@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { reduceOps } from '../../lib/communicator/reduce-op.js';
+import { reduceOps } from '../../lib/communicator/calls/reduce-op.js';
 import { dtypes, elementSize } from '../../lib/tensor/dtype.js';
 import type { DType, StorageArray } from '../../lib/tensor/dtype.js';
 import { arrayOf, halves, valuesOf } from '../support/numbers.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { readJob } from '../../lib/communicator/job.js';
+import { readJob } from '../../lib/communicator/joining/job.js';
 import { errorWith } from '../support/errors.js';
 
 const launch = { GRADLINK_JOB: 'secret', GRADLINK_RANK: '1', GRADLINK_SIZE: '4' };

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { Communicator } from '../../lib/communicator/communicator.js';
-import { hostsOfRanks } from '../../lib/communicator/hosts.js';
-import { alikeInRuns } from '../../lib/communicator/nodes.js';
+import { hostsOfRanks } from '../../lib/communicator/joining/hosts.js';
+import { alikeInRuns } from '../../lib/communicator/neighbors/nodes.js';
 import { errorWith } from '../support/errors.js';
 import { ranksOfTests } from '../support/ranks.js';
 

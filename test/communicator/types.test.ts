@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
-import type { Received } from '../../lib/communicator/types.js';
+import type { Received } from '../../lib/communicator/calls/types.js';
 import { errorWith } from '../support/errors.js';
 
 const group = Communicator.local(1);

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
-import type { NeighborWindow } from '../../lib/communicator/window.js';
-import type { WindowOptions } from '../../lib/communicator/types.js';
+import type { NeighborWindow } from '../../lib/communicator/windows/window.js';
+import type { WindowOptions } from '../../lib/communicator/calls/types.js';
 import { exponentialTwoGraph, meshGrid2DGraph, ringGraph } from '../../lib/topology/index.js';
 import type { Topology } from '../../lib/topology/index.js';
 import { errorWith } from '../support/errors.js';

@@ -12,7 +12,7 @@ import {
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
-import { reduceOps } from '../../lib/communicator/reduce-op.js';
+import { reduceOps } from '../../lib/communicator/calls/reduce-op.js';
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { commonDtypes } from '../../lib/tensor/dtype.js';

@@ -2,7 +2,7 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 
-import { run as runP2p } from '../../lib/measure/p2p/run.js';
+import { run as runP2p } from '../../lib/measure/p2p/p2p-run.js';
 import { hasMeasurement, type CaseResult, type Report } from '../../lib/results/result.js';
 import { reportSchema } from '../../lib/results/schema.js';
 import { native } from '../../lib/native/load.js';

@@ -1,7 +1,7 @@
 // What the launcher's environment says about stores.
 import { describe, expect, it } from 'vitest';
 
-import { serverPlace, workerPlace } from '../../lib/kvstore/place.js';
+import { serverPlace, workerPlace } from '../../lib/kvstore/role.js';
 
 const job = { GRADLINK_JOB: 'secret', GRADLINK_NUM_WORKERS: '3', GRADLINK_NUM_SERVERS: '2' };
 const worker = { ...job, GRADLINK_ROLE: 'worker', GRADLINK_RANK: '1', GRADLINK_SIZE: '3' };

@@ -1,6 +1,6 @@
 // Stores that are closed after each test, and small arrays.
 import { KVStore } from '../../lib/kvstore/kvstore.js';
-import type { KVStoreOptions } from '../../lib/kvstore/options.js';
+import type { KVStoreOptions } from '../../lib/kvstore/store-options.js';
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
 
 const opened: KVStore[] = [];

@@ -3,13 +3,13 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
 import { addTable, givenOf, typedOf } from '../../lib/cli/parse.js';
-import { collectivesTable } from '../../lib/measure/collectives/options.js';
-import { ddpTable } from '../../lib/measure/ddp/options.js';
-import { neighborsTable } from '../../lib/measure/neighbors/options.js';
-import { p2pTable } from '../../lib/measure/p2p/options.js';
-import { storeTable } from '../../lib/measure/store/options.js';
-import { trainTable } from '../../lib/measure/train/options.js';
-import { givenOptions } from '../../lib/measure/run.js';
+import { collectivesTable } from '../../lib/measure/collectives/collectives-options.js';
+import { ddpTable } from '../../lib/measure/ddp/ddp-options.js';
+import { neighborsTable } from '../../lib/measure/neighbors/neighbors-options.js';
+import { p2pTable } from '../../lib/measure/p2p/p2p-options.js';
+import { storeTable } from '../../lib/measure/store/store-options.js';
+import { trainTable } from '../../lib/measure/train/train-options.js';
+import { givenOptions } from '../../lib/measure/common-run.js';
 import { shown, type Table } from '../../lib/options/table.js';
 
 const tables: Readonly<Record<string, Table>> = {

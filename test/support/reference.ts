@@ -1,5 +1,5 @@
 // What collectives must give, in plain arithmetic on small integers.
-import type { ReduceOp } from '../../lib/communicator/reduce-op.js';
+import type { ReduceOp } from '../../lib/communicator/calls/reduce-op.js';
 import type { DType } from '../../lib/tensor/dtype.js';
 import { signed } from './numbers.js';
 

@@ -6,7 +6,7 @@ import { ownCommand } from '../own-command.js';
 import { collect, read } from '../parse.js';
 import { above, choice, whole } from '../../options/kinds.js';
 import { ProgressRelay } from '../progress/relay.js';
-import { withColumns } from '../terminal-width.js';
+import { withColumns } from '../terminal/terminal-width.js';
 import type { Register } from '../register.js';
 import { UsageError } from '../usage-error.js';
 import {

@@ -1,7 +1,7 @@
 // How a process that has no terminal says how far it is: a line of its standard error, to the process that started it
 // and that knows a terminal. Who reads them never passes them on to anybody who did not ask for them.
 import type { Io } from '../io.js';
-import { isPassedOn } from '../terminal-width.js';
+import { isPassedOn } from '../terminal/terminal-width.js';
 
 /** Set for processes whose standard error goes to one that takes these lines out. */
 export const progressVariable = 'GRADLINK_PROGRESS';

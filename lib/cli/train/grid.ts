@@ -9,10 +9,10 @@ import type { Io } from '../io.js';
 import { ProgressBar } from '../progress/bar.js';
 import { runTrainJob, withParameters, type TrainJob } from './job.js';
 import { typedOf } from '../parse.js';
-import { trainConfig, type OwnTrainOptions } from '../train-options.js';
+import { trainConfig, type OwnTrainOptions } from './train-options.js';
 import { readPlan } from './plan.js';
 import type { ProgressMessage } from '../progress/messages.js';
-import { shown } from '../terminal.js';
+import { shown } from '../terminal/terminal.js';
 import { makeOwnFolder, ownFile, writeOwnFile } from '../../files/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
 import { readReport } from '../../results/read-report.js';
@@ -28,7 +28,7 @@ import {
   gridRows,
   gridTable,
 } from '../../report/train-tables.js';
-import { trainTable } from '../../measure/train/options.js';
+import { trainTable } from '../../measure/train/train-options.js';
 import type { GridCell, GridPlan, GridStyle } from '../../measure/train/plan.js';
 
 /** Options that are about jobs or reports, not about one run. */

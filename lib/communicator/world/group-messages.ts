@@ -5,10 +5,10 @@ import type { NativeBuffer, NativeHeldMessage } from '../../native/communicator.
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { milliseconds, optionNames, optionsObject, rankOf } from '../../checks.js';
-import { Collectives } from '../collectives.js';
-import { asyncCallNames } from '../option-names.js';
-import { assertPlace } from '../place.js';
-import type { AsyncOptions } from '../types.js';
+import { Collectives } from '../collectives/collectives.js';
+import { asyncCallNames } from '../calls/option-names.js';
+import { assertPlace } from '../calls/place.js';
+import type { AsyncOptions } from '../calls/types.js';
 import type { GroupMessage, GroupMessagesOf, MessageEnds } from './group-types.js';
 
 const endNames = optionNames<MessageEnds & AsyncOptions>({

@@ -5,12 +5,12 @@ import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
 import type { Topology } from '../../topology/topology.js';
 import { milliseconds, optionNames, optionsObject } from '../../checks.js';
-import { oneEach } from '../collective-call.js';
-import { prepareNeighbor } from '../neighbor-call.js';
-import { submitNeighbor } from '../neighbor-run.js';
-import { checkedTopology } from '../neighbors.js';
-import { machineNeighborhood, placeInNodes } from '../nodes.js';
-import type { PlaceInNodes } from '../nodes.js';
+import { oneEach } from '../calls/collective-call.js';
+import { prepareNeighbor } from '../calls/neighbor-call.js';
+import { submitNeighbor } from '../neighbors/neighbor-run.js';
+import { checkedTopology } from '../neighbors/neighbors.js';
+import { machineNeighborhood, placeInNodes } from '../neighbors/nodes.js';
+import type { PlaceInNodes } from '../neighbors/nodes.js';
 import {
   errorOf,
   nodesEnded,
@@ -18,16 +18,16 @@ import {
   noNodes,
   reasonOf,
   sizesDiffer,
-} from '../nodes-failure.js';
-import type { NodesFailure } from '../nodes-failure.js';
-import { machineTopologyNames } from '../option-names.js';
+} from '../neighbors/nodes-failure.js';
+import type { NodesFailure } from '../neighbors/nodes-failure.js';
+import { machineTopologyNames } from '../calls/option-names.js';
 import type {
   AsyncOptions,
   CallOptions,
   HierarchicalOptions,
   MachineTopologyOptions,
   OutOptions,
-} from '../types.js';
+} from '../calls/types.js';
 import { together, viewOfRank } from './group-neighbors.js';
 import { GroupPairs } from './group-pairs.js';
 import { eachOf } from './group-types.js';

@@ -2,10 +2,10 @@
 import type { NativeHeldGather, NativeHeldGossip } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { milliseconds, optionNames, optionsObject } from '../../checks.js';
-import { assertRanksApart, oneEach } from '../collective-call.js';
-import { otherTypes } from '../neighbor-call.js';
-import { prepareGossip, prepareNeighborGather } from '../neighbor-messages.js';
-import type { AsyncOptions, CallOptions, OutOptions } from '../types.js';
+import { assertRanksApart, oneEach } from '../calls/collective-call.js';
+import { otherTypes } from '../calls/neighbor-call.js';
+import { prepareGossip, prepareNeighborGather } from '../calls/neighbor-messages.js';
+import type { AsyncOptions, CallOptions, OutOptions } from '../calls/types.js';
 import { GroupNeighbors, viewOfRank } from './group-neighbors.js';
 import { eachOf } from './group-types.js';
 import type {

@@ -8,7 +8,7 @@ import type {
   NeighborGatherOptions,
   NeighborOptions,
   WindowOptions,
-} from '../types.js';
+} from '../calls/types.js';
 
 /** Whom one rank of a {@link WorldGroup} averages with: as in {@link NeighborOptions}. */
 export type GroupWeights = Pick<NeighborOptions, 'selfWeight' | 'srcWeights' | 'dstWeights'>;

@@ -7,8 +7,8 @@ import type { Rank } from '../../topology/rank.js';
 import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../../checks.js';
 import { allocRegistered } from '../base.js';
 import { Executor } from '../executor.js';
-import { callNames } from '../option-names.js';
-import type { CallOptions } from '../types.js';
+import { callNames } from '../calls/option-names.js';
+import type { CallOptions } from '../calls/types.js';
 import { eachOf } from './group-types.js';
 import { GroupHierarchy } from './group-nodes.js';
 

@@ -1,5 +1,5 @@
 // The hosts around this one: those of a hostfile, or of the job that this process is a rank of.
-import { readJob } from '../../communicator/job.js';
+import { readJob } from '../../communicator/joining/job.js';
 import { jobVariable } from '../../launch/job.js';
 import { parseHostfile } from '../../launch/hosts.js';
 import { readInput } from '../../results/input-file.js';

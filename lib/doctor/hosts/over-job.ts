@@ -1,7 +1,7 @@
 // Looks at the hosts of the job that this process is a rank of; the ranks tell each other over the job's own world.
 import { hostname } from 'node:os';
 
-import { allGatherObject } from '../../communicator/objects.js';
+import { allGatherObject } from '../../communicator/composed/objects.js';
 import { Communicator } from '../../communicator/communicator.js';
 import type { HostSeen } from './compare.js';
 import { factsHere, type HostFacts } from './facts.js';

@@ -4,7 +4,7 @@ import { standardDeviation } from 'simple-statistics';
 import type { OptionsOf } from '../../options/table.js';
 import { describe } from '../../results/statistics.js';
 import type { NativeTiming } from '../../native/measure.js';
-import type { collectivesTable } from './options.js';
+import type { collectivesTable } from './collectives-options.js';
 
 /** What nccl-tests' -I, -K, -C and -S ask for. */
 export type AskedValues = Pick<

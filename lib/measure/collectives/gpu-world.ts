@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
-import { hostsOfRanks } from '../../communicator/hosts.js';
+import { hostsOfRanks } from '../../communicator/joining/hosts.js';
 import { gpuMessages } from '../hosts/messages.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import { estimateOnAll, timeOnAll, type SweepWorld } from './world.js';

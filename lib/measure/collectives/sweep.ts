@@ -1,5 +1,5 @@
 // Times one collective over sizes, element types, operations and roots: a case for each, in place and out of place.
-import { reduceOps, type ReduceOp } from '../../communicator/reduce-op.js';
+import { reduceOps, type ReduceOp } from '../../communicator/calls/reduce-op.js';
 import { GradlinkError } from '../../errors.js';
 import { nativeCombine, type NativeEstimated } from '../../native/measure.js';
 import { dtypeNames, elementSize, type AnyDType } from '../../tensor/dtype.js';
@@ -19,7 +19,7 @@ import type { SharedLimit } from '../machine/shared-limit.js';
 import type { Between, CaseLimit, SizedLimit } from '../machine/sized-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import { caseValues, type AskedValues } from './case-values.js';
-import type { collectivesTable } from './options.js';
+import type { collectivesTable } from './collectives-options.js';
 import type { SweepWorld } from './world.js';
 import type { Filled, OptionsOf } from '../../options/table.js';
 

@@ -2,14 +2,14 @@
 import { hostname } from 'node:os';
 
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
-import { hostsOfRanks } from '../../communicator/hosts.js';
+import { hostsOfRanks } from '../../communicator/joining/hosts.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
 import type { NativeEstimated, NativeTiming, NativeTimingOptions } from '../../native/measure.js';
 import type { TimeBetweenCores } from '../machine/cores-limit.js';
 import { hostMessages, type Messages } from '../hosts/messages.js';
 import { gatherNumbers, jobSize } from '../job.js';
-import type { RankInfo } from '../run.js';
+import type { RankInfo } from '../common-run.js';
 
 /** How the ranks of one process are held. */
 export type Engine = 'local' | 'threads';

@@ -3,7 +3,7 @@ import type { Communicator } from '../../communicator/communicator.js';
 import type { BucketPlan, ReduceMode } from '../../train/buckets/types.js';
 import type { Timeline } from '../../files/timeline.js';
 import type { Filled } from '../../options/table.js';
-import type { ddpTable } from './options.js';
+import type { ddpTable } from './ddp-options.js';
 
 /** Seconds of one step of one rank. */
 export interface StepTimes {

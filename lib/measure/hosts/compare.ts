@@ -2,7 +2,7 @@
 import { compareHosts, type HostsComparison, type LinkSeconds } from '../../results/hosts.js';
 import { describe } from '../../results/statistics.js';
 import { mebibyte } from '../../results/units.js';
-import type { RankInfo } from '../run.js';
+import type { RankInfo } from '../common-run.js';
 import type { Messages } from './messages.js';
 import { partnerIn, roundsOf } from './rounds.js';
 

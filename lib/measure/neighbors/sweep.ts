@@ -19,7 +19,7 @@ import type { CaseLimit } from '../machine/sized-limit.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import { batchFor, type Average, type HostSweepLimit } from '../collectives/sweep.js';
 import type { Filled, OptionsOf } from '../../options/table.js';
-import type { neighborsTable } from './options.js';
+import type { neighborsTable } from './neighbors-options.js';
 
 /** Types whose arrays JavaScript reads. */
 export const neighborDtypes = ['float32', 'float64'] as const;

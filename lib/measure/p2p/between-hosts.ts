@@ -6,7 +6,7 @@ import { hostMargin, type HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, FailedCase, MeasuredCase, Verdict } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
 import { percentText } from '../../results/units.js';
-import { readJob } from '../../communicator/job.js';
+import { readJob } from '../../communicator/joining/job.js';
 import { openGpuWorld } from '../collectives/gpu-world.js';
 import { openWorld } from '../collectives/world.js';
 import {

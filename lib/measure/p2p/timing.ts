@@ -15,7 +15,7 @@ import {
   type ExpectedRate,
 } from '../machine/gpu-rates.js';
 import { placeName, type Machine } from '../machine/gpus.js';
-import type { p2pTable } from './options.js';
+import type { p2pTable } from './p2p-options.js';
 import { completeP2p, evidenceOf, type Observation } from './record.js';
 import type { Filled } from '../../options/table.js';
 import type { CaseIdentity, CaseResult } from '../../results/result.js';

@@ -2,7 +2,7 @@
 import { cpus } from 'node:os';
 
 import { KVStore } from '../../kvstore/kvstore.js';
-import { mergesOf } from '../../kvstore/options.js';
+import { mergesOf } from '../../kvstore/store-options.js';
 import type { StoreReport } from '../../kvstore/report.js';
 import { parseStoreType } from '../../kvstore/types.js';
 import { createOptimizer, type Optimizer } from '../../optimizers/index.js';
@@ -15,7 +15,7 @@ import { openStoreArrays, type StoreArrays } from './arrays.js';
 import { aloneInJob, isShared, type StoreJob } from './job.js';
 import type { CaseLimit } from '../machine/sized-limit.js';
 import type { StoreLimits } from './limit.js';
-import type { BatchOptions, StoreMode } from './options.js';
+import type { BatchOptions, StoreMode } from './store-options.js';
 import { StoreReference } from './reference.js';
 import { storeTraffic } from './traffic.js';
 

@@ -1,7 +1,7 @@
 // The workers that run a store together, as far as measuring needs them: they start each batch together and tell one
 // another what it took.
 import { Communicator } from '../../communicator/communicator.js';
-import { readJob } from '../../communicator/job.js';
+import { readJob } from '../../communicator/joining/job.js';
 import { parseStoreType } from '../../kvstore/types.js';
 import { gatherNumbers } from '../job.js';
 

@@ -3,7 +3,7 @@ import { broadcastVariables } from '../../train/broadcast.js';
 import { gradientAllReduceMethod, type MethodOptions } from './methods.js';
 import { storeMethod } from './store-method.js';
 import type { TrainingMethod } from './method.js';
-import { distOptimizers } from './options.js';
+import { distOptimizers } from './train-options.js';
 import { weightMethod } from './weight-methods.js';
 
 /**

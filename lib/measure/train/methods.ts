@@ -11,7 +11,7 @@ import { tf } from '../../train/tfjs.js';
 import type { Gradients, InnerOptimizer, PassTimes } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';
 import type { TrainingMethod } from './method.js';
-import type { TrainOptimizer } from './options.js';
+import type { TrainOptimizer } from './train-options.js';
 import type { StepParts, TrainConfig } from './types.js';
 
 /** What every method is made with. */

@@ -3,7 +3,7 @@ import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { traceInto } from '../../communicator/base.js';
 import { Communicator } from '../../communicator/communicator.js';
-import { hostsOfRanks } from '../../communicator/hosts.js';
+import { hostsOfRanks } from '../../communicator/joining/hosts.js';
 import { gpuShares } from '../machine/gpu-share.js';
 import {
   meanUtilisation,

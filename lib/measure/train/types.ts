@@ -3,7 +3,7 @@ import type { GpuShare } from '../../launch/gpus.js';
 import type { Backend } from '../../train/backends.js';
 import type { DatasetName } from '../../train/names.js';
 import type { Filled } from '../../options/table.js';
-import type { trainTable } from './options.js';
+import type { trainTable } from './train-options.js';
 import type { UtilisationSummary } from '../machine/utilisation.js';
 
 /** A run as every rank is told it. */

@@ -1,0 +1,259 @@
+// Options of `gradlink collectives`, and the sweep that they ask for.
+import { totalmem } from 'node:os';
+
+import { Option, type Command } from 'commander';
+
+import { caseValuesAsked, refuseNcclTests } from './collectives-nccl-tests.js';
+import { addTable, givenOf, read } from '../parse.js';
+import type { ReportOptions } from '../reports/report-output.js';
+import { UsageError } from '../usage-error.js';
+import { collectivesTable } from '../../measure/collectives/collectives-options.js';
+import { sweepSizes, type Sweep } from '../../measure/collectives/sweep.js';
+import { graphRows } from '../../measure/neighbors/neighbors-options.js';
+import { byteCount, ordinals, whole } from '../../options/kinds.js';
+import { filled, type Filled, type OptionsOf } from '../../options/table.js';
+import { collectives, traitsOf, type Collective } from '../../results/bandwidth.js';
+import { sizeText } from '../../results/units.js';
+import type { AnyDType } from '../../tensor/dtype.js';
+
+/** What the command has besides. */
+export interface OwnOptions extends ReportOptions {
+  readonly ranks?: number;
+  readonly minbytes: number;
+  readonly maxbytes?: number;
+  readonly stepbytes: number;
+  readonly stepfactor: number;
+  readonly root: number;
+  readonly output_file?: string;
+  // Where ranks are GPUs.
+  readonly ngpus?: number;
+  readonly nthreads?: number;
+  readonly gpus?: readonly number[];
+  readonly cudagraph: number;
+  readonly local_register: number;
+  readonly blocking: number;
+  readonly unalign: number;
+  readonly algorithms?: true;
+}
+
+type OfSweep = Omit<Filled<typeof collectivesTable>, 'ranks' | 'gpus' | 'collective'>;
+type OfGraphs = OptionsOf<typeof graphRows>;
+
+/** Those of the tables by the names of programs, and the command's own. */
+export type CollectivesOptions = OwnOptions & OfGraphs & OfSweep;
+
+/** @param typed as commander has them */
+export function collectivesOptions(typed: OwnOptions): CollectivesOptions {
+  const given: OfSweep = filled(collectivesTable, givenOf(collectivesTable, typed), 'collectives');
+  return { ...given, ...givenOf(graphRows, typed), ...typed };
+}
+
+export const examples = `
+Ranks are those of this process (-n), each with its own arrays in one memory, or, under gradlink launch, mpirun or
+srun, the processes of the job; then only rank 0 prints.
+
+With -g, -t or --gpus ranks are GPUs, and NCCL moves their data: -t x -g of this process, or the one of each process
+of a job. Times are then those of the devices' own clocks (-z: of the host's).
+
+Differences to nccl-tests: -n is the number of RANKS in host memory, and --iters that of iterations. With -t each GPU has a
+thread of its own. An unknown name is an error, not a default. On small sizes a sample times several calls together, unless
+-m gives their number; on GPUs they are one group of NCCL. -T covers initialisation too. The two last columns are the share of
+the limit. In host memory the limit is the machine's own copy bandwidth for the bytes that must be moved. Between GPUs it is
+NCCL's own estimate where it has one, else the links of a GPU for the bytes of busbw.
+
+algbw = size / time. busbw = algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter, alltoall,
+gather and scatter (whose size is that of all ranks' parts together), x 1 for the others. GB/s is 1e9 bytes a second; K, M and G
+on the command line are 1024, 1024^2 and 1024^3. #wrong counts the elements that are not right to the bit.
+
+Examples:
+  $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -n 4
+  $ gradlink collectives reduce_scatter -n 2 -d all -o sum -b 1M -e 1M
+  $ gradlink launch -n 2 gradlink collectives all_reduce -b 1M -e 64M -f 2 --shared
+  $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -g 4
+  $ gradlink launch -n 4 gradlink collectives all_reduce -b 1M -e 1G -f 2 -g 1
+  $ gradlink launch -n 4 gradlink collectives neighbor_all_reduce -b 1M -e 64M -f 4 --topology exp2 --dynamic
+  $ gradlink collectives all_gather -n 4 --format json --output all_gather.json
+
+Exit status: 0 all right, 1 wrong results or a failure, 2 wrong usage.`;
+
+// nccl-tests' names, and ours.
+export const collectiveAliases: Readonly<Record<string, Collective>> =
+  Object.fromEntries<Collective>([
+    ...collectives.map((name) => [`${name}_perf`, name] as const),
+    ['all_to_all', 'alltoall'],
+    ['send_recv', 'sendrecv'],
+    ['all_to_all_v', 'alltoallv'],
+  ]);
+
+export function addOptions(command: Command): Command {
+  const gpuCount = read(whole({ min: 1, max: 1024 }));
+  const upTo = (max: number): ((text: string) => number) => read(whole({ min: 0, max }));
+  command
+    .option('-n, --ranks <count>', "ranks of this process (default: 2, or the job's)", gpuCount)
+    .option('-b, --minbytes <size>', 'smallest size', read(byteCount), 32 * 2 ** 20)
+    .option(
+      '-e, --maxbytes <size>',
+      'largest size (default: 32M, or -b where that is larger)',
+      read(byteCount),
+    )
+    .option(
+      '-i, --stepbytes <size>',
+      'step from size to size, while -f is 1',
+      read(byteCount),
+      2 ** 20,
+    )
+    .option(
+      '-f, --stepfactor <factor>',
+      'factor from size to size; 1: use -i',
+      read(whole({ min: 1, max: 1024 })),
+      1,
+    )
+    .option(
+      '-r, --root <rank>',
+      'root of broadcast, reduce, gather and scatter; -1: every rank in turn',
+      read(whole({ min: -1 })),
+      0,
+    );
+  addTable(command, collectivesTable)
+    .addOption(new Option('-J, --output_file <file>', 'as --output FILE --format json'))
+    .option('-g, --ngpus <count>', 'ranks are GPUs: this many per thread', gpuCount)
+    .option(
+      '-t, --nthreads <count>',
+      'threads of this process, with -g GPUs each; every GPU then has its own',
+      gpuCount,
+    )
+    .option(
+      '--gpus <list>',
+      'the GPUs to take, such as 0,2 (default: the first ones)',
+      read(ordinals),
+    )
+    .option(
+      '-G, --cudagraph <count>',
+      'capture the calls of a sample as a CUDA graph and launch it this many times; 0: no graph',
+      upTo(1e6),
+      0,
+    )
+    .option(
+      '-R, --local_register <0-2>',
+      'register memory with NCCL: 0 no, 1 each rank, 2 symmetric windows',
+      upTo(2),
+      0,
+    )
+    .option(
+      '-z, --blocking <0-3>',
+      'wait for each GPU call: 0 no, 1 and for all ranks, 2 alone, 3 and for all ranks, untimed',
+      upTo(3),
+      0,
+    )
+    .option(
+      '-u, --unalign <index>',
+      'on GPUs: arrays begin at this element of their memory',
+      upTo(4096),
+      0,
+    );
+  addTable(command, graphRows).option(
+    '--algorithms',
+    'say which algorithm and protocol NCCL chose; runs each size once more, in another process',
+  );
+  return refuseNcclTests(command);
+}
+
+/** Arguments that run every size of a sweep on GPUs once, for what NCCL logs. */
+export function onceEach(collective: Collective, options: CollectivesOptions): string[] {
+  const list = (given: readonly string[]): string =>
+    given.length > 1 ? 'all' : (given[0] ?? 'all');
+  const values: Readonly<Record<string, string | number | undefined>> = {
+    '-b': options.minbytes,
+    '-e': options.maxbytes,
+    '-i': options.stepbytes,
+    '-f': options.stepfactor,
+    '-o': list(options.ops),
+    '-d': list(options.dtypes),
+    '-r': options.root,
+    '-T': options.timeoutMs / 1000,
+    '-g': options.ngpus,
+    '-t': options.nthreads,
+    '--gpus': options.gpus?.join(','),
+    '-R': options.local_register,
+    '--iters': 1,
+    '-w': 0,
+    '-m': 1,
+    '-u': options.unalign,
+    '-c': 0,
+  };
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return ['collectives', collective, ...given.flat().map(String)];
+}
+
+/** Where the arrays of all ranks must fit. */
+export interface Room {
+  readonly bytes: number;
+  /** `15.63 GiB of memory`. */
+  readonly words: string;
+  /** Ranks that share it. */
+  readonly ranks: number;
+}
+
+export function hostRoom(ranks: number): Room {
+  const bytes = totalmem();
+  return { bytes, words: `${sizeText(bytes)} of memory`, ranks };
+}
+
+/** Everything that can be known to be wrong before a rank is opened. */
+export function toSweep(
+  collective: Collective,
+  ranks: number,
+  room: Room,
+  options: CollectivesOptions,
+  types: readonly AnyDType[],
+): Sweep {
+  const maxbytes = options.maxbytes ?? Math.max(options.minbytes, 32 * 2 ** 20);
+  if (maxbytes < options.minbytes) {
+    throw UsageError.of(
+      '-e',
+      `at least the ${String(options.minbytes)} bytes of -b`,
+      String(maxbytes),
+    );
+  }
+  const sizes = sweepSizes({ ...options, maxbytes });
+  if (sizes === undefined) {
+    throw UsageError.of(
+      '-b, -e, -i and -f',
+      'at most 4096 sizes',
+      'more',
+      'Raise -i, or use -f 2.',
+    );
+  }
+  if (options.root >= ranks) {
+    throw UsageError.of('-r', `a rank below ${String(ranks)}, or -1 for all`, String(options.root));
+  }
+  // Every rank's input and output; their share of the largest size where it is one of all ranks together.
+  const perRank = 2 * maxbytes;
+  if (perRank * room.ranks > room.bytes) {
+    const needed = sizeText(perRank * room.ranks);
+    throw UsageError.of(
+      '-e',
+      `sizes whose arrays fit into the ${room.words}`,
+      `${String(maxbytes)} bytes, which takes ${needed} for ${String(room.ranks)} ranks`,
+      'Use a smaller -e or fewer ranks.',
+    );
+  }
+  const { rooted } = traitsOf(collective);
+  const everyRoot = Array.from({ length: ranks }, (_, rank) => rank);
+  return {
+    collective,
+    sizes,
+    dtypes: types,
+    ops: options.ops,
+    roots: rooted && options.root === -1 ? everyRoot : [Math.max(options.root, 0)],
+    iterations: options.iterations,
+    batch: options.batch,
+    warmup: options.warmup,
+    check: options.check,
+    average: options.average,
+    shared: options.shared,
+    timeoutMs: options.timeoutMs,
+    seed: options.seed,
+    ...caseValuesAsked(options),
+  };
+}

@@ -1,0 +1,117 @@
+// `gradlink compare`: did it get slower?
+import { Option } from 'commander';
+
+import { extname } from 'node:path';
+
+import { exitCodes } from '../io.js';
+import { read } from '../parse.js';
+import { choice, percent } from '../../options/kinds.js';
+import { readable, readRuns } from './read-runs.js';
+import type { Register } from '../register.js';
+import { checkOutput } from './report-output.js';
+import { writeText } from '../terminal/terminal.js';
+import { UsageError } from '../usage-error.js';
+import { Baselines, compareRuns, hasRegressed } from '../../compare/index.js';
+import { writeFileAtomic } from '../../files/index.js';
+import { comparisonFormats, renderComparison, type ComparisonFormat } from '../../report/index.js';
+
+interface CompareOptions {
+  readonly tolerance: number;
+  readonly confidence: number;
+  readonly ignoreEnvironment?: true;
+  readonly format?: ComparisonFormat;
+  readonly output?: string;
+  readonly junit?: string;
+}
+
+const examples = `
+RUN is a report (--output RUN.json of any command that measures), a folder of reports, or the name of a baseline. Several
+runs of a side tell how much runs differ by themselves: take three or more of a baseline where the machine is not quiet.
+Cases are paired by name and parameters. A case is worse when the whole bootstrap interval of the ratio of medians lies
+beyond the tolerance, and the quickest samples moved as well.
+
+Exit status: 0 no regression, 1 a case is worse or failed, or nothing could be compared, 2 wrong usage.
+
+Examples:
+  $ gradlink compare before.json after.json
+  $ gradlink compare after.json                      with the baseline in use (gradlink baseline use)
+  $ gradlink compare release-1 after.json --tolerance 10 --junit compare.xml`;
+
+const byExtension: Readonly<Record<string, ComparisonFormat>> = {
+  '.json': 'json',
+  '.md': 'markdown',
+  '.xml': 'junit',
+};
+
+function sides(runs: readonly string[], baselines: Baselines): readonly [string, string] {
+  const [first, second, ...more] = runs;
+  if (first === undefined || more.length > 0) {
+    throw UsageError.of(
+      'compare',
+      'one or two runs',
+      String(runs.length),
+      'Put the runs of a side into a folder, or save them as a baseline.',
+    );
+  }
+  if (second !== undefined) return [first, second];
+  const inUse = readable('the baseline in use', () => baselines.inUse());
+  if (inUse === undefined) {
+    throw UsageError.of(
+      'compare',
+      'two runs, or one and a baseline in use',
+      'one run and no baseline in use',
+      'Name both, or choose one with gradlink baseline use NAME.',
+    );
+  }
+  return [inUse, first];
+}
+
+export const registerCompare: Register = (program, io, done) => {
+  program
+    .command('compare')
+    .description('compare two runs case by case; exit status 1 when something got worse')
+    .argument('<runs...>', 'BASE and NEW, or NEW alone with the baseline in use')
+    .option(
+      '--tolerance <percent>',
+      'percent below which a difference is ignored',
+      read(percent(0, 1000)),
+      5,
+    )
+    .option(
+      '--confidence <percent>',
+      'probability that not one case is called better or worse by chance',
+      read(percent(50, 99.99)),
+      95,
+    )
+    .option('--ignore-environment', 'judge even if machines or settings differ')
+    .option(
+      '--format <format>',
+      `${comparisonFormats.join(', ')} (default: text, or by the ending of --output)`,
+      read(choice(comparisonFormats, { md: 'markdown' })),
+    )
+    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
+    .option('--output <file>', 'write the comparison to this file, in --format')
+    .option('--junit <file>', "write JUnit's XML to this file too")
+    .addHelpText('after', examples)
+    .action((runs: readonly string[], options: CompareOptions) => {
+      for (const file of [options.output, options.junit]) {
+        if (file !== undefined) checkOutput(file);
+      }
+      const baselines = new Baselines(io.env);
+      const [base, next] = sides(runs, baselines).map((name) => readRuns(name, baselines));
+      const comparison = compareRuns(base!, next!, {
+        tolerance: options.tolerance / 100,
+        confidence: options.confidence / 100,
+        ignoreEnvironment: options.ignoreEnvironment === true,
+      });
+      const ending = extname(options.output ?? '').toLowerCase();
+      const format = options.format ?? byExtension[ending] ?? 'text';
+      const text = (room?: number): string => renderComparison(comparison, format, room);
+      if (options.output === undefined) writeText(text, format === 'text', io);
+      else writeFileAtomic(options.output, [text()]);
+      if (options.junit !== undefined) {
+        writeFileAtomic(options.junit, [renderComparison(comparison, 'junit')]);
+      }
+      done(hasRegressed(comparison) ? exitCodes.failure : exitCodes.ok);
+    });
+};

@@ -1,0 +1,80 @@
+// Where a command's report goes: --format and --output, alike for all commands that measure.
+import { accessSync, constants } from 'node:fs';
+import { dirname, extname } from 'node:path';
+
+import { Option, type Command } from 'commander';
+
+import type { Io } from '../io.js';
+import { read } from '../parse.js';
+import { choice } from '../../options/kinds.js';
+import { UsageError } from '../usage-error.js';
+import type { Report } from '../../results/result.js';
+import { targetOf, writeFileAtomic } from '../../files/index.js';
+import { renderReport, reportFormats, type ReportFormat } from '../../report/index.js';
+
+export interface ReportOptions {
+  readonly format?: ReportFormat;
+  readonly output?: string;
+}
+
+const formatsByExtension: Readonly<Record<string, ReportFormat>> = {
+  '.json': 'json',
+  '.csv': 'csv',
+  '.md': 'markdown',
+  '.xml': 'junit',
+};
+
+export function addReportOptions(command: Command): Command {
+  return command
+    .option(
+      '--format <format>',
+      `${reportFormats.join(', ')} (default: text, or by the ending of --output)`,
+      read(choice(reportFormats, { md: 'markdown' })),
+    )
+    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
+    .option('--output <file>', 'write the report to this file, in --format');
+}
+
+/** Fails before anything is measured when the report could not be written afterwards. */
+export function checkOutput(file: string): void {
+  try {
+    const target = targetOf(file);
+    if (target.kind === 'descriptor') return;
+    // It is written beside the old one first.
+    if (target.kind === 'file') accessSync(dirname(target.path), constants.W_OK);
+    if (target.kind === 'stream' || target.before !== undefined) {
+      accessSync(target.path, constants.W_OK);
+    }
+  } catch (error) {
+    throw UsageError.of(
+      '--output',
+      'a file that can be written',
+      `${file} (${(error as Error).message})`,
+    );
+  }
+}
+
+/** The report's destination; made before measuring, written to after. */
+export class ReportOutput {
+  readonly format: ReportFormat;
+  /** Whether people read along: the report itself does not go to standard output in another format. */
+  readonly showsText: boolean;
+  private readonly file: string | undefined;
+
+  constructor(
+    options: ReportOptions,
+    private readonly io: Io,
+  ) {
+    this.file = options.output;
+    const byExtension = formatsByExtension[extname(options.output ?? '').toLowerCase()];
+    this.format = options.format ?? byExtension ?? 'text';
+    this.showsText = this.format === 'text' || this.file !== undefined;
+    if (this.file !== undefined) checkOutput(this.file);
+  }
+
+  /** Writes the report to its file, or, unless it was shown as text already, to standard output. */
+  write(report: Report): void {
+    if (this.file !== undefined) writeFileAtomic(this.file, [renderReport(report, this.format)]);
+    else if (this.format !== 'text') this.io.stdout.write(renderReport(report, this.format));
+  }
+}

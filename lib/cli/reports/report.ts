@@ -1,0 +1,161 @@
+// `gradlink report`: runs as a page, pictures or Markdown.
+import { mkdirSync } from 'node:fs';
+import { basename, dirname, extname, join } from 'node:path';
+
+import { exitCodes, type Io } from '../io.js';
+import { read } from '../parse.js';
+import { choice } from '../../options/kinds.js';
+import { readRuns } from './read-runs.js';
+import type { Register } from '../register.js';
+import { checkOutput } from './report-output.js';
+import { UsageError } from '../usage-error.js';
+import { Baselines } from '../../compare/index.js';
+import { writeFileAtomic, writeOwnFile } from '../../files/index.js';
+import { printable } from '../../printable.js';
+import { chartsOf, type Chart, type LabelledRun } from '../../report/charts/index.js';
+import { runsToMarkdown } from '../../report/page/markdown.js';
+import { toPage } from '../../report/page/html.js';
+import { toSvg } from '../../report/page/svg.js';
+
+const formats = ['html', 'svg', 'md'] as const;
+type Format = (typeof formats)[number];
+
+interface ReportCommandOptions {
+  readonly output?: string;
+  readonly format?: Format;
+  readonly chart?: readonly string[];
+  readonly list?: true;
+}
+
+const examples = `
+RUN is a report (--output RUN.json of any command that measures), a folder of reports, or the name of a baseline.
+Several runs are drawn over each other.
+
+html  one page: no script, nothing from a network, light and dark, for screens, phones and paper
+svg   the charts below each other in one picture, for a README
+md    tables and words, for an issue; with --output FILE, each chart is a picture beside it: FILE without .md, the
+      chart's name, .svg
+
+Examples:
+  $ gradlink collectives all_reduce -n 4 --output run.json
+  $ gradlink report run.json -o report.html
+  $ gradlink report before.json after.json -o both.html
+  $ gradlink report run.json --list                       names of the charts
+  $ gradlink report run.json --chart bandwidth-all-reduce -o bandwidth.svg
+  $ gradlink report run.json --format md
+
+Exit status: 0 written, 1 it could not be written, 2 wrong usage or no report.`;
+
+const byExtension: Readonly<Record<string, Format>> = {
+  '.html': 'html',
+  '.htm': 'html',
+  '.svg': 'svg',
+  '.md': 'md',
+};
+
+/** File names without their ending, or longer parts of the paths where those are alike. */
+function labels(names: readonly string[]): string[] {
+  const short = names.map((name) => basename(name, '.json'));
+  return short.map((label, index) => {
+    const repeated = short.some((other, at) => at !== index && other === label);
+    return repeated ? (names[index] ?? label) : label;
+  });
+}
+
+/** The runs under all names; of a folder or baseline each by its number. */
+function loadRuns(names: readonly string[], io: Io): LabelledRun[] {
+  const baselines = new Baselines(io.env);
+  const called = labels(names);
+  const runs = names.flatMap((name, at) => {
+    const { reports } = readRuns(name, baselines);
+    const label = printable(called[at] ?? name);
+    return reports.map((report, index): LabelledRun => {
+      return { label: reports.length > 1 ? `${label} ${String(index + 1)}` : label, report };
+    });
+  });
+  return runs.map((run, index) => {
+    const repeated = runs.findIndex(({ label }) => label === run.label) !== index;
+    return repeated ? { ...run, label: `${run.label} (${String(index + 1)})` } : run;
+  });
+}
+
+function chosenCharts(all: readonly Chart[], names: readonly string[] | undefined): Chart[] {
+  if (names === undefined) return [...all];
+  return names.map((name) => {
+    const chart = all.find(({ id }) => id === name);
+    if (chart !== undefined) return chart;
+    const known = all.map(({ id }) => id).join(', ');
+    throw UsageError.of('--chart', known === '' ? 'a run that has charts' : known, name);
+  });
+}
+
+async function markdown(
+  runs: readonly LabelledRun[],
+  charts: readonly Chart[],
+  output: string | undefined,
+): Promise<string> {
+  const pictures = new Map<string, string>();
+  if (output !== undefined) {
+    const stem = basename(output, extname(output));
+    for (const chart of charts) {
+      const file = `${stem}.${chart.id}.svg`;
+      writeOwnFile(join(dirname(output), file), [await toSvg([chart])]);
+      pictures.set(chart.id, file);
+    }
+  }
+  return runsToMarkdown(runs, charts, pictures);
+}
+
+async function write(
+  names: readonly string[],
+  options: ReportCommandOptions,
+  io: Io,
+): Promise<void> {
+  const { output } = options;
+  const runs = loadRuns(names, io);
+  const all = chartsOf(runs);
+  if (options.list === true) {
+    io.stdout.write(all.map(({ id, title }) => `${id}  ${title}\n`).join(''));
+    return;
+  }
+  const charts = chosenCharts(all, options.chart);
+  const format = options.format ?? byExtension[extname(output ?? '').toLowerCase()] ?? 'html';
+  if (format === 'html' && options.chart !== undefined) {
+    throw new UsageError('--chart needs --format svg or md: an HTML page has all charts.');
+  }
+  if (format === 'svg' && charts.length === 0) {
+    throw new UsageError('--format svg needs a run that has something to draw. Try html.');
+  }
+  if (output !== undefined) {
+    mkdirSync(dirname(output), { recursive: true });
+    checkOutput(output);
+  }
+  const text =
+    format === 'html'
+      ? await toPage(runs)
+      : format === 'svg'
+        ? await toSvg(charts)
+        : await markdown(runs, charts, output);
+  if (output === undefined) io.stdout.write(text);
+  else writeFileAtomic(output, [text]);
+}
+
+export const registerReport: Register = (program, io, done) => {
+  program
+    .command('report')
+    .description('one run or several as a page with charts, as pictures or as Markdown')
+    .argument('<runs...>', 'reports, folders of reports, or baselines')
+    .option('-o, --output <file>', 'write here (default: standard output)')
+    .option(
+      '--format <format>',
+      `${formats.join(', ')} (default: by the ending of --output, else html)`,
+      read(choice(formats, { markdown: 'md' })),
+    )
+    .option('--chart <names...>', 'only these charts; see --list')
+    .option('--list', 'list the charts that these runs have')
+    .addHelpText('after', examples)
+    .action(async (names: readonly string[], options: ReportCommandOptions) => {
+      await write(names, options, io);
+      done(exitCodes.ok);
+    });
+};

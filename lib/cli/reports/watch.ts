@@ -1,0 +1,135 @@
+// `gradlink watch`: the live plot of a run that takes long.
+
+import { exitCodes, type Io } from '../io.js';
+import { ownCommand } from '../own-command.js';
+import { readable, unreadable } from './read-runs.js';
+import type { Register } from '../register.js';
+import { UsageError } from '../usage-error.js';
+import { statusOf } from '../../files/index.js';
+import { namedPlot } from '../../report/plot.js';
+import { Figures } from '../../watch/figures.js';
+import { followCommand, followFile } from '../../watch/follow.js';
+
+const examples = `
+Draws the figures that a run prints: iterations of measure, rows of collectives and nccl-tests, rates and losses of
+trainings (images/s, img/sec, samples/s, tokens/s, loss). Other lines pass through. On a terminal the plot is drawn anew
+as figures come; elsewhere it is printed once, at the end.
+
+A single argument that is a file is followed as it grows, until interrupted; anything else is a command to run.
+
+Examples:
+  $ gradlink watch gradlink measure --kv-store device --num-batches 200
+  $ gradlink watch node train.js
+  $ gradlink watch train.log
+
+Exit status: that of the command; of a file 0; 1 where no figure came, 2 wrong usage.`;
+
+const rows = 10;
+const widest = 100;
+/** Not more often: drawing must not slow the run that shares the cores. */
+const pauseMs = 200;
+
+/** The drawing at the end of a terminal, replaced at each redraw. */
+class Drawing {
+  readonly figures = new Figures();
+  private drawn = 0;
+  private last = -Infinity;
+
+  constructor(private readonly io: Io) {}
+
+  private get live(): boolean {
+    return this.io.stdout.isTTY === true;
+  }
+
+  line(text: string): void {
+    const has = this.figures.add(text);
+    if (!has) {
+      this.erase();
+      this.io.stdout.write(`${text}\n`);
+    }
+    if (this.live && performance.now() - this.last >= pauseMs) this.draw();
+  }
+
+  /** The last drawing, which stays. */
+  finish(): void {
+    this.draw();
+    this.drawn = 0;
+  }
+
+  private erase(): void {
+    // Up so many lines, then clear to the end of the screen.
+    if (this.drawn > 0) this.io.stdout.write(`\u001b[${String(this.drawn)}A\u001b[0J`);
+    this.drawn = 0;
+  }
+
+  private draw(): void {
+    this.erase();
+    this.last = performance.now();
+    const columns = Math.min(this.io.stdout.columns ?? widest, widest) - 1;
+    const lines = this.figures.lines
+      .flatMap((line) => namedPlot(line, { columns, rows }))
+      // A line that the terminal breaks would be two to erase.
+      .map((line) => line.slice(0, columns));
+    if (lines.length === 0) return;
+    this.io.stdout.write(`${lines.join('\n')}\n`);
+    this.drawn = this.live ? lines.length : 0;
+  }
+}
+
+/** Whether a single argument is a file to follow; a folder or a pipe of that name neither is one nor can be run. */
+function isFile(path: string): boolean {
+  const found = readable(path, () => statusOf(path));
+  if (found === undefined) return false;
+  // A name without a slash may be a program elsewhere on the path.
+  return found.isFile() || path.includes('/');
+}
+
+async function follow(command: readonly string[], io: Io, drawing: Drawing): Promise<number> {
+  const [first, ...rest] = command;
+  if (first === undefined) throw UsageError.of('watch', 'a file or a command', 'nothing');
+  const onLine = (line: string): void => {
+    drawing.line(line);
+  };
+  const stop = new AbortController();
+  const end = (): void => {
+    stop.abort();
+  };
+  const file = rest.length === 0 && isFile(first);
+  // The terminal interrupts a command by itself; its last plot is still to come.
+  const interrupted = file ? end : (): void => undefined;
+  io.on('SIGINT', interrupted);
+  io.on('SIGTERM', end);
+  try {
+    if (!file)
+      return await followCommand(ownCommand([first, ...rest]), io.env, onLine, stop.signal);
+    await followFile(first, onLine, stop.signal);
+    return exitCodes.ok;
+  } catch (error) {
+    throw file ? unreadable(first, error) : error;
+  } finally {
+    io.off('SIGINT', interrupted);
+    io.off('SIGTERM', end);
+  }
+}
+
+export const registerWatch: Register = (program, io, done) => {
+  program
+    .command('watch')
+    .description('draw the figures of a long run in the terminal while it runs')
+    .argument('<run...>', 'a command, or a file that a run writes its output to')
+    .passThroughOptions()
+    .addHelpText('after', examples)
+    .action(async (command: readonly string[]) => {
+      const drawing = new Drawing(io);
+      const status = await follow(command, io, drawing);
+      drawing.finish();
+      if (drawing.figures.lines.length > 0 || status !== exitCodes.ok) {
+        done(status);
+        return;
+      }
+      io.stderr.write(
+        'gradlink: watch found no figures that it knows; see gradlink watch --help\n',
+      );
+      done(exitCodes.failure);
+    });
+};

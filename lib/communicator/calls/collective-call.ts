@@ -1,0 +1,240 @@
+// From a caller's data and options to what native code takes: dtype, count, input, output, root, checked.
+import {
+  nativeCollectives,
+  type NativeBlocks,
+  type NativeCollective,
+  type NativeOpName,
+} from '../../collectives.js';
+import { argumentError } from '../../errors.js';
+import { encodeCall } from '../../native/communicator.js';
+import type { NativeBuffer, NativeBuffers } from '../../native/communicator.js';
+import { elementBytes } from '../../tensor/dtype.js';
+import { overlap, overlapError } from '../../tensor/memory.js';
+import { milliseconds, nonEmpty, optionsObject, rankOf } from '../../checks.js';
+import type { Group } from './types.js';
+import { collectiveNames, type NamesOfBoth } from './option-names.js';
+import { oneRank } from './rank-arrays.js';
+import type { Arrays, RawOptions, Shape } from './rank-arrays.js';
+import { reduceOpNumber } from './reduce-op.js';
+import { scalesOf } from './scale.js';
+
+/** One call, ready to run. */
+export interface CollectiveCall {
+  readonly op: NativeOpName;
+  /** What the caller named it. */
+  readonly name: string | undefined;
+  /** See encodeCall. */
+  readonly code: number;
+  readonly input: NativeBuffers;
+  readonly output: NativeBuffers;
+  readonly count: number;
+  readonly root: number;
+  /** -1 takes the communicator's default. */
+  readonly timeoutMs: number;
+  /** Bytes that one rank brings. */
+  readonly bytes: number;
+  /** Of a sum, for each rank held here what its input is multiplied by first, on the host also what results are. */
+  readonly scales: Float64Array | undefined;
+  /** What the caller gets. */
+  readonly result: unknown;
+}
+
+type DataOp = Exclude<NativeOpName, 'barrier'>;
+
+const isAll = (blocks: NativeBlocks): boolean => blocks === 'each' || blocks === 'eachAtRoot';
+const isAtRoot = (blocks: NativeBlocks): boolean =>
+  blocks === 'oneAtRoot' || blocks === 'eachAtRoot';
+
+/** What calls of one collective go by. */
+interface Form extends Shape {
+  readonly code: number;
+  readonly names: NamesOfBoth;
+}
+
+function formOf(row: NativeCollective, code: number): Form {
+  return {
+    code,
+    names: collectiveNames[row.name as NativeOpName],
+    inAll: isAll(row.in),
+    outAll: isAll(row.out),
+    inAtRoot: isAtRoot(row.in),
+    outAtRoot: isAtRoot(row.out),
+    reduces: row.hasOp,
+    rooted: row.hasRoot,
+    inPlace: !isAll(row.in) && !isAll(row.out),
+  };
+}
+
+// The names are the table's, so that none is missing.
+const forms = Object.fromEntries(
+  nativeCollectives.map((row, code) => [row.name, formOf(row, code)]),
+) as Readonly<Record<NativeOpName, Form>>;
+const none: RawOptions = Object.freeze({});
+
+function checked(
+  given: RawOptions | undefined,
+  { names }: Form,
+  op: NativeOpName,
+  blocking: boolean,
+): RawOptions {
+  return optionsObject(given, blocking ? names.blocking : names.awaited, op);
+}
+
+const nameOf = ({ name }: RawOptions) => (name === undefined ? undefined : nonEmpty(name, 'name'));
+
+/**
+ * Prepares any collective but barrier.
+ *
+ * @param blocking - for the twin that does not return a promise
+ */
+export function prepare(
+  group: Group,
+  op: DataOp,
+  data: unknown,
+  given: RawOptions | undefined,
+  blocking: boolean,
+): CollectiveCall {
+  const form = forms[op];
+  const options = given === undefined ? none : checked(given, form, op, blocking);
+  const root = form.rooted ? rankOf(options.root, 'root', group.size, 0) : 0;
+  const reduceOp = form.reduces ? reduceOpNumber(options.op) : 0;
+  const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
+  const arrays = group.takesLists
+    ? ofGroup(group, op, form, root, data, options)
+    : oneRank(group, 0, op, form, root, data, options.out, options);
+  return {
+    op,
+    name: nameOf(options),
+    code: encodeCall(form.code, arrays.dtype, reduceOp),
+    input: arrays.input,
+    output: arrays.output,
+    count: arrays.count,
+    root,
+    timeoutMs,
+    scales: form.reduces ? scalesOf(group, arrays.dtype, reduceOp, options) : undefined,
+    bytes: arrays.count * (elementBytes[arrays.dtype] ?? 8) * (form.inAll ? group.size : 1),
+    result: arrays.result,
+  };
+}
+
+/** A barrier carries nothing. */
+export function prepareBarrier(given: RawOptions | undefined, blocking: boolean): CollectiveCall {
+  const options = checked(given, forms.barrier, 'barrier', blocking);
+  const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
+  return {
+    op: 'barrier',
+    name: nameOf(options),
+    code: forms.barrier.code,
+    input: null,
+    output: null,
+    count: 0,
+    root: 0,
+    timeoutMs,
+    scales: undefined,
+    bytes: 0,
+    result: undefined,
+  };
+}
+
+/** A group's: a list of arrays, one for each rank. */
+function ofGroup(
+  group: Group,
+  op: DataOp,
+  form: Shape,
+  root: number,
+  given: unknown,
+  options: RawOptions,
+): Arrays {
+  if (group.size > 1) return everyRank(group, op, form, root, given, options);
+  // Small calls of one rank are counted in nanoseconds: nothing is compared with other ranks' here.
+  const data = op === 'scatter' ? given : oneEach(group, given, 'data')[0];
+  const listed = op === 'scatter' || (options.out !== undefined && !form.outAtRoot);
+  const out = listed ? oneEach(group, options.out, 'out')[0] : options.out;
+  const arrays = oneRank(group, 0, op, form, root, data, out, options);
+  return form.outAtRoot ? arrays : { ...arrays, result: [arrays.result] };
+}
+
+function everyRank(
+  group: Group,
+  op: DataOp,
+  form: Shape,
+  root: number,
+  given: unknown,
+  options: RawOptions,
+): Arrays {
+  const held = group.heldRanks;
+  const rootAt = held.indexOf(root);
+  const datas =
+    op === 'scatter' ? onlyAt(rootAt, held.length, given) : oneEach(group, given, 'data');
+  const outs = everyOut(group, op, form, rootAt, options);
+  let first: { dtype: number; count: number } | undefined;
+  const input: (NativeBuffer | null)[] = [];
+  const output: (NativeBuffer | null)[] = [];
+  const results: unknown[] = [];
+  held.forEach((rank, i) => {
+    const one = oneRank(group, i, op, form, root, datas[i], outs[i], options);
+    first ??= one;
+    if (one.dtype !== first.dtype || one.count !== first.count) {
+      throw argumentError(
+        'ERR_INVALID_ARG_VALUE',
+        'data',
+        'arrays of one type and length for all ranks',
+        {
+          text: `different ones for ranks ${held[0]} and ${rank}`,
+        },
+      );
+    }
+    input.push(one.input);
+    output.push(one.output);
+    results.push(one.result);
+  });
+  assertRanksApart(input, output);
+  const { dtype, count } = first as unknown as Arrays;
+  return { dtype, count, input, output, result: form.outAtRoot ? results[rootAt] : results };
+}
+
+function everyOut(
+  group: Group,
+  op: DataOp,
+  form: Shape,
+  rootAt: number,
+  options: RawOptions,
+): readonly unknown[] {
+  const { length } = group.heldRanks;
+  if (op === 'scatter') return oneEach(group, options.out, 'out');
+  if (options.out === undefined || op === 'broadcast') return new Array<undefined>(length);
+  return form.outAtRoot ? onlyAt(rootAt, length, options.out) : oneEach(group, options.out, 'out');
+}
+
+function onlyAt(index: number, length: number, value: unknown): readonly unknown[] {
+  return Array.from({ length }, (_, i) => (i === index ? value : undefined));
+}
+
+export function oneEach(group: Group, value: unknown, name: string): readonly unknown[] {
+  const { length } = group.heldRanks;
+  if (!Array.isArray(value) || value.length !== length) {
+    const one = group.gpus.length > 0 ? 'DeviceBuffer' : 'TypedArray';
+    const expected =
+      length === 1 ? `an array of one ${one}` : `an array of ${length} ${one}s, one for each rank`;
+    const code = Array.isArray(value) ? 'ERR_INVALID_ARG_VALUE' : 'ERR_INVALID_ARG_TYPE';
+    throw argumentError(code, name, expected, value);
+  }
+  return value as readonly unknown[];
+}
+
+/** What one rank writes may not be what another reads or writes. */
+export function assertRanksApart(
+  input: readonly (NativeBuffer | null)[],
+  output: readonly (NativeBuffer | null)[],
+): void {
+  output.forEach((out, i) => {
+    if (out === null) return;
+    for (let j = 0; j < output.length; ++j) {
+      if (j === i) continue;
+      const other = output[j];
+      const read = input[j];
+      if (other && overlap(out, other)) throw overlapError(`out of rank ${i}`, `out of rank ${j}`);
+      if (read && overlap(out, read)) throw overlapError(`out of rank ${i}`, `data of rank ${j}`);
+    }
+  });
+}

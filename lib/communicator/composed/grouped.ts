@@ -1,0 +1,150 @@
+// Several arrays as one sum: all of them, or none.
+import { argumentError } from '../../errors.js';
+import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
+import { allocate, dtypeNames, isWeighable } from '../../tensor/dtype.js';
+import type { DType, HalfDType, NumericArray, StorageArray } from '../../tensor/dtype.js';
+import { lease, release } from '../../tensor/leases.js';
+import { assertFixedLength } from '../../tensor/memory.js';
+import {
+  arrayOf,
+  finiteNumber,
+  milliseconds,
+  nonEmpty,
+  optionNames,
+  optionsObject,
+} from '../../checks.js';
+import { agree } from './agreement.js';
+import type { Communicator } from '../communicator.js';
+import { hostRank } from './objects.js';
+import { reduceOpNumber } from '../calls/reduce-op.js';
+import type { ReduceOp } from '../calls/reduce-op.js';
+import type { CallOptions } from '../calls/types.js';
+
+/** Options of {@link allReduceMany}. */
+export interface ManyOptions extends CallOptions {
+  /** How values are combined; `'sum'` when absent. */
+  op?: ReduceOp | undefined;
+  /** What data is multiplied by before it is added: sums and averages of floats. */
+  scale?: number | undefined;
+  /** What the result is multiplied by. */
+  postscale?: number | undefined;
+  /** What Uint16Arrays hold. */
+  dtype?: HalfDType | undefined;
+  /** The same on all ranks, such as `'grad/conv1'`: errors of all ranks show it. */
+  name?: string | undefined;
+}
+
+const manyNames = optionNames<ManyOptions>({
+  op: true,
+  scale: true,
+  postscale: true,
+  dtype: true,
+  name: true,
+  timeoutMs: true,
+});
+
+const op = 'allReduceMany';
+
+/**
+ * Collective: {@link Communicator.allReduce} of many arrays in place, packed to one for each element type. All or none: where
+ * ranks do not agree, or one fails, every array is as it was. Arrays of several types are several sums.
+ *
+ * Await it before the next call of this communicator.
+ *
+ * @param arrays - as many, of the same lengths and types, on all ranks.
+ * @throws GradlinkError ERR_MISMATCH, on every rank, where names, lengths, types or ops differ: it shows what each called.
+ */
+export async function allReduceMany<A extends NumericArray>(
+  communicator: Communicator,
+  arrays: readonly A[],
+  options?: ManyOptions,
+): Promise<readonly A[]> {
+  const given = optionsObject(options, manyNames, op);
+  hostRank(communicator);
+  const { scale, postscale, timeoutMs } = given;
+  const calls = timeoutMs === undefined ? {} : { timeoutMs };
+  milliseconds(timeoutMs, 'timeoutMs', -1);
+  const name = given.name === undefined ? '' : nonEmpty(given.name, 'name');
+  const packs = packsOf(arrayOf(arrays, 'arrays'), given);
+  checkScales(given, packs);
+  const factors = {
+    ...(scale === undefined ? {} : { scale }),
+    ...(postscale === undefined ? {} : { postscale }),
+  };
+  const reduceOp = given.op ?? 'sum';
+  const storages = packs.flatMap((pack) => pack.arrays);
+  const leases = lease(op, null, storages);
+  try {
+    const lengths = packs.map(
+      (pack) => `${pack.dtype}[${pack.arrays.map((one) => one.length).join(', ')}]`,
+    );
+    const said = [...lengths, reduceOp, scale ?? 1, postscale ?? 1].join(' ');
+    await agree(communicator, { op, name, brings: said, count: 0 }, calls);
+    const results: StorageArray[] = [];
+    for (const { dtype, packed } of packs) {
+      const one = { op: reduceOp, dtype, ...factors, ...calls };
+      results.push(await communicator.allReduce(packed as Float32Array, one as never));
+    }
+    packs.forEach((pack, i) => unpack(results[i]!, pack.arrays));
+  } finally {
+    release(leases);
+  }
+  return arrays;
+}
+
+interface Pack {
+  readonly dtype: DType;
+  readonly arrays: StorageArray[];
+  readonly packed: StorageArray;
+}
+
+/** The arrays of each type, one after the other. */
+function packsOf(arrays: readonly unknown[], { dtype }: ManyOptions): Pack[] {
+  const byType = new Map<number, StorageArray[]>();
+  arrays.forEach((array, i) => {
+    const isHalf = array instanceof Uint16Array;
+    const number = dtypeNumber(array, isHalf ? dtype : undefined, `arrays[${i}]`);
+    assertFixedLength(array as NumericArray, `arrays[${i}]`);
+    const storage = storageOf(array as NumericArray) as StorageArray;
+    byType.set(number, [...(byType.get(number) ?? []), storage]);
+  });
+  return [...byType].map(([number, storages]) => {
+    const packed = allocate(
+      number,
+      storages.reduce((sum, one) => sum + one.length, 0),
+    );
+    let at = 0;
+    for (const one of storages) {
+      packed.set(one as never, at);
+      at += one.length;
+    }
+    return { dtype: dtypeNames[number] as DType, arrays: storages, packed };
+  });
+}
+
+function unpack(packed: StorageArray, arrays: readonly StorageArray[]): void {
+  let at = 0;
+  for (const one of arrays) {
+    one.set(packed.subarray(at, at + one.length) as never);
+    at += one.length;
+  }
+}
+
+/** Before anything is told to other ranks: what one alone refuses would leave them waiting. */
+function checkScales(
+  { op: reduceOp, scale, postscale }: ManyOptions,
+  packs: readonly Pack[],
+): void {
+  reduceOpNumber(reduceOp);
+  if (scale === undefined && postscale === undefined) return;
+  finiteNumber(scale ?? 1, 'scale');
+  finiteNumber(postscale ?? 1, 'postscale');
+  if (reduceOp !== undefined && reduceOp !== 'sum' && reduceOp !== 'avg') {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' or 'avg' with a scale", reduceOp);
+  }
+  const whole = packs.find(({ dtype }) => !isWeighable(dtypeNames.indexOf(dtype)));
+  if (whole === undefined) return;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'arrays', 'floats with a scale', {
+    text: whole.dtype,
+  });
+}

@@ -1,0 +1,141 @@
+// This process's rank in a job over several hosts: over MPI, and what must happen there when it fails; over TCP without.
+import { inspect } from 'node:util';
+
+import { GradlinkError, argumentError } from '../../errors.js';
+import { native } from '../../native/load.js';
+import type {
+  NativeCheck,
+  NativeCommunicator,
+  NativeMpiJoinOptions,
+} from '../../native/communicator.js';
+import { isLoopback, type JobPlace } from './job.js';
+
+/**
+ * Joins the workers of the job.
+ *
+ * @param place - undefined where no launcher started this process: a world of one.
+ * @param gpus - where the arrays of this process's ranks are; null for the host's memory.
+ * @param nccl - their data goes through NCCL, and the ranks agree as it says; null: through the memory of the host.
+ */
+export async function joinMpiWorld(
+  place: JobPlace | undefined,
+  timeoutMs: number,
+  gpus: Int32Array | null,
+  nccl: NativeCheck | null = null,
+): Promise<NativeCommunicator> {
+  if (place !== undefined && place.mpi === undefined) {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `backend 'mpi': ${place.launcher} starts no MPI processes; use mpirun, srun --mpi=pmix or ` +
+        '`gradlink launch --launcher mpi`',
+    );
+  }
+  const workers = place?.size ?? 1;
+  const all = place?.mpi?.size ?? 1;
+  // Without servers the workers are all there is, whatever MPI numbers them.
+  const ranks = Int32Array.from({ length: workers < all ? workers : 0 }, (_, rank) => rank);
+  endJobOnFailure();
+  const joined = await native().NativeCommunicator.joinMpi(
+    { name: 'world', ranks, timeoutMs },
+    gpus,
+    nccl,
+  );
+  const found = processesOf(joined, workers, nccl !== null);
+  if (found === workers) return joined;
+  await joined.close();
+  throw new GradlinkError(
+    'ERR_MISMATCH',
+    `${place?.launcher ?? 'no launcher'} says that this job has ${workers} ranks, MPI finds ${found}: the launcher and ` +
+      'the MPI library do not match. Use the mpirun of the same MPI, srun --mpi=pmix for Open MPI, ' +
+      'or name the other MPI in GRADLINK_MPI',
+  );
+}
+
+/** How many processes have joined, as far as it is known: of a world of GPUs each may hold several ranks. */
+function processesOf(joined: NativeCommunicator, workers: number, ofGpus: boolean): number {
+  const { size, heldRanks } = joined;
+  if (!ofGpus || size < workers) return size;
+  return heldRanks.length === size ? 1 : workers;
+}
+
+let watching = false;
+
+/**
+ * The others of the job would wait for a process that is gone. An uncaught error ends them all, with its message; so
+ * does an exit status other than 0.
+ */
+export function endJobOnFailure(): void {
+  if (watching) return;
+  watching = true;
+  process.on('uncaughtExceptionMonitor', (error, origin) => {
+    // Somebody else's handler decides whether the process goes on.
+    const handled =
+      process.listenerCount('uncaughtException') > 0 ||
+      process.hasUncaughtExceptionCaptureCallback();
+    if (!handled) native().abortMpiJob(`${origin}: ${inspect(error)}`, 1);
+  });
+  process.on('exit', (status) => {
+    if (status !== 0) {
+      native().abortMpiJob(`a process of the job exits with status ${status}`, status & 0xff || 1);
+    }
+  });
+}
+
+/**
+ * From here on what crosses hosts in this process goes over TCP.
+ *
+ * @throws GradlinkError ERR_UNSUPPORTED where nobody says where rank 0 listens, and for a job without a secret whose ranks
+ *   other hosts can reach; ERR_INVALID_ARG_VALUE where the process
+ *   has joined over MPI already.
+ */
+export function useTcp(place: JobPlace): void {
+  const { master, rank, size, job } = place;
+  if (master === undefined && size > 1) {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `backend 'tcp': ranks meet where rank 0 listens, and this ${place.launcher} job does not say where: set MASTER_ADDR ` +
+        "to a name or an address of rank 0's host and MASTER_PORT to a free port there, the same on all ranks",
+    );
+  }
+  const { address, port } = master ?? { address: '127.0.0.1', port: 0 };
+  if (size > 1 && !isLoopback(address)) requireSecret(place, address);
+  native().useTcp({ rank, size, address, port, secret: job, sealsAll: sealsAll() });
+}
+
+/** What a launcher's variables say besides may be guessed by whoever reaches the ports of the ranks. */
+function requireSecret({ launcher }: JobPlace, address: string, env = process.env): void {
+  if ((env['GRADLINK_JOB'] ?? '') !== '') return;
+  const wanted =
+    'set GRADLINK_JOB to a text that is secret, the same on all ranks (openssl rand -hex 16 makes one)';
+  if (env['GRADLINK_INSECURE'] !== '1') {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `this ${launcher} job has no secret, and MASTER_ADDR (${address}) is not a loopback address: whoever reaches the ports ` +
+        `of its ranks could take part; ${wanted}. GRADLINK_INSECURE=1 goes on without, on the job's own network`,
+    );
+  }
+  process.emitWarning(`whoever reaches the ports of this job's ranks can take part; ${wanted}`, {
+    type: 'GradlinkWarning',
+    code: 'GRADLINK_INSECURE',
+  });
+}
+
+function sealsAll(env = process.env): boolean {
+  const asked = env['GRADLINK_TCP_SEAL'] ?? '';
+  if (asked === '' || asked === 'short' || asked === 'all') return asked === 'all';
+  throw argumentError(
+    'ERR_INVALID_ARG_VALUE',
+    'GRADLINK_TCP_SEAL',
+    "'short', or 'all' for payloads of any length",
+    asked,
+  );
+}
+
+/** What the ranks of a world that meet over TCP join with. */
+export function tcpWorldOptions(
+  place: JobPlace | undefined,
+  timeoutMs: number,
+): NativeMpiJoinOptions {
+  useTcp(place ?? { job: '', rank: 0, size: 1, launcher: '', backend: 'tcp', severalHosts: false });
+  return { name: 'world', ranks: new Int32Array(), timeoutMs };
+}

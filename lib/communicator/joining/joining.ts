@@ -1,0 +1,301 @@
+// The ways into native communicators: how a rank finds the others, and the groups that a process makes by itself. What
+// programs call stands in communicator.ts.
+import { threadId } from 'node:worker_threads';
+
+import { defaultTimeoutMs } from '../../time.js';
+import { GradlinkError, argumentError, ruleError } from '../../errors.js';
+import { native } from '../../native/load.js';
+import type { NativeCheck, NativeCommunicator, NativeJoinOptions } from '../../native/communicator.js';
+import {
+  aBoolean,
+  aString,
+  integer,
+  maxInt32,
+  milliseconds,
+  nonEmpty,
+  optionNames,
+  optionsObject,
+} from '../../checks.js';
+import { readJob, type JobPlace } from './job.js';
+import { joinMpiWorld, tcpWorldOptions } from './hosts-world.js';
+
+/** As native code has it: far above any machine. */
+const maxRanks = 2 ** 16;
+
+/** Options of {@link Communicator.join}. */
+export interface JoinOptions {
+  /** Ranks that give the same name meet. */
+  name: string;
+  rank: number;
+  size: number;
+  /**
+   * Keeps jobs with the same names apart, and strangers out; the launcher's secret (GRADLINK_JOB) when absent, the
+   * empty string when there is none.
+   */
+  job?: string | undefined;
+  /** Milliseconds until everybody must have come, and the default of every call; 30 000 when absent. */
+  timeoutMs?: number | undefined;
+  /**
+   * The ranks are threads of this one process: data moves straight from one's arrays to the other's. All ranks must
+   * say the same. False when absent: the ranks are processes of this host (they may be threads too).
+   */
+  threads?: boolean | undefined;
+}
+
+/** Options of {@link Communicator.world} whose ranks have their arrays in the memory of the host. */
+export interface HostWorldOptions {
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+  /** As {@link WorldOptions.backend}. */
+  backend?: 'shm' | 'mpi' | 'tcp' | undefined;
+  gpu?: undefined;
+  gpus?: undefined;
+}
+
+/** Options of {@link Communicator.world} whose ranks have their arrays on GPUs. */
+export type GpuWorldOptions = {
+  /** As {@link JoinOptions.timeoutMs}. */ timeoutMs?: number | undefined;
+  gpus?: undefined;
+} & (
+  | {
+      backend: 'nccl';
+      gpu?: number | undefined;
+      /** As {@link WorldOptions.check}. */ check?: 'always' | 'first' | 'never' | undefined;
+    }
+  | { backend?: 'mpi' | 'tcp' | undefined; gpu: number }
+);
+
+/** Options of {@link Communicator.world} where each process holds a rank for each of several GPUs. */
+export interface GpuGroupWorldOptions {
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+  backend: 'nccl';
+  /**
+   * This process's GPUs by their ordinals, all different, one at least: a rank each, in this order. Processes may list different
+   * numbers of them; a process that gives `gpu`, or neither, holds one rank.
+   */
+  gpus: readonly number[];
+  gpu?: undefined;
+  /** As {@link WorldOptions.check}. */
+  check?: 'always' | 'first' | 'never' | undefined;
+}
+
+/** Options of {@link Communicator.world}. */
+export interface WorldOptions {
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+  /**
+   * `'shm'`: the embedded engine, for ranks of one host. `'mpi'`: ranks of an MPI job, on any number of hosts. `'tcp'`:
+   * ranks on any number of hosts without MPI, which meet where rank 0 listens: at MASTER_ADDR:MASTER_PORT. Inside a host
+   * both reduce through the embedded engine. `'nccl'`: each rank is a GPU, on any number of hosts; what the ranks agree on
+   * goes over MPI or TCP. When absent: what crosses hosts where the ranks are on several, or the launcher says
+   * GRADLINK_TRANSPORT=mpi or tcp, else `'shm'`. All ranks say the same.
+   */
+  backend?: 'shm' | 'mpi' | 'tcp' | 'nccl' | undefined;
+  /**
+   * This rank's GPU by the ordinal of its process. With `'nccl'`, when absent, the GPUs of a host are dealt out by the
+   * rank there, and no two ranks may have the same. With `'mpi'` and `'tcp'` its arrays are then {@link DeviceBuffer}s
+   * there, which pass through the memory of the host; when absent they are the host's. Ranks of both kinds may meet.
+   */
+  gpu?: number | undefined;
+  gpus?: undefined;
+  /**
+   * Which collectives of a world of GPUs (`'nccl'`) the ranks agree on before they launch them: `'always'`; `'first'`: those
+   * that were not made before with the same lengths and options; `'never'`. What is not agreed on and differs between
+   * the ranks ends at the deadline, without a word about who called what. `'always'` when absent.
+   */
+  check?: 'always' | 'first' | 'never' | undefined;
+}
+
+/** Options of {@link Communicator.nccl}. */
+export interface NcclOptions {
+  /** The GPU of each rank, all different; all GPUs when absent. */
+  gpus?: readonly number[] | undefined;
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+}
+
+const joinNames = optionNames<JoinOptions>({
+  name: true,
+  rank: true,
+  size: true,
+  job: true,
+  timeoutMs: true,
+  threads: true,
+});
+const worldNames = optionNames<WorldOptions>({
+  timeoutMs: true,
+  backend: true,
+  gpu: true,
+  gpus: true,
+  check: true,
+});
+const ncclNames = optionNames<NcclOptions>({ gpus: true, timeoutMs: true });
+
+/** A group of `n` ranks of this process, in the memory of the host. */
+export function openLocal(n: unknown): NativeCommunicator {
+  return native().NativeCommunicator.local(integer(n, 'n', 1, maxRanks));
+}
+
+/** A group of a rank for each GPU, see {@link Communicator.nccl}; and how long its ranks wait for each other. */
+export async function openNccl(
+  options: NcclOptions | undefined,
+): Promise<{ readonly opened: NativeCommunicator; readonly timeoutMs: number }> {
+  const given = optionsObject(options, ncclNames, 'nccl');
+  const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
+  const ordinals = ordinalsOf(
+    given.gpus ?? Array.from({ length: native().gpuCount() }, (_, gpu) => gpu),
+  );
+  return { opened: await native().NativeCommunicator.openNccl(ordinals, timeoutMs), timeoutMs };
+}
+
+function ordinalsOf(gpus: unknown): Int32Array {
+  if (!Array.isArray(gpus) || gpus.length === 0) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpus', 'an array of at least one GPU', gpus);
+  }
+  return Int32Array.from(gpus as readonly number[], (gpu, i) =>
+    integer(gpu, `gpus[${i}]`, 0, maxInt32),
+  );
+}
+
+/** One rank of those that give the same name, see {@link Communicator.join}. */
+export async function joinNamed(options: JoinOptions): Promise<NativeCommunicator> {
+  const given = optionsObject(options, joinNames, 'join');
+  const size = integer(given.size, 'size', 1, maxRanks);
+  const { job = process.env['GRADLINK_JOB'] ?? '', threads = false } = given;
+  aString(job, 'job');
+  aBoolean(threads, 'threads');
+  return await native().NativeCommunicator.join({
+    job,
+    name: nonEmpty(given.name, 'name'),
+    rank: integer(given.rank, 'rank', 0, size - 1),
+    size,
+    timeoutMs: milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs),
+    threads,
+  });
+}
+
+/**
+ * This process's ranks in its job, see {@link Communicator.world}.
+ *
+ * @param options - with `gpus`, a rank for each of them
+ */
+export async function joinWorld(
+  options: WorldOptions | GpuGroupWorldOptions | undefined,
+): Promise<NativeCommunicator> {
+  const known: WorldOptions | GpuGroupWorldOptions = optionsObject(options, worldNames, 'world');
+  const { gpu, gpus, ...given } = known;
+  const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
+  const place = readJob();
+  const { backend = place?.backend ?? 'shm' } = given;
+  if (place?.severalHosts === true && backend === 'shm') {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `this ${place.launcher} job has ranks on more than one host: backend 'shm' joins those of one; use ` +
+        `'${place.transport ?? 'mpi'}'`,
+    );
+  }
+  if (backend === 'nccl') {
+    const own = gpusOf(gpu, gpus, place?.localRank ?? place?.rank ?? 0);
+    const check = checkOf(given.check);
+    const transport = acrossHosts(place);
+    if (transport === 'mpi') return await joinMpiWorld(place, timeoutMs, own, check);
+    if (transport === 'tcp') {
+      const options = tcpWorldOptions(place, timeoutMs);
+      return await native().NativeCommunicator.joinMpi(options, own, check);
+    }
+    const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
+    // Another name than the ranks' meeting in the memory of the host, which a program may want too.
+    const name = 'world of GPUs';
+    const meeting: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
+    return await native().NativeCommunicator.joinNccl(meeting, own, check);
+  }
+  const ofNccl = given.check !== undefined ? 'check' : gpus !== undefined ? 'gpus' : undefined;
+  if (ofNccl !== undefined) {
+    throw ruleError('ERR_INVALID_ARG_VALUE', `${ofNccl} needs backend 'nccl', not '${backend}'`);
+  }
+  if (backend === 'mpi' || backend === 'tcp') {
+    const own = gpu === undefined ? null : Int32Array.of(integer(gpu, 'gpu', 0, maxInt32));
+    if (backend === 'mpi') return await joinMpiWorld(place, timeoutMs, own);
+    const options = tcpWorldOptions(place, timeoutMs);
+    return await native().NativeCommunicator.joinMpi(options, own, null);
+  }
+  if ((backend as unknown) !== 'shm') {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'backend',
+      "'shm', 'mpi', 'tcp' or 'nccl'",
+      backend,
+    );
+  }
+  if (gpu !== undefined) {
+    const rule = `gpu needs backend 'nccl', 'mpi' or 'tcp', not '${backend}'`;
+    throw ruleError('ERR_INVALID_ARG_VALUE', rule);
+  }
+  if (place === undefined) return joinOnHost(1, timeoutMs)[0]!;
+  const { job, rank, size } = place;
+  return await joinNamed({ name: 'world', job, rank, size, timeoutMs });
+}
+
+function checkOf(given: unknown): NativeCheck {
+  if (given === undefined) return 'always';
+  if (given === 'always' || given === 'first' || given === 'never') return given;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'check', "'always', 'first' or 'never'", given);
+}
+
+/** What the ranks of a job agree over that may be on several hosts; undefined where all are on this one. */
+function acrossHosts(place: JobPlace | undefined): 'mpi' | 'tcp' | undefined {
+  if (place === undefined) return undefined;
+  return place.severalHosts || place.backend !== 'shm' ? place.transport : undefined;
+}
+
+function gpusOf(gpu: unknown, gpus: unknown, rank: number): Int32Array {
+  if (gpus !== undefined) {
+    if (gpu === undefined) return ordinalsOf(gpus);
+    throw ruleError('ERR_INVALID_ARG_VALUE', 'gpu and gpus cannot be combined');
+  }
+  return Int32Array.of(
+    gpu === undefined ? rank % native().gpuCount() : integer(gpu, 'gpu', 0, maxInt32),
+  );
+}
+
+let groupsOfRanks = 0;
+
+/** Unique in the process: threads count their groups apart. */
+function groupName(): string {
+  return `ranks-${threadId}-${groupsOfRanks++}`;
+}
+
+/**
+ * A communicator for each rank of a group of this process, which wait for each other like ranks anywhere.
+ *
+ * @param gpus - of each rank; none where arrays are the host's
+ */
+export async function joinRanks(
+  size: number,
+  timeoutMs: number,
+  gpus: readonly number[],
+): Promise<NativeCommunicator[]> {
+  return gpus.length === 0 ? joinOnHost(size, timeoutMs) : await joinOnGpus(gpus, timeoutMs);
+}
+
+/** In the memory of the host they have met before this thread could have turned to anything else. */
+function joinOnHost(size: number, timeoutMs: number): NativeCommunicator[] {
+  return native().NativeCommunicator.joinAll(size, groupName(), timeoutMs, null);
+}
+
+async function joinOnGpus(
+  gpus: readonly number[],
+  timeoutMs: number,
+): Promise<NativeCommunicator[]> {
+  const meeting = { job: '', name: groupName(), size: gpus.length, timeoutMs, threads: true };
+  const joining = gpus.map((gpu, rank) =>
+    native().NativeCommunicator.joinNccl({ ...meeting, rank }, Int32Array.of(gpu), 'always'),
+  );
+  const settled = await Promise.allSettled(joining);
+  const joined = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed === undefined) return joined;
+  await Promise.allSettled(joined.map((one) => one.close()));
+  throw failed.reason;
+}

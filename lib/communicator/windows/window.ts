@@ -1,0 +1,387 @@
+// One rank's side of a window: an array that neighbours reach into. How one is opened stands in window-open.ts.
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { GradlinkError, argumentError, ruleError } from '../../errors.js';
+import type { NativeBuffer } from '../../native/communicator.js';
+import { native } from '../../native/load.js';
+import { nativeWindowOps } from '../../native/window.js';
+import type { NativeWindow } from '../../native/window.js';
+import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
+import type { AnyArray } from '../../tensor/any-array.js';
+import { dtypeNames } from '../../tensor/dtype.js';
+import { assertUsable } from '../../tensor/leases.js';
+import { assertFixedLength, overlap, overlapError } from '../../tensor/memory.js';
+import type { Rank, RankWeights } from '../../topology/rank.js';
+import {
+  aFunction,
+  arrayOf,
+  assertMade,
+  milliseconds,
+  optionNames,
+  optionsObject,
+} from '../../checks.js';
+import type { Executor } from '../executor.js';
+import { otherRank, readWeights, weight } from '../calls/neighbor-call.js';
+import type { StaticTopology } from '../calls/neighbor-call.js';
+import { callNames } from '../calls/option-names.js';
+import type { CallOptions, Group } from '../calls/types.js';
+
+/** Options of {@link NeighborWindow.put} and {@link NeighborWindow.accumulate}. */
+export interface WindowPutOptions extends CallOptions {
+  /** What `values` (and p) are multiplied by afterwards, in place; 1 when absent. */
+  selfWeight?: number | undefined;
+  /** Where it goes, and times what; all destinations at 1 when absent. A list means 1 for each. */
+  dstWeights?: RankWeights | readonly Rank[] | undefined;
+}
+
+/** Options of {@link NeighborWindow.get}. */
+export interface WindowGetOptions extends CallOptions {
+  /** From whom, and times what; all sources at 1 when absent. A list means 1 for each. */
+  srcWeights?: RankWeights | readonly Rank[] | undefined;
+}
+
+/** Options of {@link NeighborWindow.update}: both weights or none. */
+export interface WindowUpdateOptions<A> extends CallOptions {
+  selfWeight?: number | undefined;
+  /** Sources whose buffers count, and how much; the others are left as they are. */
+  srcWeights?: RankWeights | readonly Rank[] | undefined;
+  /** Whether the named buffers (and their p) become 0 afterwards; false when absent. */
+  reset?: boolean | undefined;
+  /** Where the result goes; the window's array, and then p as well, when absent. */
+  out?: A | undefined;
+}
+
+/** Options of {@link NeighborWindow.withMutex}. */
+export interface WindowMutexOptions extends CallOptions {
+  /** True: keeps these ranks from this one's memory. False: keeps others out of theirs. */
+  forSelf?: boolean | undefined;
+  /** The destinations when absent (with `forSelf` the sources). */
+  ranks?: readonly Rank[] | undefined;
+}
+
+const putNames = optionNames<WindowPutOptions>({
+  selfWeight: true,
+  dstWeights: true,
+  timeoutMs: true,
+});
+const getNames = optionNames<WindowGetOptions>({ srcWeights: true, timeoutMs: true });
+const updateNames = optionNames<WindowUpdateOptions<AnyArray>>({
+  selfWeight: true,
+  srcWeights: true,
+  reset: true,
+  out: true,
+  timeoutMs: true,
+});
+const mutexNames = optionNames<WindowMutexOptions>({
+  forSelf: true,
+  ranks: true,
+  timeoutMs: true,
+});
+
+/** @internal */
+export interface WindowParts {
+  readonly executor: Executor;
+  /** The rank whose window it is, one of the executor's. */
+  readonly group: Group;
+  readonly native: NativeWindow;
+  readonly array: AnyArray;
+  readonly dtype: number;
+  readonly by: StaticTopology;
+  readonly withP: boolean;
+  readonly timeoutMs: number;
+  readonly onFree: () => void;
+}
+
+interface Move {
+  readonly op: keyof typeof nativeWindowOps;
+  readonly array: NativeBuffer | null;
+  readonly ranks: Int32Array;
+  readonly weights: Float64Array;
+  readonly selfWeight: number;
+  readonly divisor: number;
+  readonly reset: boolean;
+  readonly timeoutMs: number;
+  readonly reads: NativeBuffer | null;
+  readonly writes: NativeBuffer | null;
+}
+
+/**
+ * An array of this rank that neighbours reach into, with a buffer for what each source writes: see
+ * {@link Communicator.createWindow}. Writing to a neighbour needs nothing of it, not even that it calls anything.
+ *
+ * Each operation on one buffer is whole: an update never sees half a put. Operations of one rank run in the order they
+ * were issued, after what its communicator has pending.
+ */
+export class NeighborWindow<A extends AnyArray = AnyArray> {
+  /** This rank's array: live, {@link get} of a neighbour reads it as it is. */
+  readonly array: A;
+  /** Who writes here, ascending. */
+  readonly sources: readonly Rank[];
+  /** Where this rank writes, ascending. */
+  readonly destinations: readonly Rank[];
+  readonly #parts: WindowParts;
+  #freed = false;
+
+  /** @internal */
+  constructor(parts: WindowParts) {
+    const opened = (parts as Partial<WindowParts> | null | undefined)?.native;
+    assertMade(opened, native().NativeWindow, 'NeighborWindow', 'createWindow() of a communicator');
+    const { rank } = parts.group;
+    this.#parts = parts;
+    this.array = parts.array as A;
+    this.sources = Object.freeze(parts.by.topology.sources(rank));
+    this.destinations = Object.freeze(parts.by.topology.destinations(rank));
+  }
+
+  /**
+   * Each destination's buffer for this rank becomes its weight times `values`; its version counts up.
+   *
+   * @param values - the window's array when absent.
+   */
+  async put(values?: A, options?: WindowPutOptions): Promise<void> {
+    await this.#run(this.#sending('put', values, options));
+  }
+  /** {@link put}, blocking. */
+  putSync(values?: A, options?: WindowPutOptions): void {
+    this.#runSync(this.#sending('put', values, options));
+  }
+
+  /** Each destination's buffer for this rank grows by its weight times `values`; versions stay. */
+  async accumulate(values?: A, options?: WindowPutOptions): Promise<void> {
+    await this.#run(this.#sending('accumulate', values, options));
+  }
+  /** {@link accumulate}, blocking. */
+  accumulateSync(values?: A, options?: WindowPutOptions): void {
+    this.#runSync(this.#sending('accumulate', values, options));
+  }
+
+  /** The buffer of each source becomes its weight times the source's array as it is now; its version counts up. */
+  async get(options?: WindowGetOptions): Promise<void> {
+    await this.#run(this.#getting(options));
+  }
+  /** {@link get}, blocking. */
+  getSync(options?: WindowGetOptions): void {
+    this.#runSync(this.#getting(options));
+  }
+
+  /**
+   * Combines the array with the buffers: `selfWeight * array + Σ srcWeights[s] * buffer of s`. Without weights the
+   * average of the array and all buffers, or by the graph's weights where {@link Communicator.setTopology} said
+   * `weighted`. Versions of the named sources become 0.
+   *
+   * @returns `out`, or the window's array.
+   */
+  async update(options?: WindowUpdateOptions<A>): Promise<A> {
+    await this.#run(this.#updating(options));
+    return options?.out ?? this.array;
+  }
+  /** {@link update}, blocking. */
+  updateSync(options?: WindowUpdateOptions<A>): A {
+    this.#runSync(this.#updating(options));
+    return options?.out ?? this.array;
+  }
+
+  /** Adds all buffers to the array and empties them: a sum. The receiving half of push-sum. */
+  async updateThenCollect(options?: CallOptions): Promise<A> {
+    return this.update(this.#collecting(options));
+  }
+  /** {@link updateThenCollect}, blocking. */
+  updateThenCollectSync(options?: CallOptions): A {
+    return this.updateSync(this.#collecting(options));
+  }
+
+  /** Unread writes of each source: puts and gets since the last update. */
+  versions(): Record<number, number> {
+    this.#assertOpen('versions');
+    const counts = this.#parts.native.versions();
+    return Object.fromEntries(this.sources.map((source, i) => [source, counts[i]!]));
+  }
+
+  /**
+   * The number that went through the same sums as the array, 1 at first: `array / associatedP` is push-sum's estimate
+   * of the average. Stays 1 without the option `associatedP`.
+   */
+  get associatedP(): number {
+    this.#assertOpen('associatedP');
+    return this.#parts.native.p();
+  }
+
+  /**
+   * Runs `body` while it holds locks that others who ask for them wait for; put, get and update ask for none. A lock
+   * belongs to an owner's memory and one other rank.
+   *
+   * @throws GradlinkError ERR_TIMEOUT where a lock is not given back in time, ERR_PEER_LOST where the rank that has it
+   * was lost; both name that rank.
+   */
+  async withMutex<T>(body: () => T | Promise<T>, options?: WindowMutexOptions): Promise<T> {
+    const { forSelf = false, ranks, timeoutMs } = optionsObject(options, mutexNames, 'withMutex');
+    const { group, native: opened } = this.#parts;
+    this.#assertOpen('withMutex');
+    aFunction(body, 'body');
+    const others =
+      ranks === undefined
+        ? forSelf
+          ? this.sources
+          : this.destinations
+        : (arrayOf(ranks, 'ranks', 'an array of ranks') as readonly Rank[]);
+    const pairs = Array.from(others, (other) => otherRank(group, other, 'ranks'))
+      // In one order everywhere: nobody waits for who waits for them.
+      .sort((a, b) => a - b)
+      .map((other) => (forSelf ? ([group.rank, other] as const) : ([other, group.rank] as const)));
+    const end = performance.now() + this.#timeout(timeoutMs);
+    const held: (readonly [number, number])[] = [];
+    try {
+      for (const pair of pairs) {
+        for (;;) {
+          const holder = opened.tryLock(...pair);
+          if (holder < 0) break;
+          if (performance.now() >= end) {
+            throw new GradlinkError(
+              'ERR_TIMEOUT',
+              `withMutex: rank ${holder} did not release the lock of ranks ${pair.join(' and ')} in time`,
+              { op: 'withMutex', rank: holder, usable: true },
+            );
+          }
+          await pause(1);
+        }
+        held.push(pair);
+      }
+      return await body();
+    } finally {
+      for (const pair of held) opened.unlock(...pair);
+    }
+  }
+
+  /**
+   * Collective: nobody uses the window afterwards. The array stays as it is, for this rank alone. Of windows of several ranks that
+   * one process holds ({@link WorldGroup.createWindow}) each is freed, and the last of them waits for the other processes.
+   */
+  async free(options?: CallOptions): Promise<void> {
+    this.#assertOpen('free');
+    const given = optionsObject(options, callNames, 'free');
+    this.#freed = true;
+    this.#parts.onFree();
+    const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+    const start = () => this.#parts.native.free(timeoutMs);
+    await this.#parts.executor.submit({ op: 'free', reads: null, writes: null, start }, undefined);
+  }
+
+  #sending(op: 'put' | 'accumulate', values: A | undefined, options?: WindowPutOptions): Move {
+    const { selfWeight = 1, dstWeights, timeoutMs } = optionsObject(options, putNames, op);
+    const array = this.#array(values ?? this.array, 'values');
+    const scales = weight(selfWeight, 'selfWeight') !== 1;
+    return {
+      op,
+      array,
+      ...this.#peers(dstWeights, this.destinations, 'dstWeights'),
+      selfWeight,
+      divisor: 1,
+      reset: false,
+      timeoutMs: this.#timeout(timeoutMs),
+      reads: scales ? null : array,
+      writes: scales ? array : null,
+    };
+  }
+
+  #getting(options?: WindowGetOptions): Move {
+    const { srcWeights, timeoutMs } = optionsObject(options, getNames, 'get');
+    return {
+      op: 'get',
+      array: null,
+      ...this.#peers(srcWeights, this.sources, 'srcWeights'),
+      selfWeight: 1,
+      divisor: 1,
+      reset: false,
+      timeoutMs: this.#timeout(timeoutMs),
+      reads: null,
+      writes: null,
+    };
+  }
+
+  #updating(options?: WindowUpdateOptions<A>): Move {
+    const given = optionsObject(options, updateNames, 'update');
+    const { out, reset = false, selfWeight, srcWeights } = given;
+    if ((selfWeight === undefined) !== (srcWeights === undefined)) {
+      throw ruleError('ERR_INVALID_ARG_VALUE', 'selfWeight and srcWeights must be given together');
+    }
+    const { by, group } = this.#parts;
+    const own = this.#array(this.array, 'array');
+    const array = out === undefined ? null : this.#array(out, 'out');
+    if (array !== null && overlap(array, own)) throw overlapError('out', 'the array of the window');
+    const weighted = selfWeight === undefined && by.weighted;
+    const graph = by.topology.receiveWeights(group.rank);
+    return {
+      op: 'update',
+      array,
+      ...this.#peers(weighted ? graph.weights : srcWeights, this.sources, 'srcWeights'),
+      selfWeight: weighted ? graph.selfWeight : weight(selfWeight ?? 1, 'selfWeight'),
+      divisor: weighted || selfWeight !== undefined ? 1 : this.sources.length + 1,
+      reset,
+      timeoutMs: this.#timeout(given.timeoutMs),
+      reads: array === null ? null : own,
+      writes: array ?? own,
+    };
+  }
+
+  #collecting(options?: CallOptions): WindowUpdateOptions<A> {
+    const given = optionsObject(options, callNames, 'updateThenCollect');
+    return { ...given, selfWeight: 1, srcWeights: this.sources, reset: true };
+  }
+
+  #timeout(given: unknown): number {
+    return milliseconds(given, 'timeoutMs', this.#parts.timeoutMs);
+  }
+
+  #array(value: A, name: string): NativeBuffer {
+    const { dtype, array } = this.#parts;
+    // A Uint16Array does not tell which halves it holds: the window's.
+    const named = value instanceof Uint16Array ? dtypeNames[dtype] : undefined;
+    const own = dtypeNumber(value, named, name);
+    if (own !== dtype || value.length !== array.length) {
+      const expected = `an array of the window's type and of ${array.length} elements`;
+      throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, value);
+    }
+    assertFixedLength(value, name);
+    return storageOf(value);
+  }
+
+  #peers(given: unknown, all: readonly number[], name: string) {
+    const weights =
+      given === undefined
+        ? new Map(all.map((rank) => [rank, 1]))
+        : readWeights(this.#parts.group, given, name);
+    for (const rank of weights.keys()) {
+      if (all.includes(rank)) continue;
+      const expected = `neighbours of the window (${all.join(', ')})`;
+      throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, rank);
+    }
+    return {
+      ranks: Int32Array.from(weights.keys()),
+      weights: Float64Array.from(weights.values()),
+    };
+  }
+
+  async #run(move: Move): Promise<void> {
+    this.#assertOpen(move.op);
+    const { native: opened, withP, executor } = this.#parts;
+    const { op, array, ranks, weights, selfWeight, divisor, reset, timeoutMs } = move;
+    const code = nativeWindowOps[op];
+    const start = () =>
+      opened.run(code, array, ranks, weights, selfWeight, divisor, reset, withP, timeoutMs);
+    await executor.submit({ op, reads: move.reads, writes: move.writes, start }, undefined);
+  }
+
+  #runSync(move: Move): void {
+    this.#assertOpen(move.op);
+    const { native: opened, withP } = this.#parts;
+    const { op, array, ranks, weights, selfWeight, divisor, reset, timeoutMs } = move;
+    assertUsable(op, move.reads, move.writes);
+    const code = nativeWindowOps[op];
+    opened.runSync(code, array, ranks, weights, selfWeight, divisor, reset, withP, timeoutMs);
+  }
+
+  #assertOpen(op: string): void {
+    if (!this.#freed) return;
+    throw new GradlinkError('ERR_CLOSED', `${op}: the window was freed`, { op, usable: true });
+  }
+}

@@ -1,0 +1,111 @@
+// The benchmark of averaging with neighbours beside everybody's sum: all that `gradlink collectives neighbor_all_reduce`
+// does but reading its options and printing.
+import { hostsOfRanks } from '../../communicator/joining/hosts.js';
+import type { HostSweepLimit } from '../collectives/sweep.js';
+import { timerBetweenCores } from '../collectives/world.js';
+import type { CaseResult, Report } from '../../results/result.js';
+import { oneOf } from '../../checks.js';
+import { argumentError } from '../../errors.js';
+import { gatherNumbers, rankCount } from '../job.js';
+import { CoresLimit } from '../machine/cores-limit.js';
+import { measureSharedLimit, type SharedLimit } from '../machine/shared-limit.js';
+import { sizedLimit } from '../machine/sized-limit.js';
+import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../common-run.js';
+import { neighborsTable, type NeighborsOptions } from './neighbors-options.js';
+import { neighborCollectives, neighborOperations, planNeighbors } from './plan.js';
+import {
+  neighborRows,
+  openNeighborRanks,
+  runNeighborSweep,
+  type NeighborRanks,
+  type NeighborSweep,
+} from './sweep.js';
+
+const defaultRanks = 4;
+
+/** The limit of all processes together; those of one process are one. */
+function peersOf({ members: [first], processes }: NeighborRanks): {
+  rank: number;
+  gather: (values: readonly number[]) => Promise<readonly (readonly number[])[]>;
+} {
+  if (first === undefined || processes === 1) {
+    return { rank: 0, gather: (values) => Promise.resolve([values]) };
+  }
+  return { rank: first.rank, gather: (values) => gatherNumbers(first, values) };
+}
+
+/** What passes between the processes of one host; nothing of one process, or of several hosts. */
+async function coresOf(
+  { members: [first], processes, size }: NeighborRanks,
+  { availableCores }: SharedLimit,
+): Promise<Pick<HostSweepLimit, 'cores'>> {
+  if (first === undefined || processes === 1) return {};
+  if (new Set(await hostsOfRanks(first)).size > 1) return {};
+  const peers = {
+    rank: first.rank,
+    gather: (values: readonly number[]) => gatherNumbers(first, values),
+  };
+  const cores = new CoresLimit(peers, size, availableCores, timerBetweenCores(first));
+  await cores.measure();
+  return { cores };
+}
+
+/**
+ * Times averaging with neighbours and `all_reduce` in turns; every process of a job calls it alike and gets the same
+ * figures.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError ERR_TIMEOUT when ranks do not come
+ */
+export async function run(options: NeighborsOptions, events: RunEvents = {}): Promise<Report> {
+  checkEvents(events);
+  const given = givenOptions(neighborsTable, options);
+  const { topology, dynamic, timeoutMs } = given;
+  const collective = oneOf(given.collective, 'collective', neighborCollectives);
+  const size = rankCount(given.ranks, defaultRanks);
+  const { ranksPerNode = size } = given;
+  if (size % ranksPerNode !== 0) {
+    const expected = `a divisor of the ${size} ranks`;
+    throw argumentError('ERR_OUT_OF_RANGE', 'ranksPerNode', expected, ranksPerNode);
+  }
+  const sweep: NeighborSweep = {
+    ...given,
+    operations: neighborOperations.filter(
+      (name) => name !== 'hierarchical_neighbor_all_reduce' || collective === name,
+    ),
+    plan: planNeighbors(size, ranksPerNode, topology, dynamic),
+  };
+  const ranks = await openNeighborRanks(size, timeoutMs);
+  try {
+    const [first] = ranks.members;
+    const tell = first?.rank === 0 ? events : {};
+    const head = headOf('collectives', given, {
+      collective,
+      ranks: size,
+      topology,
+      dynamic,
+      ranksPerNode,
+    });
+    const { environment } = head;
+    const { lastLevelCacheBytes } = environment;
+    const peers = peersOf(ranks);
+    const shared = await measureSharedLimit(peers, lastLevelCacheBytes);
+    const limit: HostSweepLimit = {
+      ...shared,
+      sized: sizedLimit(peers, shared, lastLevelCacheBytes),
+      ...(given.shared ? {} : await coresOf(ranks, shared)),
+    };
+    tell.onStart?.(head, []);
+    const steps = new Steps(tell, neighborRows(sweep));
+    const cases: CaseResult[] = await runNeighborSweep(
+      { ranks, sweep, limit, environment },
+      (row) => {
+        tell.onCases?.(row);
+        steps.advance();
+      },
+    );
+    return { ...head, cases };
+  } finally {
+    await ranks.close();
+  }
+}

@@ -1,0 +1,174 @@
+// The options of the benchmark of stores: `gradlink measure` and its run have them from here.
+import type { RunOptions } from '../common-run.js';
+import { aBoolean, anObject, having, oneOf, oneOfWords, aPositive } from '../../checks.js';
+import { GradlinkError } from '../../errors.js';
+import { parseDevices, type DeviceList } from '../../kvstore/devices.js';
+import { mergeNames } from '../../kvstore/store-options.js';
+import { parseStoreType, storeKinds, type StoreTypeName } from '../../kvstore/types.js';
+import type { Network } from '../../models/index.js';
+import { didYouMean } from '../../nearest.js';
+import { optimizerNames } from '../../optimizers/index.js';
+import {
+  choice,
+  flag,
+  list,
+  numbered,
+  ofPrograms,
+  whole,
+  WrongValue,
+  type Kind,
+} from '../../options/kinds.js';
+import { optionTable, type Filled, type OptionsOf } from '../../options/table.js';
+import { gradientTypes } from './gradients.js';
+import type { Compression } from './reference.js';
+
+/** `push-pull`: all pushes, then all pulls, as the original; `pushpull`: one call for both. */
+export const storeModes = ['push-pull', 'pushpull'] as const;
+/** One of {@link storeModes}. */
+export type StoreMode = (typeof storeModes)[number];
+
+/** A type of store, by any of its names. */
+export const storeType: Kind<StoreTypeName> = {
+  parse(text) {
+    try {
+      return parseStoreType(text).name;
+    } catch (error) {
+      if (!(error instanceof GradlinkError)) throw error;
+      const meant = didYouMean(text, storeKinds);
+      throw new WrongValue(`E${error.message.slice(1)}.${meant}`);
+    }
+  },
+  check: parseStoreType,
+  choices: storeKinds,
+};
+
+/** The original's word for none, Python's. */
+const noOptimizer = 'None';
+const typedOptimizer = choice([noOptimizer, ...optimizerNames]);
+const optimizer: Kind<string | null> = {
+  parse(text) {
+    const name = typedOptimizer.parse(text);
+    return name === noOptimizer ? null : name;
+  },
+  check(value, name) {
+    if (value !== null) oneOf(value, name, optimizerNames);
+  },
+  show: (name) => name ?? noOptimizer,
+  choices: [noOptimizer, ...optimizerNames],
+};
+
+const aCompression = having({ type: oneOfWords(['2bit', '1bit']), threshold: aPositive });
+const compression: Kind<Compression | null> = {
+  ...ofPrograms((value, name) => {
+    if (value !== null) aCompression(value, name);
+  }),
+  show: (given) => given?.type ?? null,
+};
+
+const devices = ofPrograms<readonly string[]>((value) => {
+  parseDevices(value as DeviceList);
+});
+
+const network: Kind<Network> = { ...ofPrograms(anObject), show: ({ name }) => name };
+
+const count = whole({ min: 1, max: 1e6 });
+
+export const storeTable = optionTable({
+  /** Types, measured one after the other; default `device` alone. */
+  kvStores: { kind: list(storeType), default: ['device'] },
+  /** `cpu:0` or `gpu:0`; one GPU may be several devices. Default four of the CPU. */
+  devices: { kind: devices, default: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'] },
+  /** Whose arrays are moved; default resnet with 152 layers. */
+  network: { kind: network },
+  /** Of float32 gradients; null, the default: none. */
+  compression: { kind: compression, default: null },
+  /** Of types that merge on GPUs, as for `KVStore.create`; undefined elsewhere. */
+  merge: {
+    flag: '--merge <how>',
+    help: 'what merges on GPUs: nccl, peers (copies between GPUs), or, with the store device, auto: NCCL where it can start',
+    kind: choice(mergeNames),
+  },
+  /** Of the type `device`: false keeps the GPUs from reaching one another. */
+  peer: {
+    flag: '--no-peer',
+    help: 'with the store device: GPUs exchange through the memory of the host, not directly',
+    kind: flag,
+  },
+  /** The same: true launches batches as CUDA graphs. */
+  graph: {
+    flag: '--graph',
+    help: 'with the store device: a batch is launched as one CUDA graph on each GPU',
+    kind: flag,
+  },
+  /** Of stores with servers, as for `KVStore.create`. */
+  bigArrayBound: {
+    flag: '--big-array-bound <count>',
+    help: "with servers: arrays of at least this many elements are split over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
+    kind: whole({ min: 1 }),
+  },
+  /** Timed batches; default 5. */
+  batches: { flag: '--num-batches <count>', help: 'timed batches', kind: count, default: 5 },
+  /** Batches a line is the mean of; default 1. */
+  display: {
+    flag: '--disp-batches <count>',
+    help: 'batches that a line averages',
+    kind: count,
+    default: 1,
+  },
+  /** Every batch is compared with what is expected; default true. */
+  check: {
+    flag: '--test-results <0|1>',
+    help: 'compare every batch with the expected result; 0: do not',
+    kind: { ...numbered([false, true]), check: aBoolean },
+    default: true,
+  },
+  /** A name of createOptimizer; null, the default: pushes assign. */
+  optimizer: {
+    flag: '--optimizer <name>',
+    help: 'optimizer of the store; None: pushes assign',
+    kind: optimizer,
+    default: null,
+  },
+  /** Default `push-pull`. */
+  mode: {
+    flag: '--mode <mode>',
+    help: 'push-pull: all pushes, then all pulls; pushpull: one call for both',
+    kind: choice(storeModes),
+    default: 'push-pull',
+  },
+  /** Of the gradients; default `float32`. */
+  dtype: {
+    flag: '--dtype <type>',
+    help: `element type of the gradients: ${gradientTypes.join(', ')}`,
+    kind: choice(gradientTypes),
+    default: 'float32',
+  },
+  /** Batches before the first timed one; default 1. */
+  warmup: {
+    flag: '--warmup <count>',
+    help: 'batches before the first timed one',
+    kind: whole({ min: 0, max: 1e6 }),
+    default: 1,
+  },
+  /** Of the gradients; default 0. */
+  seed: {
+    flag: '--seed <number>',
+    help: 'for the gradients',
+    kind: whole({ min: 0, max: 2 ** 32 - 1 }),
+    default: 0,
+  },
+});
+
+/** Which stores to measure, with what. In a job every process calls with the same options. */
+export interface StoreOptions extends RunOptions, OptionsOf<typeof storeTable> {}
+
+/** What goes through one store, and how. */
+export interface BatchOptions extends Omit<
+  Filled<typeof storeTable>,
+  'kvStores' | 'network' | 'seed'
+> {
+  /** Spelt as for `KVStore.create`. */
+  readonly kvStore: StoreTypeName;
+  /** Whose arrays are moved. */
+  readonly network: Network;
+}

@@ -1,0 +1,147 @@
+// The benchmark of a network's gradients through key-value stores: all that `gradlink measure` does but reading its
+// options and printing.
+import { readJob } from '../../communicator/joining/job.js';
+import { GradlinkError } from '../../errors.js';
+import { parseDevices } from '../../kvstore/devices.js';
+import { KVStore } from '../../kvstore/kvstore.js';
+import type { StoreTypeName } from '../../kvstore/types.js';
+import { elementsOf, network as networkOf, type Network } from '../../models/index.js';
+import { failedCase, waivedCase } from '../../results/case.js';
+import type { CaseResult, EnvironmentInfo, IterationLine, Report } from '../../results/result.js';
+import { integer } from '../../checks.js';
+import { describeGpus } from '../machine/gpu-environment.js';
+import { readMachine } from '../machine/gpus.js';
+import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../common-run.js';
+import { mergingOf, timeStore, type BatchContext, type Merging } from './batches.js';
+import { drawGradients } from './gradients.js';
+import { isShared, openStoreJob, type StoreJob } from './job.js';
+import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
+import { storeTable, type BatchOptions, type StoreOptions } from './store-options.js';
+
+/** What a run of stores tells besides. */
+export interface StoreEvents extends RunEvents {
+  /** Before anything is measured: this build or machine has no such store, and its case will be waived. */
+  onUnavailable?(kvStore: string, reason: string): void;
+  /** Before a store's first batch. */
+  onStore?(kvStore: string, arrays: number, bytes: number): void;
+  /** The mean of as many batches as `display` says. */
+  onLine?(line: IterationLine): void;
+}
+
+/** Why this build or machine has no store of a type it knows by name; undefined where it has. */
+async function whyUnavailable(
+  type: StoreTypeName,
+  devices: readonly string[],
+  merging: Merging,
+): Promise<string | undefined> {
+  try {
+    const store = await KVStore.create(type, {
+      devices,
+      ...mergingOf({ ...merging, kvStore: type }),
+    });
+    await store.close();
+    return undefined;
+  } catch (error) {
+    const codes: readonly string[] = ['ERR_UNSUPPORTED', 'ERR_BACKEND_UNAVAILABLE'];
+    if (error instanceof GradlinkError && codes.includes(error.code)) return error.message;
+    throw error;
+  }
+}
+
+/** By type: why it cannot run here. */
+async function unavailableOf(
+  stores: readonly StoreTypeName[],
+  devices: readonly string[],
+  merging: Merging,
+): Promise<ReadonlyMap<string, string>> {
+  const unavailable = new Map<string, string>();
+  for (const type of stores) {
+    // All workers and servers meet for each store, so that one to see whether there is one is not free.
+    if (isShared(type) && readJob() !== undefined) continue;
+    const reason = await whyUnavailable(type, devices, merging);
+    if (reason !== undefined) unavailable.set(type, reason);
+  }
+  return unavailable;
+}
+
+/** On GPUs one worker measures, while nobody else uses them. */
+async function limitsOf(
+  job: StoreJob,
+  gpus: readonly number[] | null,
+  environment: EnvironmentInfo,
+): Promise<StoreLimits> {
+  if (gpus === null) return measureHostLimits(job, environment);
+  const unmeasured: StoreLimits = () => ({ copyBytesPerSecond: null, context: {} });
+  const limits = job.rank === 0 ? await measureGpuLimits(gpus) : unmeasured;
+  await job.barrier();
+  return limits;
+}
+
+/** One store; what it fails with is its case. */
+async function storeCase(
+  options: BatchOptions,
+  context: BatchContext,
+  reason: string | undefined,
+  tell: StoreEvents,
+  steps: Steps,
+): Promise<CaseResult> {
+  const { kvStore, network, devices, dtype } = options;
+  const parameters = { kvStore, network: network.name, devices: devices.length };
+  const identity = { name: 'kvstore', parameters };
+  if (reason !== undefined) return waivedCase(identity, reason);
+  tell.onStore?.(kvStore, network.parameters.length, network.bytes(dtype));
+  try {
+    return await timeStore(options, context, {
+      onLine: (line) => tell.onLine?.(line),
+      onBatch: () => {
+        steps.advance();
+      },
+    });
+  } catch (error) {
+    return failedCase(identity, error);
+  }
+}
+
+function defaultNetwork(): Network {
+  return networkOf('resnet', { numLayers: 152, imageShape: [3, 224, 224], numClasses: 1000 });
+}
+
+/**
+ * Measures stores; every process of a job calls it alike. A store that this build or machine lacks is waived.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError ERR_UNSUPPORTED for a type that no build knows, ERR_TIMEOUT when workers do not come
+ */
+export async function run(options: StoreOptions = {}, events: StoreEvents = {}): Promise<Report> {
+  checkEvents(events);
+  const given = givenOptions(storeTable, options);
+  const { kvStores, network = defaultNetwork(), warmup, batches } = given;
+  integer(given.display, 'display', 1, batches);
+  const { gpus, names: devices } = parseDevices(given.devices);
+  await using job = await openStoreJob(kvStores);
+  const tell = job.rank === 0 ? events : {};
+  const unavailable = await unavailableOf(kvStores, devices, given);
+  for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
+  const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);
+  const head = headOf(
+    'measure',
+    given,
+    { network: network.name },
+    machine && describeGpus(machine.gpus),
+  );
+  tell.onStart?.(head, []);
+  const limits = await limitsOf(job, gpus, head.environment);
+  const run = { ...given, devices, network };
+  const lengths = network.parameters.map(({ shape }) => elementsOf(shape));
+  const gradients = drawGradients(given.dtype, lengths, devices.length, given.seed);
+  const context = { gpus, gradients, limits, job };
+  const steps = new Steps(tell, (warmup + batches) * (kvStores.length - unavailable.size));
+  const cases: CaseResult[] = [];
+  for (const kvStore of kvStores) {
+    const reason = unavailable.get(kvStore);
+    const result = await storeCase({ ...run, kvStore }, context, reason, tell, steps);
+    cases.push(result);
+    tell.onCases?.([result]);
+  }
+  return { ...head, cases };
+}
