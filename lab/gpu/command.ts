@@ -7,7 +7,11 @@ import { main } from '../../lib/cli/main.js';
 import { measured } from '../../lib/cli/measured-command.js';
 import { addTable, givenOf, typedOf } from '../../lib/cli/parse.js';
 import type { Register } from '../../lib/cli/register.js';
-import { addReportOptions, ReportOutput, type ReportOptions } from '../../lib/cli/reports/report-output.js';
+import {
+  addReportOptions,
+  ReportOutput,
+  type ReportOptions,
+} from '../../lib/cli/reports/report-output.js';
 import { UsageError } from '../../lib/cli/usage-error.js';
 import { gpuTable, run } from './gpu-run.js';
 import { flatOptions } from '../../lib/measure/common-run.js';

@@ -14,7 +14,12 @@ import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { rowLengthOf } from '../tensor/shape.js';
 import { aBoolean, optionNames, optionsObject } from '../checks.js';
-import { assertConcrete, checkedNumber, checkedObject, refuseUnknown } from './optimizer-options.js';
+import {
+  assertConcrete,
+  checkedNumber,
+  checkedObject,
+  refuseUnknown,
+} from './optimizer-options.js';
 import { LRScheduler } from './schedulers.js';
 
 /** A key: what a store calls an array, or the index a caller gives it. */

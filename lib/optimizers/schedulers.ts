@@ -4,7 +4,12 @@ import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import { nativeSchedulerKinds, nativeWarmupModes } from '../native/optimizer.js';
 import type { NativeSchedulerSpec } from '../native/optimizer.js';
-import { assertConcrete, checkedNumber, checkedObject, refuseUnknown } from './optimizer-options.js';
+import {
+  assertConcrete,
+  checkedNumber,
+  checkedObject,
+  refuseUnknown,
+} from './optimizer-options.js';
 
 /** How the rate behaves during warm-up. */
 export type WarmupMode = 'linear' | 'constant';

@@ -5,7 +5,11 @@ import { threadId } from 'node:worker_threads';
 import { defaultTimeoutMs } from '../../time.js';
 import { GradlinkError, argumentError, ruleError } from '../../errors.js';
 import { native } from '../../native/load.js';
-import type { NativeCheck, NativeCommunicator, NativeJoinOptions } from '../../native/communicator.js';
+import type {
+  NativeCheck,
+  NativeCommunicator,
+  NativeJoinOptions,
+} from '../../native/communicator.js';
 import {
   aBoolean,
   aString,

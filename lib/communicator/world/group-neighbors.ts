@@ -11,7 +11,13 @@ import type { NeighborCall, StaticTopology } from '../calls/neighbor-call.js';
 import { runNeighborSync, submitNeighbor } from '../neighbors/neighbor-run.js';
 import { checkedTopology } from '../neighbors/neighbors.js';
 import { topologyNames } from '../calls/option-names.js';
-import type { AsyncOptions, CallOptions, OutOptions, TopologyOptions, Group } from '../calls/types.js';
+import type {
+  AsyncOptions,
+  CallOptions,
+  OutOptions,
+  TopologyOptions,
+  Group,
+} from '../calls/types.js';
 import type { NeighborWindow } from '../windows/window.js';
 import { openWindows } from '../windows/window-open.js';
 import { GroupMessages } from './group-messages.js';

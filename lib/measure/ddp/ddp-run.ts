@@ -4,7 +4,14 @@ import { Communicator } from '../../communicator/communicator.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { ownFile } from '../../files/index.js';
 import { Timeline, timelineFile } from '../../files/timeline.js';
-import { checkEvents, givenOptions, headOf, Steps, type Given, type RunEvents } from '../common-run.js';
+import {
+  checkEvents,
+  givenOptions,
+  headOf,
+  Steps,
+  type Given,
+  type RunEvents,
+} from '../common-run.js';
 import { tfjsPart } from '../tfjs-part.js';
 import { ddpCases, type DdpContext } from './cases.js';
 import { compareDdp, ddpSteps, type DdpPlan } from './compare.js';

@@ -4,7 +4,14 @@ import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
-import { checkEvents, givenOptions, headOf, Steps, type Given, type RunEvents } from '../common-run.js';
+import {
+  checkEvents,
+  givenOptions,
+  headOf,
+  Steps,
+  type Given,
+  type RunEvents,
+} from '../common-run.js';
 import { joinHosts, measureBetween, type HostsWorld } from './between-hosts.js';
 import { p2pCases } from './cases.js';
 import { secondsLeft } from './estimate.js';
