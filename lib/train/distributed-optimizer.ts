@@ -100,7 +100,7 @@ export class DistributedOptimizer extends tf.Optimizer {
     }
     for (const name of ['op', 'compression', 'groups', 'backwardPassesPerStep'] as const) {
       if (given[name] === undefined || algorithm === 'gradient-allreduce') continue;
-      const rule = `${name} cannot be combined with algorithm '${algorithm}', which sends no gradients`;
+      const rule = `${name} needs algorithm 'gradient-allreduce', not '${algorithm}'`;
       throw ruleError('ERR_INVALID_ARG_VALUE', rule);
     }
     assertNeighbors(algorithm, given);

@@ -106,13 +106,13 @@ describe('neighbours', () => {
     [
       'local-sgd',
       { neighbors: () => ({}) },
-      /'adapt-with-combine' or 'adapt-then.* neighbors, got .*'local-sgd'/,
+      /neighbors needs .*'adapt-with-combine' or 'adapt-then.*, not 'local-sgd'/,
     ],
-    ['hierarchical', { neighbors: () => ({}) }, / neighbors, got .*'hier/],
+    ['hierarchical', { neighbors: () => ({}) }, /neighbors needs .*, not 'hier/],
     [
       'adapt-then-combine',
       { machineNeighbors: () => ({}) },
-      /'hierarchical' .* machineNeighbors, got/,
+      /machineNeighbors needs .*'hierarchical', not/,
     ],
     ['adapt-then-combine', { neighbors: [1] }, /a function/],
   ] as const)('are refused where they mean nothing: %s', async (algorithm, options, message) => {
