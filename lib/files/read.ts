@@ -15,7 +15,7 @@ import { hasCode } from './failures.js';
 /**
  * What is at a path; undefined where nothing is.
  *
- * @throws the system's error where its folder is none, which Node's own `throwIfNoEntry` takes for nothing from 22 on
+ * @throws the system's error where its folder is not a folder, which Node's own `throwIfNoEntry` takes for nothing from 22 on
  */
 export function statusOf(path: string): Stats | undefined {
   try {

@@ -262,7 +262,7 @@ export class KVStore implements AsyncDisposable {
   /**
    * Reads states back, bit for bit. The keys must have been initialised; a file that does not fit changes nothing.
    *
-   * @throws TypeError for a file that is none, is damaged, or belongs to another optimizer or other keys.
+   * @throws TypeError for a file that is not of states, is damaged, or belongs to another optimizer or other keys.
    */
   loadOptimizerStates(file: string): Promise<void> {
     return this.#settings.loadOptimizerStates(file);

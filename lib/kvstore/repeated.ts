@@ -52,7 +52,7 @@ export class RepeatedCalls {
   /**
    * Remembers a list call that has passed all checks.
    *
-   * @returns undefined where it is none that can be remembered: no keys or one, a key twice, arrays that are not all on GPUs.
+   * @returns undefined where it cannot be remembered: no keys or one, a key twice, arrays that are not all on GPUs.
    */
   remember(
     op: string,

@@ -48,7 +48,7 @@ export class RowSparse<A extends NumericArray = NumericArray> {
   }
 
   /**
-   * @throws TypeError for a shape that is none, and for data that are not `indices.length` rows; RangeError for a row
+   * @throws TypeError for what is not a shape, and for data that are not `indices.length` rows; RangeError for a row
    *   that the shape does not have.
    */
   constructor(parts: RowSparseParts<A>) {

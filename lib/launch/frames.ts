@@ -41,7 +41,7 @@ export interface Exit {
   readonly manner: Manner;
 }
 
-/** The JSON of a frame; undefined where it is none, which ends the connection. */
+/** The JSON of a frame; undefined where it is not JSON, which ends the connection. */
 export function parseFrame(payload: Buffer): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(payload.toString());

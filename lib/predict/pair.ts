@@ -36,7 +36,7 @@ const pairKind = having({
  * The link between hosts that explains the step of two, each byte of which takes the same time. Where two hosts are as
  * quick as one the network is hidden, and nothing but that it is fast enough is known.
  *
- * @throws TypeError for a pair that is none
+ * @throws TypeError for what is not a pair
  */
 export function linkOfPair(pair: HostPair): Link {
   pairKind(pair, 'pair');

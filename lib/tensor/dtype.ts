@@ -140,7 +140,7 @@ const numbersOfTags: ReadonlyMap<unknown, number> = new Map<unknown, number>([
 let lastTag: unknown;
 let lastNumber = -1;
 
-/** The dtype number by the array's own tag, which subclasses (Buffer) and other realms share; -1 for what is none. */
+/** The dtype number by the array's own tag, which subclasses (Buffer) and other realms share; -1 for other values. */
 function numberOfTag(tag: unknown): number {
   if (tag !== lastTag) {
     lastTag = tag;

@@ -12,7 +12,7 @@ const maxRanks = 2 ** 16;
  * The other direction of everybody's neighbour lists: who names each rank, ascending.
  *
  * @param lists - for each rank the ranks it sends to (the result: those it receives from), or the other way round.
- * @throws TypeError or RangeError for a rank that is none, the rank itself, or one named twice.
+ * @throws TypeError or RangeError for a rank that does not exist, the rank itself, or one named twice.
  */
 export function invertNeighbors(lists: readonly (readonly number[])[]): number[][] {
   neighborLists(lists, 'the neighbour lists');

@@ -76,7 +76,7 @@ export class Topology {
   /**
    * The graph with these edges.
    *
-   * @throws TypeError or RangeError for a rank that is none, an edge given twice, a weight that is 0 or not finite; for
+   * @throws TypeError or RangeError for a rank that does not exist, an edge given twice, a weight that is 0 or not finite; for
    *   more than 65,536 ranks or 4,194,304 edges.
    */
   static fromEdges(size: number, edges: Iterable<Edge>): Topology {

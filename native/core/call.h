@@ -14,7 +14,8 @@ namespace gradlink {
 /// A neighborhood whose weights are resolved: out = sum of weight * input of rank, in this order.
 using WeightRow = std::vector<std::pair<int, double>>;
 
-/// Throws invalidArgument where a neighborhood names a rank that is none, its own, or one twice.
+/// Throws invalidArgument where a neighborhood names a rank that does not exist, its own, or one
+/// twice.
 void checkNeighborhood(const Neighborhood& own, int rank, int size);
 
 /// One row for each rank from everybody's neighborhoods; throws mismatch where a rank names a

@@ -22,7 +22,7 @@ std::string rankText(const Comms::Member& member) {
   return "rank " + std::to_string(member.rank) + " (" + member.device.label() + ")";
 }
 
-/// Looks for trouble; a lost peer is none where `done` comes true all the same.
+/// Looks for trouble; a lost peer is not trouble where `done` comes true all the same.
 void lookUnlessDone(const Watch& watch, const std::function<bool()>& done) {
   try {
     if (watch.look) watch.look();

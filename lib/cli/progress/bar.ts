@@ -21,7 +21,7 @@ export class ProgressBar {
   private toldAt = -Infinity;
 
   /**
-   * @param total 0 where this process is none that shows anything: ranks other than 0. Of a single step there is
+   * @param total 0 where this process shows nothing: ranks other than 0. Of a single step there is
    *   nothing to show, unless it has parts
    * @param unit what is counted: `sizes`
    */

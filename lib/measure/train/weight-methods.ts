@@ -27,7 +27,7 @@ import {
 import type { TrainingMethod } from './method.js';
 import type { TrainConfig } from './types.js';
 
-/** What a name means; undefined where it is none of these methods. */
+/** What a name means; undefined for the name of another method. */
 function algorithmOf(config: TrainConfig): TrainingAlgorithm | undefined {
   switch (config.distOptimizer) {
     case 'allreduce':

@@ -26,7 +26,7 @@ export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<s
   return groups;
 }
 
-/** A parameter's value as a number; undefined where it is none. */
+/** A parameter's value as a number; undefined where it is not one. */
 export function numeric(result: CaseResult, name: string): number | undefined {
   const value = result.parameters[name];
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;

@@ -50,7 +50,7 @@ export function completeCheckpoints(folder: string): Checkpoint[] {
   return steps(folder).flatMap((step) => markedAt(folderOfStep(folder, step))?.checkpoint ?? []);
 }
 
-/** The steps of those that may be removed: a link is none of ours, and what another user has is not ours either. */
+/** The steps of those that may be removed: a link is not ours, and what another user has is not ours either. */
 function ownSteps(folder: string): number[] {
   const all = steps(folder);
   if (all.length > 0) checkFolder(folder);

@@ -42,7 +42,7 @@ const shapes = {
 
 const knownSet = oneOfWords(datasetNames);
 
-/** CIFAR-10 from its files, or samples made up in the shape of a known data set. */
+/** CIFAR-10 from its files, or synthetic samples in the shape of a known data set. */
 export function openDataset(name: DatasetName, options?: DatasetOptions): Dataset {
   const given = optionsObject(options, datasetOptions, 'openDataset');
   knownSet(name, 'name');

@@ -1,4 +1,4 @@
-// Samples that are made up: as large as those of known data sets, and with something in them to learn.
+// Synthetic samples: as large as those of known data sets, and with something in them to learn.
 import {
   anInteger,
   finiteNumber,

@@ -61,7 +61,7 @@ std::string callOf(const std::vector<int>& members, const ShapeOnWire& announced
   return groups.text();
 }
 
-/// Elements of a small sum, or 0 where it is none.
+/// Elements of a small sum, or 0 for other calls.
 std::size_t smallCount(const Shape& shape) {
   const bool fits = shape.count <= Hierarchical::kSmallBytes / sizeOf(shape.dtype);
   return shape.kind == Kind::allReduce && fits ? shape.count : 0;

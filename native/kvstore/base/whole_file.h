@@ -12,7 +12,7 @@ namespace gradlink {
 /// to be made. Throws Error(system) for links that lead in a circle.
 std::string linkedFile(const std::string& file);
 
-/// Throws Error(invalidArgument) where `file` is there and no regular file; a link is none.
+/// Throws Error(invalidArgument) where `file` is there and not a regular file, such as a link.
 void requireReplaceable(const std::string& file);
 
 /// Replaces `file`, or the file that it links to, in one step: a crash or a full disk leaves the

@@ -297,8 +297,8 @@ std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
   return unit;
 }
 
-/// After a failure: nothing may use the memory of those who are told of it. A device that does not
-/// end is of no use any more.
+/// After a failure: no stream may still use memory whose owner has been notified. A device that
+/// does not end is of no use any more.
 void GpuEngine::calmDown(const std::exception_ptr& error) {
   if (lost_ || site_.quiesce()) return;
   lost_ = true;

@@ -49,7 +49,7 @@ struct PushedRuns {
   std::span<const ElementRun> runs;
   const std::byte* data;
 };
-/// Nothing where the payload is none of a piece of `count` elements.
+/// Nothing where the payload is not that of a piece of `count` elements.
 std::optional<PushedRuns> readPush(const void* payload, std::size_t bytes, std::size_t count,
                                    DType);
 

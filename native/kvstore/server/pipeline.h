@@ -27,7 +27,7 @@ struct ShardTask {
   double timeoutMs = 0;
 };
 
-/// The message's header. Throws Error(mismatch) for what is none.
+/// The message's header. Throws Error(mismatch) for what is not a header.
 Header headerOf(const WireMessage& message);
 
 class Pipeline {

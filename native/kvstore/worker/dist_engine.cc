@@ -343,7 +343,7 @@ void DistEngine::handle(const WireMessage& message) {
 }
 
 void DistEngine::tellFinished() {
-  // Without the lock of those who submit, whom this wakes: operations are counted before this side
+  // Not under the submit lock: finish() wakes submitters. Operations are counted before this side
   // sees them, so their tickets are the engine's alone.
   for (auto& [ticket, error] : finished_) ticket->finish(error);
   finished_.clear();

@@ -103,7 +103,7 @@ Loaded load() {
     reasons += (reasons.empty() ? "" : "; ") + reason;
   }
   const std::string why =
-      choice.variable.empty() ? "" : ", which the variable " + choice.variable + " tells to use,";
+      choice.variable.empty() ? "" : ", which the variable " + choice.variable + " names,";
   throw unavailable(
       "MPI is not available: " +
       (choice.what.empty() ? std::string("neither Open MPI nor MPICH could be loaded")

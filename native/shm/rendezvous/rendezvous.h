@@ -34,7 +34,7 @@ struct Crowd {
 Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, Crowd crowd = {});
 Error rankTakenTwice(const JoinOptions& options, int rank);
 Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, int sizeB);
-/// `holder` is where ranks of this rendezvous should be, and is none of them.
+/// `holder` is where ranks of this rendezvous should be, and is not one of them.
 Error nameIsTaken(const JoinOptions& options, const std::string& holder);
 Error joinCancelled(const JoinOptions& options);
 

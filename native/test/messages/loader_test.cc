@@ -43,7 +43,7 @@ TEST(MpiLoader, SaysWhatItLookedFor) {
   }
   const Outcome unknown =
       shell("env GRADLINK_MPI=mpi9 " + kFolder + "/mpi_ranks collectives short");
-  EXPECT_NE(unknown.output.find(kFolder + "/gradlink_messages9.so"), std::string::npos)
+  EXPECT_NE(unknown.output.find(kFolder + "/gradlink_mpi9.so"), std::string::npos)
       << unknown.output;
 }
 

@@ -95,7 +95,7 @@ TEST(KvstoreAgreement, NamesTheKeyAndWhoHasNotComeAtTheDeadline) {
       }
     }
     if (rank == 1) return agreement.checkTimeout(0, {"a", "b"});
-    EXPECT_EQ(lacking(said, {"push of key b", "not come: 1."}), "") << said;
+    EXPECT_EQ(lacking(said, {"push of key b", "have not arrived: 1."}), "") << said;
   }));
 }
 
