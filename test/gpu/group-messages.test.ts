@@ -202,7 +202,7 @@ describe('neighbours in a world of processes with several GPUs', () => {
     const [reports] = await reportsOf(scripts, [2], source);
     expect(reports).toEqual([
       expect.stringMatching(/array of 2.*data/),
-      expect.stringMatching(/data.*rank 1.*rank 0/),
+      expect.stringMatching(/data.*ranks 0 and 1/),
       expect.stringMatching(/on gpu:0 for data.*gpu:1/),
       expect.stringMatching(/array of 2.*neighbors/),
       expect.stringMatching(/selfWeight.*srcWeights/),

@@ -193,11 +193,11 @@ describe('refused, with 2', () => {
     [['--gpus', '0,x'], /--gpus .*'0,x'.*whole number/],
     [['--gpus', '0', '--devices', 'gpu:0'], /--gpus.*--devices/],
     [['--gpus', '0,0', '--kv-store', 'nccl'], /--kv-store: .*each GPU/],
-    [['--gpus', '0', '--kv-store', 'local', '--no-peer'], /'device'.*--no-peer/],
+    [['--gpus', '0', '--kv-store', 'local', '--no-peer'], /--no-peer.*--kv-store device.*--gpus/],
     [['--gpus', '0', '--no-peer', '--merge', 'nccl'], /NCCL_P2P_DISABLE/],
     [['--gpus', '0', '--graph', '--merge', 'nccl'], /graph.*NCCL/],
     [['--gpus', '0', '--graph', '--gc-type', '2bit'], /--graph.*--gc-type 2bit/],
-    [['--gpus', '0', '--graph', '--kv-store', 'local'], /'device'.*--graph/],
+    [['--gpus', '0', '--graph', '--kv-store', 'local'], /--graph.*--kv-store device.*--gpus/],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
