@@ -69,7 +69,7 @@ function(add_mpi_shim flavour)
     endforeach()
     # A wrapper without the headers it speaks of builds nothing: its development package is not whole.
     set(CMAKE_REQUIRED_QUIET ON)
-    find_path(gradlink_${name}_header join.h PATHS ${includes} /usr/include /usr/local/include NO_DEFAULT_PATH)
+    find_path(gradlink_${name}_header mpi.h PATHS ${includes} /usr/include /usr/local/include NO_DEFAULT_PATH)
     if(NOT gradlink_${name}_header)
       continue()
     endif()

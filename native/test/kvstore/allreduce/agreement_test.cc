@@ -21,7 +21,7 @@ std::vector<std::uint32_t> keysOf(const std::vector<ReadySum>& ready) {
   return keys;
 }
 
-using Keys = std::vector<std::uint32_t>;
+using KeyList = std::vector<std::uint32_t>;
 
 TEST(KvstoreAgreement, TheMostUrgentOnAnyWorkerIsFirstThenTheFirstToldOf) {
   expectNone(onRanks(3, [](Communicator& comm, int rank) {
@@ -33,7 +33,7 @@ TEST(KvstoreAgreement, TheMostUrgentOnAnyWorkerIsFirstThenTheFirstToldOf) {
     }
     EXPECT_TRUE(agreement.hasPending());
     agreement.exchange(20000);
-    EXPECT_EQ(keysOf(agreement.takeReady()), (Keys{2, 0, 1, 3}));
+    EXPECT_EQ(keysOf(agreement.takeReady()), (KeyList{2, 0, 1, 3}));
     EXPECT_TRUE(agreement.takeReady().empty());
     EXPECT_FALSE(agreement.hasPending());
   }));
@@ -46,13 +46,13 @@ TEST(KvstoreAgreement, IsReadyOnceAllHaveToldAndOnceAKeyAtATime) {
     agreement.announce(pushOfKey(5, 0));
     if (rank == 0) agreement.announce(pushOfKey(6, 0));
     agreement.exchange(20000);
-    EXPECT_EQ(keysOf(agreement.takeReady()), Keys{5});
-    EXPECT_EQ(keysOf(agreement.takeReady()), Keys{5});
+    EXPECT_EQ(keysOf(agreement.takeReady()), KeyList{5});
+    EXPECT_EQ(keysOf(agreement.takeReady()), KeyList{5});
     EXPECT_TRUE(agreement.takeReady().empty());
     EXPECT_EQ(agreement.hasPending(), rank == 0);
     if (rank == 1) agreement.announce(pushOfKey(6, 0));
     agreement.exchange(20000);
-    EXPECT_EQ(keysOf(agreement.takeReady()), Keys{6});
+    EXPECT_EQ(keysOf(agreement.takeReady()), KeyList{6});
   }));
 }
 
@@ -66,12 +66,12 @@ TEST(KvstoreAgreement, MoreThanOneRoundTakesIsToldWithTheNext) {
     EXPECT_EQ(agreement.takeReady().size(), 24U);
     EXPECT_EQ(agreement.root(), 0);
     agreement.exchange(20000);
-    EXPECT_EQ(keysOf(agreement.takeReady()), Keys{24});
+    EXPECT_EQ(keysOf(agreement.takeReady()), KeyList{24});
     EXPECT_EQ(agreement.root(), 1);
     // Of who has left nobody waits for anything.
     if (rank == 1) agreement.announce(pushOfKey(3, 0));
     agreement.exchange(20000);
-    EXPECT_EQ(keysOf(agreement.takeReady()), Keys{3});
+    EXPECT_EQ(keysOf(agreement.takeReady()), KeyList{3});
     EXPECT_FALSE(agreement.everybodyLeft());
   }));
 }
