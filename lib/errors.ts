@@ -153,16 +153,12 @@ export function argumentError(
   const shown = isText(got) ? got.text : describe(got);
   // A name may be the caller's own, such as that of a file.
   const named = typeof (name as unknown) === 'string' ? name : describe(name);
-  return misuse(code, `expected ${expected} for ${named}, got ${shown}`);
+  return ruleError(code, `expected ${expected} for ${named}, got ${shown}`);
 }
 
 /** An error of misuse where each value is right and a rule is broken: the rule itself, "gpu and gpus cannot be combined". */
 export function ruleError(code: ArgumentErrorCode, rule: string): ArgumentError {
-  return misuse(code, rule);
-}
-
-function misuse(code: ArgumentErrorCode, text: string): ArgumentError {
-  const message = printableLines(text);
+  const message = printableLines(rule);
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
   return Object.assign(error, { code, help: helpFor(code) });
 }

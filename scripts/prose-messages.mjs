@@ -6,8 +6,7 @@ import ts from 'typescript';
 
 import { checks } from './prose-rules.mjs';
 
-const forEver = (sentence) => (/\bfor ever\b/i.test(sentence) ? 'say "forever"' : undefined);
-const kinds = [checks.turns, checks['clause-subject'], forEver];
+const kinds = [checks.turns, checks['clause-subject']];
 
 /** A text's words; what is put in when it is said stands as a name. */
 function textOf(node) {

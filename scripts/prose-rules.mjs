@@ -17,6 +17,7 @@ const turns = [
   [/\bof which nobody\b/i, 'make two sentences'],
   [/\bso (many|much) (?!as\b|that\b)/i, 'name the number, or say "this many"'],
   [/\bthat is none\b|\bis none of\b/i, 'say "is not a …"'],
+  [/\bfor ever\b/i, 'say "forever"'],
   [
     /\bleave (?:\S+ )?away\b|\bgot (some|both)\b|\bis none,/i,
     'say the rule: "give only one of them"',

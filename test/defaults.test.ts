@@ -95,6 +95,10 @@ describe('options that are absent', () => {
     else expect(used).toEqual(values);
   });
 
+  it('are found in the comments', () => {
+    expect(checked.length).toBeGreaterThan(40);
+  });
+
   it('are as said of every optimizer that is native', () => {
     const said = readdirSync(join(lib, 'optimizers'))
       .filter((file) => file.endsWith('.ts'))

@@ -98,6 +98,9 @@ export function numbered<T>(values: readonly T[]): Kind<T> {
   };
 }
 
+/** The 0 and 1 of other programs' options. */
+export const zeroOrOne: Kind<boolean> = { ...numbered([false, true]), check: aBoolean };
+
 /** What no command line has. */
 export function ofPrograms<T>(check: Check): Kind<T> {
   return {

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// How long one waits for what others do: who they wait for may be its own thread.
-constexpr std::chrono::seconds kCallTimeout(1);
+constexpr std::chrono::seconds kLongestWait(1);
 /// What may be put off before new calls wait for it to be freed.
 constexpr std::size_t kBytesPutOff = std::size_t{256} << 20;
 constexpr std::size_t kBlocksPutOff = 1024;
@@ -92,7 +92,7 @@ std::vector<Given> takeGiven() noexcept {
 void drain() {
   const Clock::time_point now = Clock::now();
   if (now < state().noDrainBefore) return;
-  state().drainUntil = now + kCallTimeout;
+  state().drainUntil = now + kLongestWait;
   state().noDrainBefore = state().drainUntil + kPause;
 }
 
@@ -143,7 +143,7 @@ Launching::~Launching() {
 
 Allocating::Allocating() {
   std::unique_lock lock(state().mutex);
-  state().changed.wait_for(lock, kCallTimeout, [] { return state().launching == own.launching; });
+  state().changed.wait_for(lock, kLongestWait, [] { return state().launching == own.launching; });
   ++state().allocating;
 }
 
@@ -179,7 +179,7 @@ bool freeWhatWasPutOff() noexcept {
     if (state().given.empty()) return false;
     drain();
     const auto othersGone = [] { return state().holders == own.holders; };
-    if (!state().changed.wait_for(lock, kCallTimeout, othersGone)) return false;
+    if (!state().changed.wait_for(lock, kLongestWait, othersGone)) return false;
     // The last of the others may have freed it meanwhile.
     if (state().given.empty()) return true;
     given = takeGiven();

@@ -20,7 +20,7 @@ class Failure {
     failure_ = failure;
     there_.store(true, std::memory_order_release);
   }
-  /// Quick; may be late to see what another thread failAll.
+  /// Quick; may be late to see a failure of another thread.
   bool there() const { return there_.load(std::memory_order_acquire); }
   /// In one order with failAll().
   bool hasFailed() const {
@@ -28,7 +28,7 @@ class Failure {
     return error_.has_value();
   }
 
-  /// Throws what was hasFailed, if anything was, as the reason why `op` fails.
+  /// Throws the failure, if there is one, as the reason why `op` fails.
   void check(const char* op) const {
     if (!there()) return;
     const std::lock_guard lock(mutex_);

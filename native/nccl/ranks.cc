@@ -87,7 +87,7 @@ void Ranks::look(const char* op) {
 }
 
 void Ranks::abortUnlessBusy() {
-  // Either this thread, which has let go of the mutex, sees the failure here; or who failAll it
+  // Either this thread, which has let go of the mutex, sees the failure here; or who reports it
   // finds the mutex free.
   if (!failure_.hasFailed()) return;
   const SweepAfter sweep(*core_);

@@ -122,9 +122,9 @@ void Session::end(ErrorCode code, int rank, const char* op, const std::string& m
 Error Session::failure(const char* op) const {
   Failure& failure = segment_.header().failure;
   // Its writer may have been killed while writing: then it says nothing forever.
-  const Deadline callTimeout = Deadline::in(100);
+  const Deadline deadline = Deadline::in(100);
   while (failure.state.load(std::memory_order_acquire) != Failure::written) {
-    if (callTimeout.passed()) {
+    if (deadline.passed()) {
       return Error(ErrorCode::peerLost, "a rank was lost while it ended the communicator")
           .withOp(op);
     }

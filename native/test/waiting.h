@@ -15,10 +15,9 @@ namespace gradlink::test {
 /// Throws where a condition does not come true: before CTest ends the case, so that it says where.
 template <class Condition>
 void waitUntil(const Condition& holds) {
-  const Deadline callTimeout = Deadline::in(50000);
+  const Deadline deadline = Deadline::in(50000);
   while (!holds()) {
-    if (callTimeout.passed())
-      throw Error(ErrorCode::timeout, "the test waited 50 s for a condition");
+    if (deadline.passed()) throw Error(ErrorCode::timeout, "the test waited 50 s for a condition");
     usleep(200);
   }
 }

@@ -83,7 +83,7 @@ inline std::string wrongAt(const void* array, std::size_t count, DType dtype, do
 inline std::string windowsMoveEveryType(Communicator& comm, const OpenWindow& open) {
   const int me = comm.heldRanks()[0];
   const int size = comm.size();
-  const Deadline callTimeout = Deadline::in(60000);
+  const Deadline deadline = Deadline::in(60000);
   constexpr DType kTypes[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16,
                               DType::int32};
   for (const DType dtype : kTypes) {
@@ -100,25 +100,25 @@ inline std::string windowsMoveEveryType(Communicator& comm, const OpenWindow& op
         return wrong.empty() ? wrong : what + ": " + wrong;
       };
       // Of its own array, then of another.
-      window->put(window->data(), all(spec.destinations), 1, false, false, callTimeout);
+      window->put(window->data(), all(spec.destinations), 1, false, false, deadline);
       auto other = filled(count, dtype, 4 * (me + 1));
-      window->put(other.data(), all(spec.destinations), 1, true, false, callTimeout);
+      window->put(other.data(), all(spec.destinations), 1, true, false, deadline);
       comm.barrier();
       for (const std::uint64_t version : window->versions()) {
         if (version != 1) return "a version is " + std::to_string(version);
       }
-      window->update(nullptr, 1, all(spec.sources), 1, true, false, callTimeout);
+      window->update(nullptr, 1, all(spec.sources), 1, true, false, deadline);
       if (std::string wrong = check("put", 4 * (me + 1) + 2 * sources); !wrong.empty())
         return wrong;
-      window->update(nullptr, 1, all(spec.sources), 1, false, false, callTimeout);
+      window->update(nullptr, 1, all(spec.sources), 1, false, false, deadline);
       if (std::string wrong = check("reset", 4 * (me + 1) + 2 * sources); !wrong.empty()) {
         return wrong;
       }
       fillWith(window->data(), count, dtype, 4 * (me + 1));
       comm.barrier();
-      window->get(all(spec.sources), false, callTimeout);
+      window->get(all(spec.sources), false, deadline);
       comm.barrier();
-      window->update(nullptr, 1, all(spec.sources), 1, false, false, callTimeout);
+      window->update(nullptr, 1, all(spec.sources), 1, false, false, deadline);
       if (std::string wrong = check("get", 4 * (me + 1) + sources); !wrong.empty()) return wrong;
       window->free({});
     }
@@ -130,18 +130,18 @@ inline std::string windowsMoveEveryType(Communicator& comm, const OpenWindow& op
 inline std::string windowsKeepTheSum(Communicator& comm, const OpenWindow& open) {
   const int me = comm.heldRanks()[0];
   const int size = comm.size();
-  const Deadline callTimeout = Deadline::in(60000);
+  const Deadline deadline = Deadline::in(60000);
   constexpr std::size_t kCount = 300;
   const auto initial = filled(kCount, DType::float64, me + 1);
   const WindowSpec spec = exponential(me, size, kCount, DType::float64, initial.data());
   const auto window = open(spec);
   const double share = 1.0 / static_cast<double>(spec.destinations.size() + 1);
   for (int step = 0; step < 60; ++step) {
-    window->put(window->data(), all(spec.destinations, share), share, true, true, callTimeout);
-    window->update(nullptr, 1, all(spec.sources), 1, true, true, callTimeout);
+    window->put(window->data(), all(spec.destinations, share), share, true, true, deadline);
+    window->update(nullptr, 1, all(spec.sources), 1, true, true, deadline);
   }
   comm.barrier();
-  window->update(nullptr, 1, all(spec.sources), 1, true, true, callTimeout);
+  window->update(nullptr, 1, all(spec.sources), 1, true, true, deadline);
   const double own[] = {static_cast<const double*>(window->data())[kCount - 1], window->p()};
   double sums[2];
   const void* const in[] = {own};
@@ -158,7 +158,7 @@ inline std::string windowsKeepTheSum(Communicator& comm, const OpenWindow& open)
 inline std::string windowsNeedNothingOfTheTarget(Communicator& comm, const OpenWindow& open) {
   const int me = comm.heldRanks()[0];
   const int size = comm.size();
-  const Deadline callTimeout = Deadline::in(60000);
+  const Deadline deadline = Deadline::in(60000);
   constexpr std::size_t kCount = 100'000;
   constexpr int kPuts = 5;
   WindowSpec spec;
@@ -181,14 +181,13 @@ inline std::string windowsNeedNothingOfTheTarget(Communicator& comm, const OpenW
     }
     double want = 0;
     for (int r = 1; r < size; ++r) want += 10 * r;
-    window->update(nullptr, 0, all(spec.sources), 1, false, false, callTimeout);
+    window->update(nullptr, 0, all(spec.sources), 1, false, false, deadline);
     if (wrong.empty()) wrong = wrongAt(window->data(), kCount, DType::float32, want);
   } else {
     auto values = filled(kCount, DType::float32, 10 * me);
-    for (int i = 0; i < kPuts; ++i)
-      window->put(values.data(), all({0}), 1, false, false, callTimeout);
-    window->get(all({0}), false, callTimeout);
-    window->update(nullptr, 0, all({0}, 0.5), 1, false, false, callTimeout);
+    for (int i = 0; i < kPuts; ++i) window->put(values.data(), all({0}), 1, false, false, deadline);
+    window->get(all({0}), false, deadline);
+    window->update(nullptr, 0, all({0}, 0.5), 1, false, false, deadline);
     wrong = wrongAt(window->data(), kCount, DType::float32, 50);
     comm.send(&token, 1, DType::int8, 0, 7);
   }

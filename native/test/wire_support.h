@@ -15,10 +15,10 @@ namespace gradlink::test {
 
 /// Adds to `events` until enough() or for too long, which is a failure of the test: false.
 inline bool pollUntil(Wire& wire, WireEvents& events, const std::function<bool()>& enough) {
-  const Deadline callTimeout = Deadline::in(20000);
+  const Deadline deadline = Deadline::in(20000);
   while (!enough()) {
-    if (callTimeout.passed()) return false;
-    wire.poll(events, callTimeout);
+    if (deadline.passed()) return false;
+    wire.poll(events, deadline);
   }
   return true;
 }
@@ -71,9 +71,9 @@ inline std::string exchange(Wire& wire, std::uint64_t count) {
     }
     return pending == 0;
   };
-  const Deadline callTimeout = Deadline::in(60000);
+  const Deadline deadline = Deadline::in(60000);
   while (!done() && wrong.empty()) {
-    if (callTimeout.passed()) return "the exchange takes too long";
+    if (deadline.passed()) return "the exchange takes too long";
     for (std::size_t r = 0; r < size; ++r) {
       while (next[r] < count) {
         const std::uint64_t n = next[r];
@@ -95,7 +95,7 @@ inline std::string exchange(Wire& wire, std::uint64_t count) {
         ++next[r];
       }
     }
-    wire.poll(events, done() ? Deadline::in(0) : callTimeout);
+    wire.poll(events, done() ? Deadline::in(0) : deadline);
     for (const WireMessage& m : events.messages) {
       const auto source = static_cast<std::size_t>(m.source);
       const std::uint64_t n = numberOf(m);

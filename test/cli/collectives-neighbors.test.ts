@@ -67,7 +67,7 @@ describe('gradlink collectives neighbor_all_reduce', () => {
       [['all_reduce', '--dynamic'], /--dynamic .*hierarchical_neighbor_all_reduce, .*all_reduce/],
       [
         ['all_reduce', '--topology', 'ring'],
-        /--topology applies to .*hierarchical_neighbor_all_reduce, not all_reduce/,
+        /--topology .*hierarchical_neighbor_all_reduce, .*all_reduce/,
       ],
     ];
     for (const [args, words] of refusals) {

@@ -104,7 +104,7 @@ test('options that do not go together are refused', async () => {
       new DistributedOptimizer(tf.train.sgd(1), comm, options);
     expect(make({ algorithm: 'none' })).toThrow(/gradient-allreduce, .*algorithm, got 'none'/);
     expect(make({ algorithm: 'adasum', op: 'avg' })).toThrow(
-      /op needs .*'gradient-allreduce', not 'adasum'/,
+      /\bop\b.*'gradient-allreduce'.*'adasum'/,
     );
     expect(make({ backwardPassesPerStep: 0 })).toThrow(/backwardPassesPerStep/);
     await Promise.resolve();

@@ -1,6 +1,6 @@
 // The options of a sweep: `gradlink collectives` and its run have them from here, and the sweep of neighbours its own part.
 import type { RunOptions } from '../common-run.js';
-import { aBoolean, anObject } from '../../checks.js';
+import { anObject } from '../../checks.js';
 import { reduceOps } from '../../communicator/calls/reduce-op.js';
 import type { NativeGpuTimingOptions } from '../../native/measure.js';
 import { didYouMean } from '../../nearest.js';
@@ -16,6 +16,7 @@ import {
   ordinals,
   whole,
   WrongValue,
+  zeroOrOne,
   type Kind,
 } from '../../options/kinds.js';
 import { optionTable, type OptionsOf } from '../../options/table.js';
@@ -27,8 +28,6 @@ import type { NcclChoices } from './nccl-choices.js';
 import { averages } from './sweep.js';
 
 const count = whole({ min: 1 });
-/** nccl-tests' 0 and 1. */
-const zeroOrOne: Kind<boolean> = { ...numbered([false, true]), check: aBoolean };
 
 // nccl-tests' names, and ours.
 const typeAliases: Readonly<Record<string, AnyDType>> = {

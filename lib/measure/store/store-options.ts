@@ -1,6 +1,6 @@
 // The options of the benchmark of stores: `gradlink measure` and its run have them from here.
 import type { RunOptions } from '../common-run.js';
-import { aBoolean, anObject, having, oneOf, oneOfWords, aPositive } from '../../checks.js';
+import { anObject, having, oneOf, oneOfWords, aPositive } from '../../checks.js';
 import { GradlinkError } from '../../errors.js';
 import { parseDevices, type DeviceList } from '../../kvstore/devices.js';
 import { mergeNames } from '../../kvstore/store-options.js';
@@ -12,10 +12,10 @@ import {
   choice,
   flag,
   list,
-  numbered,
   ofPrograms,
   whole,
   WrongValue,
+  zeroOrOne,
   type Kind,
 } from '../../options/kinds.js';
 import { optionTable, type Filled, type OptionsOf } from '../../options/table.js';
@@ -119,7 +119,7 @@ export const storeTable = optionTable({
   check: {
     flag: '--test-results <0|1>',
     help: 'compare every batch with the expected result; 0: do not',
-    kind: { ...numbered([false, true]), check: aBoolean },
+    kind: zeroOrOne,
     default: true,
   },
   /** A name of createOptimizer; null, the default: pushes assign. */

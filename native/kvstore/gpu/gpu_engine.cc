@@ -92,7 +92,7 @@ void GpuEngine::serve() {
     lock.unlock();
     bool progress = admitEntries();
     progress = beginRounds() || progress;
-    progress = watchFlights() || progress;
+    progress = watchInFlight() || progress;
     lock.lock();
     for (Ended& one : ended_) one.ticket->finish(std::move(one.error), one.operations);
     ended_.clear();
@@ -146,7 +146,7 @@ bool GpuEngine::admitEntries() {
     }
     backlog_.pop_front();
   }
-  // A blocked key has a flight, and one with something to do is listed or blocked.
+  // A blocked key has an operation in flight, and one with something to do is listed or blocked.
   while (queue_.fenceWaits() && inFlight_.empty() && listed_.empty()) {
     runFence();
     any = true;
@@ -305,15 +305,15 @@ void GpuEngine::calmDown(const std::exception_ptr& error) {
   broken_ = error;
 }
 
-bool GpuEngine::watchFlights() {
+bool GpuEngine::watchInFlight() {
   bool any = false;
   onDevice_ = 0;
   for (std::size_t i = 0; i < inFlight_.size();) {
-    InFlight& flight = *inFlight_[i];
+    InFlight& operation = *inFlight_[i];
     std::exception_ptr error;
     auto progress = InFlight::Progress::done;
     try {
-      progress = flight.advance();
+      progress = operation.advance();
     } catch (...) {
       error = std::current_exception();
       calmDown(error);
@@ -324,8 +324,8 @@ bool GpuEngine::watchFlights() {
       continue;
     }
     any = true;
-    for (const auto& unit : flight.units) bytesInFlight_ -= unit->bytes();
-    end(flight.units, error);
+    for (const auto& unit : operation.units) bytesInFlight_ -= unit->bytes();
+    end(operation.units, error);
     inFlight_.erase(inFlight_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return any;

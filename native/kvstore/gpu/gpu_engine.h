@@ -39,7 +39,7 @@ class GpuEngine {
   /// Runs `body` when everything submitted before is done, and before anything submitted later
   /// begins.
   void fence(std::function<void()> body, std::shared_ptr<Ticket> ticket);
-  /// What a flight waits for has come. From any thread.
+  /// What an operation in flight waits for has come. From any thread.
   void wake();
   /// Drops what is queued and waits for what is under way. Idempotent.
   void stop();
@@ -77,7 +77,7 @@ class GpuEngine {
   bool beginRounds();
   std::vector<std::unique_ptr<GpuUnit>> makeRound();
   std::unique_ptr<GpuUnit> takeUnit(GpuKey& key);
-  bool watchFlights();
+  bool watchInFlight();
   void calmDown(const std::exception_ptr& error);
   void end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error);
   void tell(std::shared_ptr<Ticket> ticket, const std::exception_ptr& error);
@@ -97,7 +97,7 @@ class GpuEngine {
   InFlightList inFlight_;
   std::size_t bytesInFlight_ = 0;
   std::size_t nextRoundBytes_ = 0;  // at most
-  std::size_t onDevice_ = 0;        // flights that wait for a device
+  std::size_t onDevice_ = 0;        // of those that wait for a device
   std::uint64_t sequence_ = 0;
   std::vector<Ended> ended_;
   /// Why nothing can be done any more.

@@ -99,7 +99,7 @@ GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
   return copy;
 }
 
-/// Each array becomes codes where it is; what they mean is summed at owner.
+/// Each array becomes codes where it is; what they mean is summed at the owner.
 cuda::Sources GpuRound::decoded(GpuUnit& unit) {
   GpuKey& key = unit.key();
   compresses_ = true;

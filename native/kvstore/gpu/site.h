@@ -55,8 +55,8 @@ class GpuSite {
   /// than roundBytes(), few rounds are under way: a pull that comes meanwhile costs less with its
   /// push.
   virtual std::size_t firstRoundBytes() const { return roundBytes(); }
-  /// Begins units of different keys, most urgent first, and adds flights that hold them all. What
-  /// it throws is the error of those that are not in a flight yet.
+  /// Begins units of different keys, most urgent first, and adds operations in flight that hold
+  /// them all. What it throws is the error of those that are in none yet.
   virtual void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) = 0;
 
   /// From any thread: open() is to give up soon.

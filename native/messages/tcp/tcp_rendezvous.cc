@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLookMs = 10;
 constexpr std::chrono::milliseconds kAgain(50);
-/// Who has reached rank 0 waits for its failure, which names the missing.
+/// Who has reached rank 0 waits for its error, which names the missing.
 constexpr double kFailureMs = 2000;
 
 }  // namespace

@@ -139,7 +139,7 @@ void Leader::dropStrangers() {
   std::optional<std::pair<std::uint64_t, int>> oldest;
   for (const auto& [descriptor, guest] : guests_) {
     if (guest.proven()) continue;
-    if (guest.callTimeout.passed()) {
+    if (guest.deadline.passed()) {
       late.push_back(descriptor);
       continue;
     }

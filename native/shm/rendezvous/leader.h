@@ -28,7 +28,7 @@ class Leader {
   struct Guest {
     File socket;
     std::string nonce;  // of ours, which it proves itself with
-    Deadline callTimeout;
+    Deadline deadline;
     std::uint64_t number = 0;
     int rank = -1;
     bool ready = false;

@@ -33,7 +33,7 @@ bool takeMarks(const File& rings, const Segment& shape) {
 
 }  // namespace
 
-// Never destroyed: threads may still be rendezvous when the process ends.
+// Never destroyed: threads may still be meeting when the process ends.
 SpareRings& SpareRings::ofProcess() {
   static auto* const instance = new SpareRings;
   return *instance;

@@ -23,7 +23,7 @@ struct Rendezvous {
   std::optional<Error> failure;
 };
 
-// Never destroyed: threads may still be rendezvous when the process ends.
+// Never destroyed: threads may still be in one when the process ends.
 struct Table {
   std::mutex mutex;
   std::condition_variable changed;

@@ -85,9 +85,8 @@ TEST(HostsWindows, NameWhoHasLeft) {
       EXPECT_EQ(wrongAt(window->data(), 3, DType::float32, 1), "");
       return;
     }
-    const Deadline callTimeout = Deadline::in(20000);
-    while (!callTimeout.passed())
-      window->put(window->data(), all({2}), 1, false, false, callTimeout);
+    const Deadline deadline = Deadline::in(20000);
+    while (!deadline.passed()) window->put(window->data(), all({2}), 1, false, false, deadline);
   });
   EXPECT_FALSE(errors[2].has_value());
   for (const int rank : {0, 1}) {
@@ -104,7 +103,7 @@ TEST(HostsWindows, RefuseMisuse) {
     const auto initial = filled(2, DType::int32, 1);
     const WindowSpec spec = exponential(rank, 2, 2, DType::int32, initial.data());
     const auto window = windows.open(comm, spec, {});
-    const Deadline callTimeout = Deadline::in(20000);
+    const Deadline deadline = Deadline::in(20000);
     const auto refused = [&](const auto& call) {
       try {
         call();
@@ -116,14 +115,14 @@ TEST(HostsWindows, RefuseMisuse) {
       return false;
     };
     EXPECT_TRUE(
-        refused([&] { window->put(window->data(), all({rank}), 1, false, false, callTimeout); }));
+        refused([&] { window->put(window->data(), all({rank}), 1, false, false, deadline); }));
     EXPECT_TRUE(refused(
-        [&] { window->put(window->data(), all({1 - rank}, 0.5), 1, false, false, callTimeout); }));
-    EXPECT_TRUE(refused([&] { window->get(all({1 - rank}, 0.5), false, callTimeout); }));
-    EXPECT_TRUE(refused([&] { window->update(nullptr, 0.5, {}, 1, false, false, callTimeout); }));
+        [&] { window->put(window->data(), all({1 - rank}, 0.5), 1, false, false, deadline); }));
+    EXPECT_TRUE(refused([&] { window->get(all({1 - rank}, 0.5), false, deadline); }));
+    EXPECT_TRUE(refused([&] { window->update(nullptr, 0.5, {}, 1, false, false, deadline); }));
     EXPECT_TRUE(refused([&] { window->tryLock(2, rank); }));
     window->free({});
-    EXPECT_TRUE(refused([&] { window->put(window->data(), {}, 1, false, false, callTimeout); }));
+    EXPECT_TRUE(refused([&] { window->put(window->data(), {}, 1, false, false, deadline); }));
     windows.close();
   }));
 }

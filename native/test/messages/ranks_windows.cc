@@ -41,9 +41,9 @@ const Register kWindowsLeft("windows-left", [](const auto&) -> std::string {
   }
   const std::vector<Neighbor> last = all({size - 1});
   if (me + 1 != size - 1) return {};
-  const Deadline callTimeout = Deadline::in(20000);
+  const Deadline deadline = Deadline::in(20000);
   return expectError(ErrorCode::peerLost, size - 1, true, [&] {
-    while (!callTimeout.passed()) window->put(window->data(), last, 1, false, false, callTimeout);
+    while (!deadline.passed()) window->put(window->data(), last, 1, false, false, deadline);
   });
 });
 

@@ -152,7 +152,7 @@ std::unique_ptr<Window> openOn(nccl::NcclCommunicator& comm, WindowSpec spec,
 
 TEST_P(GpuNeighbors, ReachIntoWindows) {
   onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
-    const Deadline callTimeout = Deadline::in(kCallTimeoutMs);
+    const Deadline deadline = Deadline::in(kCallTimeoutMs);
     cuda::Device& device = *comm.devices()[0];
     for (const DType dtype : kTypes) {
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{4099}}) {
@@ -165,23 +165,23 @@ TEST_P(GpuNeighbors, ReachIntoWindows) {
           const std::string wrong = array.wrong(want);
           return wrong.empty() ? wrong : what + (": " + wrong);
         };
-        window->put(window->data(), all(spec.destinations), 1, false, false, callTimeout);
+        window->put(window->data(), all(spec.destinations), 1, false, false, deadline);
         GpuArray other(device, count, dtype, 4 * (me + 1));
-        window->put(other.data(), all(spec.destinations), 1, true, false, callTimeout);
+        window->put(other.data(), all(spec.destinations), 1, true, false, deadline);
         comm.barrier();
         for (const std::uint64_t version : window->versions()) {
           if (version != 1) return "a version is " + std::to_string(version);
         }
-        window->update(nullptr, 1, all(spec.sources), 1, true, false, callTimeout);
+        window->update(nullptr, 1, all(spec.sources), 1, true, false, deadline);
         if (auto wrong = check("put", 4 * (me + 1) + 2 * sources); !wrong.empty()) return wrong;
-        window->update(nullptr, 1, all(spec.sources), 1, false, false, callTimeout);
+        window->update(nullptr, 1, all(spec.sources), 1, false, false, deadline);
         if (auto wrong = check("reset", 4 * (me + 1) + 2 * sources); !wrong.empty()) return wrong;
         // What the program writes into the array is what neighbors get.
         array.fill(4 * (me + 1));
         comm.barrier();
-        window->get(all(spec.sources), false, callTimeout);
+        window->get(all(spec.sources), false, deadline);
         comm.barrier();
-        window->update(other.data(), 1, all(spec.sources), 4, false, false, callTimeout);
+        window->update(other.data(), 1, all(spec.sources), 4, false, false, deadline);
         if (auto wrong = other.wrong(me + 1 + sources / 4); !wrong.empty()) return "get: " + wrong;
         window->free({});
       }
@@ -192,7 +192,7 @@ TEST_P(GpuNeighbors, ReachIntoWindows) {
 
 TEST_P(GpuNeighbors, KeepTheSumOfWhatGoesRound) {
   onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
-    const Deadline callTimeout = Deadline::in(kCallTimeoutMs);
+    const Deadline deadline = Deadline::in(kCallTimeoutMs);
     constexpr std::size_t kCount = 300;
     GpuArray array(*comm.devices()[0], kCount, DType::float64, me + 1);
     const WindowSpec spec = exponential(me, comm.size(), kCount, DType::float64, nullptr);
@@ -201,11 +201,11 @@ TEST_P(GpuNeighbors, KeepTheSumOfWhatGoesRound) {
     const double share = comm.size() == 4 ? 0.25 : 0.5;
     const double kept = 1 - share * static_cast<double>(spec.destinations.size());
     for (int step = 0; step < 8; ++step) {
-      window->put(window->data(), all(spec.destinations, share), kept, true, true, callTimeout);
-      window->update(nullptr, 1, all(spec.sources), 1, true, true, callTimeout);
+      window->put(window->data(), all(spec.destinations, share), kept, true, true, deadline);
+      window->update(nullptr, 1, all(spec.sources), 1, true, true, deadline);
     }
     comm.barrier();
-    window->update(nullptr, 1, all(spec.sources), 1, true, true, callTimeout);
+    window->update(nullptr, 1, all(spec.sources), 1, true, true, deadline);
     const double p = window->p();
     GpuArray sums(*comm.devices()[0], kCount, DType::float64);
     const void* const in[] = {array.data()};
@@ -219,7 +219,7 @@ TEST_P(GpuNeighbors, KeepTheSumOfWhatGoesRound) {
 
 TEST_P(GpuNeighbors, NeedNothingOfTheTarget) {
   onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
-    const Deadline callTimeout = Deadline::in(kCallTimeoutMs);
+    const Deadline deadline = Deadline::in(kCallTimeoutMs);
     const int size = comm.size();
     GpuArray array(*comm.devices()[0], 1000, DType::float32, 100 + me);
     WindowSpec spec;
@@ -242,10 +242,10 @@ TEST_P(GpuNeighbors, NeedNothingOfTheTarget) {
       }
     } else {
       for (int i = 0; i < 3; ++i) {
-        window->put(window->data(), all({0}), 1, false, false, callTimeout);
+        window->put(window->data(), all({0}), 1, false, false, deadline);
       }
-      window->get(all({0}), false, callTimeout);
-      window->update(nullptr, 0, all({0}, 0.5), 1, false, false, callTimeout);
+      window->get(all({0}), false, deadline);
+      window->update(nullptr, 0, all({0}, 0.5), 1, false, false, deadline);
       wrong = array.wrong(50);
       comm.send(token.data(), 1, DType::float32, 0, 0);
     }

@@ -65,7 +65,7 @@ TEST(ShmWindow, RefusesStrangersAndFractionsOfIntegers) {
     if (rank == 0) spec.destinations = {1};
     if (rank == 1) spec.sources = {0};
     const auto window = comm.openWindow(spec);
-    const Deadline callTimeout = Deadline::in(20000);
+    const Deadline deadline = Deadline::in(20000);
     const auto codeOf = [](const std::function<void()>& body) -> std::optional<ErrorCode> {
       try {
         body();
@@ -77,7 +77,7 @@ TEST(ShmWindow, RefusesStrangersAndFractionsOfIntegers) {
     auto values = filled(4, DType::int32, 2);
     const auto put = [&](int to, double weight) {
       return codeOf(
-          [&] { window->put(values.data(), all({to}, weight), 1, false, false, callTimeout); });
+          [&] { window->put(values.data(), all({to}, weight), 1, false, false, deadline); });
     };
     EXPECT_EQ(put(rank, 1), ErrorCode::invalidArgument);
     EXPECT_EQ(put(2, 1), ErrorCode::invalidArgument);

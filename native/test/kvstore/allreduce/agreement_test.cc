@@ -82,10 +82,10 @@ TEST(KvstoreAgreement, NamesTheKeyAndWhoHasNotComeAtTheDeadline) {
     if (rank != 1) agreement.announce(pushOfKey(1, 0));
     agreement.exchange(20000);
     agreement.checkTimeout(1e9, {"a", "b"});
-    const Deadline callTimeout = Deadline::in(15000);
+    const Deadline deadline = Deadline::in(15000);
     std::string said;
     // 20 ms, not seconds; who announced nothing waits for nobody.
-    while (rank != 1 && said.empty() && !callTimeout.passed()) {
+    while (rank != 1 && said.empty() && !deadline.passed()) {
       try {
         agreement.checkTimeout(20, {"a", "b"});
       } catch (const Error& error) {

@@ -121,11 +121,11 @@ TEST(ServerFailure, PushesThatWaitForOthersAreReleasedInTheEnd) {
                  header.round = 1;
                  worker.wire().send(2, std::as_bytes(std::span(&header, 1)), memory, 4, 1);
                  WireEvents events;
-                 const Deadline callTimeout = Deadline::in(20000);
+                 const Deadline deadline = Deadline::in(20000);
                  auto told = [&] {
                    return std::find(events.sent.begin(), events.sent.end(), 1) != events.sent.end();
                  };
-                 while (!told() && !callTimeout.passed()) worker.wire().poll(events, callTimeout);
+                 while (!told() && !deadline.passed()) worker.wire().poll(events, deadline);
                  EXPECT_TRUE(told());
                  *static_cast<float*>(memory) = -1;  // is not seen any more
                  released = true;

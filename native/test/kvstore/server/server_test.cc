@@ -176,9 +176,9 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
                } else {
                  worker.pull(0, 0);
                  WireEvents events;
-                 const Deadline callTimeout = Deadline::in(20000);
-                 while (events.messages.empty() && !callTimeout.passed()) {
-                   worker.wire().poll(events, callTimeout);
+                 const Deadline deadline = Deadline::in(20000);
+                 while (events.messages.empty() && !deadline.passed()) {
+                   worker.wire().poll(events, deadline);
                  }
                  reads = true;
                  ASSERT_EQ(events.messages.size(), 1u);

@@ -94,7 +94,7 @@ class HandWorker {
 
   /// The next answer to a request; answers to others are kept for later.
   Answer await(std::uint64_t request) {
-    const Deadline callTimeout = Deadline::in(20000);
+    const Deadline deadline = Deadline::in(20000);
     for (;;) {
       for (auto it = answers_.begin(); it != answers_.end(); ++it) {
         if (it->header.request != request) continue;
@@ -102,8 +102,8 @@ class HandWorker {
         answers_.erase(it);
         return answer;
       }
-      if (callTimeout.passed()) throw Error(ErrorCode::timeout, "the test got no answer");
-      poll(callTimeout);
+      if (deadline.passed()) throw Error(ErrorCode::timeout, "the test got no answer");
+      poll(deadline);
     }
   }
   /// The whole value of `count` elements from the answers to a pull or push.
