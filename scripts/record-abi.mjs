@@ -29,8 +29,11 @@ const libraries = {
       ...numbered('CUDA_', [
         'SUCCESS',
         'ERROR_OUT_OF_MEMORY',
+        'ERROR_DEVICE_UNAVAILABLE',
         'ERROR_NO_DEVICE',
+        'ERROR_INVALID_DEVICE',
         'ERROR_NO_BINARY_FOR_GPU',
+        'ERROR_ECC_UNCORRECTABLE',
         'ERROR_INVALID_PTX',
         'ERROR_JIT_COMPILER_NOT_FOUND',
         'ERROR_UNSUPPORTED_PTX_VERSION',
@@ -42,6 +45,7 @@ const libraries = {
       ]),
       ...numbered('CU_DEVICE_ATTRIBUTE_', [
         'MULTIPROCESSOR_COUNT',
+        'COMPUTE_MODE',
         'MEMORY_CLOCK_RATE',
         'GLOBAL_MEMORY_BUS_WIDTH',
         'L2_CACHE_SIZE',
@@ -50,6 +54,8 @@ const libraries = {
         'COMPUTE_CAPABILITY_MAJOR',
         'COMPUTE_CAPABILITY_MINOR',
       ]),
+      'CU_COMPUTEMODE_PROHIBITED',
+      'CU_COMPUTEMODE_EXCLUSIVE_PROCESS',
       'CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK',
       'CU_STREAM_NON_BLOCKING',
       'CU_EVENT_DISABLE_TIMING',

@@ -139,12 +139,19 @@ function pcieComplaint(health: NativeGpuHealth): Complaint | undefined {
 
 function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
   const { health } = gpu;
-  if (health === null) return [];
   const down = linksDown(machine, gpu.ordinal);
   // What an idle GPU does is no fault.
-  const held = (health.throttleReasons ?? []).filter((reason) => !/idle/i.test(reason));
-  const pcie = pcieComplaint(health);
+  const held = (health?.throttleReasons ?? []).filter((reason) => !/idle/i.test(reason));
+  const pcie = health === null ? undefined : pcieComplaint(health);
   return [
+    ...(gpu.computeMode === 'prohibited'
+      ? [
+          {
+            text: 'its compute mode is PROHIBITED: nobody may use it',
+            advice: 'nvidia-smi -c DEFAULT',
+          },
+        ]
+      : []),
     ...(pcie === undefined ? [] : [pcie]),
     ...(down > 0
       ? [
@@ -162,10 +169,10 @@ function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
           },
         ]
       : []),
-    ...((health.eccErrors ?? 0) > 0
+    ...((health?.eccErrors ?? 0) > 0
       ? [
           {
-            text: `${String(health.eccErrors)} memory errors`,
+            text: `${String(health?.eccErrors)} memory errors`,
             advice: 'nvidia-smi -q -d ECC; replace the GPU if they continue',
           },
         ]
@@ -202,6 +209,7 @@ function gpuFinding(machine: Machine, gpu: NativeGpuInfo): Finding {
           `${String(links.active)} NVLinks x ${bandwidthText(links.bytesPerSecond)} = ${bandwidthText(links.active * links.bytesPerSecond)}`,
         ]),
     `kernels ${gpu.kernels}`,
+    ...(gpu.computeMode === 'exclusive' ? ['for one process at a time'] : []),
     ...complaints.map(({ text }) => text),
   ];
   return {

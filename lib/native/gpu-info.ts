@@ -14,6 +14,8 @@ export interface GpuInfo {
   readonly computeCapability: string;
   /** How it comes by gradlink's kernels: 'cubin sm_90' (machine code, loaded as it is) or 'compiled from PTX'. */
   readonly kernels: string;
+  /** Who may use it: anybody, one process at a time, nobody. */
+  readonly computeMode: 'default' | 'exclusive' | 'prohibited';
   readonly multiprocessors: number;
   /** This and what follows is 0 where the driver does not tell. */
   readonly l2Bytes: number;

@@ -10,6 +10,7 @@ namespace gradlink::cuda {
 
 // CUdevice_attribute.
 inline constexpr int kMultiprocessorCount = 16;
+inline constexpr int kComputeMode = 20;
 inline constexpr int kMemoryClockKHz = 36;
 inline constexpr int kMemoryBusBits = 37;
 inline constexpr int kL2Bytes = 38;
@@ -17,6 +18,9 @@ inline constexpr int kThreadsOfMultiprocessor = 39;
 inline constexpr int kCopyEngines = 40;
 inline constexpr int kCapabilityMajor = 75;
 inline constexpr int kCapabilityMinor = 76;
+// CUcomputemode.
+inline constexpr int kProhibited = 2;
+inline constexpr int kExclusiveProcess = 3;
 // CUdevice_P2PAttribute.
 inline constexpr int kPerformanceRank = 1;
 // Flags of streams, events, captures and page-locked memory.

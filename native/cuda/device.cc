@@ -1,6 +1,5 @@
 #include "cuda/device.h"
 
-#include <atomic>
 #include <memory>
 
 #include "core/error.h"
@@ -17,12 +16,35 @@ constexpr Status kPeerAccessUnsupported = 217;
 struct Devices {
   std::mutex mutex;
   std::vector<std::unique_ptr<Device>> byOrdinal;
-  std::atomic<Device*> first = nullptr;
 };
 
 Devices& devices() {
   static Devices& all = *new Devices;
   return all;
+}
+
+/// Why this process gets no context on the GPU, with what to do about it.
+Error contextRefused(const std::string& label, Status status) {
+  const std::string doing = "cannot make a context on " + label + ": " + statusText(status);
+  switch (status) {
+    case kDeviceUnavailable:
+      return {ErrorCode::backendUnavailable,
+              doing +
+                  ": its compute mode leaves it to one process, which has it, or to none: "
+                  "nvidia-smi -q -d COMPUTE,PIDS names both; nvidia-smi -c DEFAULT shares it"};
+    case kInvalidDevice:
+      return {ErrorCode::backendUnavailable,
+              doing + ": nvidia-smi and the kernel log (dmesg) say what became of it"};
+    case kUncorrectable:
+      return {ErrorCode::system,
+              doing + ": its memory has an error that only a reset ends: nvidia-smi -q -d ECC"};
+    case kOutOfMemory:
+      return Error(ErrorCode::outOfMemory,
+                   doing + ": a context takes some 500 MiB; nvidia-smi names who has the memory")
+          .stillUsable();
+    default:
+      return {ErrorCode::system, doing};
+  }
 }
 
 }  // namespace
@@ -47,26 +69,25 @@ Device& Device::get(int ordinal) {
   const std::lock_guard<std::mutex> lock(all.mutex);
   if (all.byOrdinal.empty()) all.byOrdinal.resize(static_cast<std::size_t>(count));
   std::unique_ptr<Device>& device = all.byOrdinal[static_cast<std::size_t>(ordinal)];
-  if (!device) {
-    device.reset(new Device(ordinal));
-    Device* none = nullptr;
-    all.first.compare_exchange_strong(none, device.get());
-  }
+  if (!device) device.reset(new Device(ordinal));
   return *device;
 }
 
 Device& Device::any() {
   ContextHandle current = nullptr;
   check(Driver::get().getCurrent(&current), "cannot ask for this thread's GPU");
-  Devices& all = devices();
-  if (current != nullptr) {
+  Device* some = nullptr;
+  {
+    Devices& all = devices();
     const std::lock_guard<std::mutex> lock(all.mutex);
     for (const std::unique_ptr<Device>& device : all.byOrdinal) {
-      if (device && device->context_ == current) return *device;
+      const ContextHandle context = device ? device->context_.load() : nullptr;
+      if (context == nullptr) continue;
+      if (context == current) return *device;
+      if (some == nullptr) some = device.get();
     }
   }
-  Device* const first = all.first.load();
-  return first != nullptr ? *first : get(0);
+  return some != nullptr ? *some : get(0);
 }
 
 Device::Device(int ordinal) : ordinal_(ordinal) {
@@ -83,7 +104,18 @@ Device::Device(int ordinal) : ordinal_(ordinal) {
   capabilityMinor_ = attribute(kCapabilityMinor);
   peers_.resize(static_cast<std::size_t>(count()));
   peers_[static_cast<std::size_t>(ordinal)] = true;
-  check(driver.primaryContextRetain(&context_, handle_), "cannot make a context on " + label_);
+}
+
+ContextHandle Device::context() const {
+  if (const ContextHandle made = context_.load()) return made;
+  const std::lock_guard<std::mutex> lock(contextMutex_);
+  if (context_.load() == nullptr) {
+    ContextHandle made = nullptr;
+    const Status status = Driver::get().primaryContextRetain(&made, handle_);
+    if (status != kSuccess) throw contextRefused(label_, status);
+    context_ = made;
+  }
+  return context_;
 }
 
 int Device::attribute(int id) const {
@@ -94,7 +126,7 @@ int Device::attribute(int id) const {
 }
 
 void Device::makeCurrent() const {
-  const Status status = Driver::get().setCurrent(context_);
+  const Status status = Driver::get().setCurrent(context());
   if (status != kSuccess) check(status, "cannot use " + label_ + " on this thread");
 }
 
@@ -112,7 +144,7 @@ bool Device::enablePeer(const Device& peer) {
   if (peers_[slot]) return true;
   if (!canReach(peer)) return false;
   makeCurrent();
-  const Status status = Driver::get().enablePeerAccess(peer.context_, 0);
+  const Status status = Driver::get().enablePeerAccess(peer.context(), 0);
   if (status == kTooManyPeers || status == kPeerAccessUnsupported) return false;
   // Another library of the process may have enabled it: the context is shared.
   if (status != kPeerAccessAlreadyEnabled) {
@@ -126,7 +158,7 @@ bool Device::disablePeer(const Device& peer) {
   if (&peer == this) return false;
   const std::lock_guard<std::mutex> lock(peersMutex_);
   makeCurrent();
-  const Status status = Driver::get().disablePeerAccess(peer.context_);
+  const Status status = Driver::get().disablePeerAccess(peer.context());
   peers_[static_cast<std::size_t>(peer.ordinal_)] = false;
   if (status == kPeerAccessNotEnabled) return false;
   check(status, "cannot keep " + label_ + " from reaching " + peer.label_);

@@ -1,6 +1,7 @@
 // GPUs by their ordinals, each with its primary context: the one that NCCL and frameworks share.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -13,19 +14,21 @@ namespace gradlink::cuda {
 
 class Device {
  public:
-  /// Retains the primary context at the first call for this ordinal, for the life of the process.
-  /// Throws Error(backendUnavailable) without a driver, Error(invalidArgument) for an ordinal that
-  /// is not there, naming how many there are.
+  /// Asks the driver what it is, and makes nothing on it. Throws Error(backendUnavailable) without
+  /// a driver, Error(invalidArgument) for an ordinal that is not there, naming how many there are.
   static Device& get(int ordinal);
   /// Throws where there is no driver.
   static int count();
-  /// The device whose context is current on this thread, else the first that was ever asked for,
-  /// else gpu:0: for what belongs to no device, so that no further context is made for it.
+  /// The device whose context is current on this thread, else one that has a context, else gpu:0:
+  /// for what belongs to no device, so that no further context is made for it.
   static Device& any();
 
   int ordinal() const { return ordinal_; }
   DeviceHandle handle() const { return handle_; }
-  ContextHandle context() const { return context_; }
+  /// The primary context, retained at the first call, for the life of the process: it takes some
+  /// 500 MiB of the GPU and part of a second, so that it is for what is to run there. Throws
+  /// Error(backendUnavailable) where this process may not use the GPU, else what the driver says.
+  ContextHandle context() const;
   /// "gpu:0 (NVIDIA H200)", for messages.
   const std::string& label() const { return label_; }
   int attribute(int id) const;
@@ -54,7 +57,8 @@ class Device {
 
   int ordinal_;
   DeviceHandle handle_ = 0;
-  ContextHandle context_ = nullptr;
+  mutable std::mutex contextMutex_;
+  mutable std::atomic<ContextHandle> context_ = nullptr;
   int multiprocessors_ = 0;
   int threadsOfMultiprocessor_ = 0;
   int capabilityMajor_ = 0;

@@ -29,9 +29,12 @@ struct Uuid {
 
 inline constexpr Status kSuccess = 0;
 inline constexpr Status kOutOfMemory = 2;
+inline constexpr Status kDeviceUnavailable = 46;
 inline constexpr Status kNoDevice = 100;
+inline constexpr Status kInvalidDevice = 101;
 inline constexpr Status kInvalidImage = 200;
 inline constexpr Status kNoBinaryForGpu = 209;
+inline constexpr Status kUncorrectable = 214;
 inline constexpr Status kInvalidPtx = 218;
 inline constexpr Status kNoJitCompiler = 221;
 inline constexpr Status kUnsupportedPtx = 222;

@@ -62,6 +62,15 @@ class Reader {
   NvmlDevice device_;
 };
 
+/// None without NVML, or where it does not know the GPU.
+std::optional<Reader> readerOf(const std::string& pciBusId) {
+  const Nvml* nvml = Nvml::get();
+  if (nvml == nullptr) return std::nullopt;
+  const std::optional<NvmlDevice> device = nvml->device(pciBusId);
+  if (!device) return std::nullopt;
+  return Reader(*nvml, *device);
+}
+
 std::optional<int> clockOf(const Reader& reader,
                            NvmlStatus (*NvmlTable::*member)(NvmlDevice, int, unsigned*),
                            int which) {
@@ -123,7 +132,7 @@ std::optional<std::uint64_t> linkErrorsOf(const Reader& reader, unsigned link) {
   return sum;
 }
 
-std::vector<GpuLink> linksOf(const Reader& reader) {
+std::vector<GpuLink> linksOf(const Reader& reader, Links which) {
   std::vector<GpuLink> links;
   for (unsigned index = 0; index < nvml::kMostLinks; ++index) {
     int active = 0;
@@ -131,6 +140,8 @@ std::vector<GpuLink> linksOf(const Reader& reader) {
     GpuLink& link = links.emplace_back();
     link.index = static_cast<int>(index);
     link.active = active != 0;
+    link.errors = linkErrorsOf(reader, index);
+    if (which == Links::counted) continue;
     unsigned version = 0;
     if (reader.call(&NvmlTable::linkVersion, index, &version)) link.version = versionOf(version);
     std::optional<std::uint64_t> speed = reader.field(nvml::kFieldLinkSpeed, index);
@@ -139,7 +150,6 @@ std::vector<GpuLink> linksOf(const Reader& reader) {
     if (link.active && speed && *speed > 0) {
       link.bytesPerSecond = static_cast<double>(*speed) * 1e6;
     }
-    link.errors = linkErrorsOf(reader, index);
     if (!link.active) continue;
     int type = 0;
     link.remoteIsSwitch =
@@ -155,12 +165,15 @@ std::vector<GpuLink> linksOf(const Reader& reader) {
 
 }  // namespace
 
-std::optional<GpuHealth> gpuHealth(const std::string& pciBusId) {
-  const Nvml* nvml = Nvml::get();
-  if (nvml == nullptr) return std::nullopt;
-  const std::optional<NvmlDevice> device = nvml->device(pciBusId);
-  if (!device) return std::nullopt;
-  const Reader reader(*nvml, *device);
+std::optional<int> nearestNode(const std::string& pciBusId) {
+  const std::optional<Reader> reader = readerOf(pciBusId);
+  return reader ? numaNodeOf(*reader, pciBusId) : std::nullopt;
+}
+
+std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links links) {
+  const std::optional<Reader> found = readerOf(pciBusId);
+  if (!found) return std::nullopt;
+  const Reader& reader = *found;
   GpuHealth health;
   health.numaNode = numaNodeOf(reader, pciBusId);
   health.pcieGeneration = reader.number(&NvmlTable::pcieGeneration);
@@ -186,7 +199,7 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId) {
   }
   health.eccErrors = eccErrorsOf(reader);
   if (const auto replays = reader.number(&NvmlTable::pcieReplays)) health.pcieReplays = *replays;
-  health.links = linksOf(reader);
+  health.links = linksOf(reader, links);
   return health;
 }
 

@@ -70,6 +70,8 @@ std::optional<std::string> pathOf(int level) {
 
 }  // namespace
 
+std::string pciBusIdOf(int ordinal) { return pciBusIdOf(Device::get(ordinal)); }
+
 GpuInfo gpuInfo(int ordinal) {
   const Driver& driver = Driver::get();
   const Device& device = Device::get(ordinal);
@@ -86,6 +88,10 @@ GpuInfo gpuInfo(int ordinal) {
   info.computeCapability =
       std::to_string(device.capabilityMajor()) + "." + std::to_string(device.capabilityMinor());
   info.kernels = kernelsOf(device);
+  const int mode = attributeOf(device, kComputeMode);
+  info.computeMode = mode == kProhibited         ? "prohibited"
+                     : mode == kExclusiveProcess ? "exclusive"
+                                                 : "default";
   info.multiprocessors = device.multiprocessors();
   info.l2Bytes = static_cast<std::size_t>(attributeOf(device, kL2Bytes));
   info.copyEngines = attributeOf(device, kCopyEngines);

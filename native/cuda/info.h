@@ -64,6 +64,8 @@ struct GpuInfo {
   std::string computeCapability;
   /// How it comes by the kernels of this package: "cubin sm_90" or "compiled from PTX".
   std::string kernels;
+  /// Who may use it: "default" (anybody), "exclusive" (one process at a time) or "prohibited".
+  std::string computeMode;
   int multiprocessors = 0;
   /// These are 0 where the driver does not tell.
   std::size_t l2Bytes = 0;
@@ -116,8 +118,18 @@ GpuLibraries gpuLibraries();
 /// None without NVML.
 std::vector<InstalledGpu> installedGpus();
 
-/// The health alone, for reading again during a run: no context is made. `pciBusId` as in GpuInfo.
-std::optional<GpuHealth> gpuHealth(const std::string& pciBusId);
+/// What health says of the links: what they are, or only their errors, which takes half the calls
+/// of NVML.
+enum class Links : std::uint8_t { described, counted };
+
+/// The health alone, for reading again during a run. `pciBusId` as in GpuInfo.
+std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links = Links::described);
+
+/// Of the host memory and cores that are nearest to the GPU.
+std::optional<int> nearestNode(const std::string& pciBusId);
+
+/// In the form of GpuInfo. Throws what Driver::get and Device::get throw.
+std::string pciBusIdOf(int ordinal);
 
 /// NVML's bits by name: "softwarePowerCap" and so on. An idle GPU's clocks, clocks an application
 /// asked for and a display's are no throttling, and have no name.

@@ -182,6 +182,19 @@ describe('gradlink p2p', () => {
     expect(code).toBe(0);
   });
 
+  it(
+    'more copies than a stream takes at once fail by their hold, which is long once a run',
+    { tags: 'full' },
+    async () => {
+      const argv = [...quick, '-t', 'host_to_device_memcpy_ce', '--loop-count', '2000'];
+      const { report: value } = await reportOf('p2p.js', argv);
+      const waits = value.cases.map((one) =>
+        'reason' in one ? / ([\d.]+) s /.exec(one.reason)?.[1] : '',
+      );
+      expect(waits).toEqual(['10', ...Array.from({ length: gpus - 1 }, () => '0.5')]);
+    },
+  );
+
   it('--prefix, --gpus, --mean and --skip-verification do as they say', async () => {
     const { value } = await report('-p', 'host_to_device', '--gpus', '0', '--mean', '-s', '-d');
     expect(new Set(value.cases.map(({ name }) => name))).toEqual(

@@ -26,6 +26,7 @@ const compiled = 'test/tfjs-node/guide.test.ts compiles a binding with these lin
 const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^bash scripts\/setup\.sh /, 'installs packages and builds; scripts/test.sh begins with it'],
   [/^npm test$/, 'this is npm test'],
+  [/^npm run test:full$/, 'runs this, every night'],
   [/^npm run lint$/, '.ci/run ends with it'],
   [/^npm run docs$/, '.ci/run ends with the same pages in another folder'],
   [/^npm run test:attack -- /, 'goes on for minutes; npm run test:full has the short run'],

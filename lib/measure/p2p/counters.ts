@@ -48,8 +48,9 @@ export class GpuCounters {
   readNow(gpus: readonly number[]): string[] {
     const now = new Map<number, NativeGpuHealth>();
     for (const gpu of gpus) {
-      if (gpuOf(this.machine, gpu).health === null) continue;
-      const { health } = native().gpuInfo(gpu);
+      const { health: before, pciBusId } = gpuOf(this.machine, gpu);
+      if (before === null) continue;
+      const health = native().gpuHealth(pciBusId);
       if (health !== null) now.set(gpu, health);
     }
     return this.read(now);

@@ -127,6 +127,7 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuInfo& info) {
       .set("memoryBytes", info.memoryBytes)
       .set("computeCapability", info.computeCapability)
       .set("kernels", info.kernels)
+      .set("computeMode", info.computeMode)
       .set("multiprocessors", info.multiprocessors)
       .set("l2Bytes", info.l2Bytes)
       .set("copyEngines", info.copyEngines)

@@ -21,12 +21,7 @@ GpuBuffer::GpuBuffer(int place, int user, std::size_t bytes, bool affinity)
     memory_ = cuda::DeviceMemory(cuda::Device::get(place_), bytes);
     return;
   }
-  std::optional<int> node;
-  if (affinity) {
-    const std::optional<cuda::GpuHealth> health = cuda::gpuInfo(user_).health;
-    if (health) node = health->numaNode;
-  }
-  const OnNode here(node);
+  const OnNode here(affinity ? cuda::nearestNode(cuda::pciBusIdOf(user_)) : std::nullopt);
   near_ = here.moved();
   cuda::Device::get(user_).makeCurrent();
   pinned_ = cuda::PinnedMemory(bytes);

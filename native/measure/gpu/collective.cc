@@ -16,8 +16,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// A stream takes about a thousand launches, and then who launches waits for it.
-constexpr std::size_t kMostHeldGroups = 256;
+/// A stream takes about a thousand entries, of which a call of NCCL is up to five, and then who
+/// launches waits for it.
+constexpr std::size_t kMostHeldGroups = 128;
 
 [[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {
   throw Error(code, message).withOp("timeCollective").stillUsable();

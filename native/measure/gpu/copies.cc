@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <set>
 #include <string>
 
@@ -179,10 +180,13 @@ class GpuCopiesMeasurement {
     finish();
     // The copies have ended and the memory is free: no timeout, after which it would be given up.
     if (holds_ && !heldToTheEnd) {
-      throw Error(ErrorCode::system,
-                  "queueing the copies took longer than the " +
-                      std::to_string(static_cast<int>(StreamHold::kLongestSeconds)) +
-                      " s for which their streams are held: fewer or smaller copies are needed")
+      char seconds[16];
+      std::snprintf(seconds, sizeof(seconds), "%g", hold_.seconds());
+      throw Error(
+          ErrorCode::system,
+          "queueing the copies took longer than the " + std::string(seconds) +
+              " s for which their streams are held: fewer copies a sample are needed, since "
+              "a stream takes about a thousand at once")
           .withOp("timeGpuCopies")
           .stillUsable();
     }
@@ -252,7 +256,7 @@ class GpuCopiesMeasurement {
     for (const GpuCopy& copy : options_.copies) gpus.insert({copy.from, copy.to, copy.by});
     gpus.erase(kHostMemory);
     for (const int gpu : gpus) {
-      std::optional<cuda::GpuHealth> health = cuda::gpuInfo(gpu).health;
+      auto health = cuda::gpuHealth(cuda::pciBusIdOf(gpu), cuda::Links::counted);
       if (health) result_.health.emplace_back(gpu, std::move(*health));
     }
     finish();

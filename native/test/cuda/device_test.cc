@@ -15,6 +15,8 @@ namespace {
 
 using testing::ExitedWithCode;
 
+using CudaDeviceDeathTest = FreshProcesses;
+
 TEST(CudaDevice, AnOrdinalHasOneDeviceWithOneContext) {
   std::set<ContextHandle> contexts;
   for (Device* device : allDevices()) {
@@ -49,6 +51,28 @@ TEST(CudaDevice, AnOrdinalThatIsNotThereIsAnErrorThatSaysHowManyThereAre) {
         << message;
     EXPECT_NE(message.find("CUDA_VISIBLE_DEVICES is "), std::string::npos) << message;
   }
+}
+
+
+TEST_F(CudaDeviceDeathTest, AContextIsMadeForWhatRunsAndRefusedByTheGpuThatCannot) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-ins refuse one";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "retain=214@0,retain=2@1,prohibited=2"}},
+                        [] {
+                          for (Device* device : allDevices()) gpuInfo(device->ordinal());
+                          const ErrorCode codes[] = {ErrorCode::system, ErrorCode::outOfMemory,
+                                                     ErrorCode::backendUnavailable};
+                          for (int gpu = 0; gpu < 3; ++gpu) {
+                            const auto use = [gpu] { Device::get(gpu).makeCurrent(); };
+                            const std::string message = messageOf(codes[gpu], use);
+                            EXPECT_NE(message.find(Device::get(gpu).label()), std::string::npos)
+                                << message;
+                            // What belongs to no GPU in particular needs some context, and takes
+                            // one that is.
+                            if (gpu == 0) Device::get(3).makeCurrent();
+                            std::thread([] { EXPECT_EQ(&Device::any(), &Device::get(3)); }).join();
+                          }
+                        }),
+              ExitedWithCode(0), "");
 }
 
 TEST(CudaDevice, MakeCurrentIsForThisThread) {
@@ -99,8 +123,6 @@ TEST(CudaDevice, PeerAccessThatAnotherLibraryEnabledIsTakenAsItIs) {
   }
 }
 
-using CudaDeviceDeathTest = FreshProcesses;
-
 TEST_F(CudaDeviceDeathTest, WithoutPeersNothingIsEnabled) {
   if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told to have no peers";
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_PEERS", "none"}},
@@ -125,16 +147,6 @@ TEST_F(CudaDeviceDeathTest, APeerForWhichThereIsNoRoomIsNotEnabled) {
                           EXPECT_FALSE(device.enablePeer(Device::get(2)));
                           EXPECT_TRUE(device.disablePeer(Device::get(1)));
                           EXPECT_TRUE(device.enablePeer(Device::get(2)));
-                        }),
-              ExitedWithCode(0), "");
-}
-
-TEST_F(CudaDeviceDeathTest, WhatBelongsToNoDeviceMakesNoFurtherContext) {
-  EXPECT_EXIT(inProcess({},
-                        [] {
-                          const int last = Device::count() - 1;
-                          Device& device = Device::get(last);
-                          EXPECT_EQ(&Device::any(), &device);
                         }),
               ExitedWithCode(0), "");
 }

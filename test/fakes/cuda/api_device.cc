@@ -149,6 +149,11 @@ FAKE_EXPORT(Status, cuDeviceGetAttribute, (int* value, int attribute, DeviceHand
     case 34:
       *value = 0;
       break;  // PCI device
+    case 20:  // compute mode
+      *value = hasFault("prohibited", std::to_string(contextOfDevice(device)->device())) ? 2
+               : fault("exclusive")                                                      ? 3
+                                                                                         : 0;
+      break;
     case 36:
       *value = Machine::kMemoryClockKHz;
       break;
@@ -193,7 +198,9 @@ FAKE_EXPORT(Status, cuDeviceGetPCIBusId, (char* id, int length, DeviceHandle dev
 
 FAKE_EXPORT(Status, cuDevicePrimaryCtxRetain, (ContextHandle * context, DeviceHandle device)) {
   if (const Status status = enterDevice(device)) return status;
-  *context = handleOf(contextOfDevice(device));
+  Context* const primary = contextOfDevice(device);
+  if (const Status status = primary->retain()) return status;
+  *context = handleOf(primary);
   return kOk;
 }
 

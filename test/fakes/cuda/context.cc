@@ -1,5 +1,11 @@
 #include "cuda/context.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "cuda/memory.h"
+#include "support/environment.h"
+#include "support/leaks.h"
 #include "support/machine.h"
 
 namespace gradlink::fake {
@@ -10,6 +16,33 @@ thread_local Execution* hostFunction = nullptr;
 std::atomic<int> waiting{0};
 
 }  // namespace
+
+Status Context::retain() {
+  const std::lock_guard lock(mutex_);
+  if (retained_) return kOk;
+  const std::string gpu = std::to_string(device_);
+  if (hasFault("prohibited", gpu)) return kDeviceUnavailable;
+  for (const std::string& value : faultValues("retain")) {
+    const std::size_t at = value.find('@');
+    if (at == value.npos) badSetting("retain", value);
+    if (value.substr(at + 1) == gpu) {
+      return static_cast<Status>(parseNumber(value.substr(0, at), "retain"));
+    }
+  }
+  if (const auto file = fault("exclusive")) {
+    // The process's to its end, and so is the lock.
+    const int lockFile = ::open((*file + gpu).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (lockFile < 0) badSetting("exclusive", *file);
+    if (::flock(lockFile, LOCK_EX | LOCK_NB) != 0) {
+      ::close(lockFile);
+      return kDeviceUnavailable;
+    }
+  }
+  Memory::get().takeForContext(device_);
+  retained_ = true;
+  report("GRADLINK_FAKE_CONTEXTS", "cuda", {"gpu:" + gpu});
+  return kOk;
+}
 
 void Context::fail(Status status) {
   Status none = kOk;

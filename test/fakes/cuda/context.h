@@ -21,6 +21,9 @@ class Context {
   explicit Context(int device) : device_(device) {}
 
   int device() const { return device_; }
+  /// The first time takes some of the GPU's memory, and fails where the faults say so:
+  /// "retain=214@1", "exclusive=FILE", "prohibited=1".
+  Status retain();
   /// The first failure of its work: sticky, as a real context is lost after one.
   Status status() const { return status_.load(); }
   void fail(Status status);
@@ -50,6 +53,7 @@ class Context {
   std::atomic<unsigned> mapped_{0};
   std::shared_mutex launches_;
   std::mutex mutex_;
+  bool retained_ = false;
   std::shared_ptr<Stream> null_;
   std::vector<std::weak_ptr<Stream>> streams_;
 };

@@ -151,6 +151,12 @@ std::optional<Memory::Allocation> Memory::blockOf(Address address) const {
   return Allocation{.place = arena->place, .begin = begin, .bytes = block.bytes};
 }
 
+void Memory::takeForContext(int gpu) {
+  const std::lock_guard lock(mutex_);
+  Arena& arena = arenas_[gpu + 1];
+  arena.used += std::min(arena.limit / 32, arena.limit - arena.used);
+}
+
 std::size_t Memory::freeBytes(int gpu) const {
   const std::lock_guard lock(mutex_);
   const Arena& arena = arenas_[gpu + 1];

@@ -41,6 +41,8 @@ class Memory {
   /// The allocation that the address is in.
   std::optional<Allocation> blockOf(Address address) const;
   std::size_t freeBytes(int gpu) const;
+  /// What a context keeps for itself: some 500 MiB of a large GPU.
+  void takeForContext(int gpu);
   /// One line for each allocation that is left and for each that was written past its end.
   std::vector<std::string> left() const;
 

@@ -24,12 +24,15 @@ using cuda::Uuid;
   X(kOutOfMemory, 2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory")                                  \
   X(kNotInitialized, 3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error")                      \
   X(kStubLibrary, 34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library")                  \
+  X(kDeviceUnavailable, 46, "CUDA_ERROR_DEVICE_UNAVAILABLE",                                       \
+    "CUDA-capable device(s) is/are busy or unavailable")                                           \
   X(kNoDevice, 100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected")                  \
   X(kInvalidDevice, 101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal")                    \
   X(kInvalidImage, 200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid")              \
   X(kInvalidContext, 201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context")                  \
   X(kNoBinaryForGpu, 209, "CUDA_ERROR_NO_BINARY_FOR_GPU",                                          \
     "no kernel image is available for execution on the device")                                    \
+  X(kUncorrectable, 214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered")    \
   X(kPeerUnsupported, 217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",                                   \
     "peer access is not supported between these two devices")                                      \
   X(kInvalidPtx, 218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed")                    \

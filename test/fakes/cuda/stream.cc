@@ -12,6 +12,9 @@
 namespace gradlink::fake {
 namespace {
 
+/// About as many as a channel of a GPU has entries.
+constexpr std::size_t kMostQueued = 1024;
+
 thread_local double latest = 0;
 std::atomic<std::uint64_t> queuedInAll = 0;
 
@@ -108,7 +111,8 @@ bool Stream::finished() {
 void Stream::add(Item item) {
   item.queuedAt = hostTime();
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] { return ended_ || items_.size() < kMostQueued; });
     if (ended_) {
       if (item.set) item.set->set(clock_);
       return;
@@ -173,10 +177,12 @@ void Stream::run() {
     wake_.wait(lock, [this] { return closed_ || !items_.empty(); });
     if (items_.empty()) {
       ended_ = true;
+      room_.notify_all();
       return;
     }
     Item item = std::move(items_.front());
     items_.pop_front();
+    room_.notify_one();
     busy_ = true;
     Execution execution{.context = context_, .now = std::max(clock_, item.queuedAt)};
     lock.unlock();

@@ -61,6 +61,7 @@ class Stream {
   static void joinClosed();
 
   Context& context() const { return context_; }
+  /// These wait where the queue is full.
   void push(Work work);
   void record(std::shared_ptr<Mark> mark);
   void waitFor(std::shared_ptr<Mark> mark);
@@ -102,6 +103,7 @@ class Stream {
   std::atomic<std::uint64_t> queued_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable room_;
   std::deque<Item> items_;
   bool busy_ = false;
   bool closed_ = false;

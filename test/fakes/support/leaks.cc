@@ -8,8 +8,8 @@
 
 namespace gradlink::fake {
 
-void reportLeaks(const char* library, const std::vector<std::string>& lines) {
-  const char* file = std::getenv("GRADLINK_FAKE_LEAKS");
+void report(const char* variable, const char* library, const std::vector<std::string>& lines) {
+  const char* file = std::getenv(variable);
   if (!file || !*file) return;
   std::string text;
   for (const std::string& line : lines) {

@@ -60,6 +60,7 @@ function gpu(ordinal: number, state: NativeGpuHealth | null, name = 'Example GPU
     memoryBytes: 2 ** 34,
     computeCapability: '9.0',
     kernels: 'cubin sm_90',
+    computeMode: 'default',
     multiprocessors: 132,
     l2Bytes: 50e6,
     copyEngines: 3,
