@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 // Makes machine code of the kernels' PTX, so that a GPU's driver compiles nothing: a cubin for each module and
-// architecture, which the platform packages carry beside the addon. Needs ptxas of CUDA 12.8 or newer in PATH, no GPU.
+// architecture, which the platform packages carry beside the addon. Needs ptxas of CUDA 12.8 or newer in PATH, no GPU. Best
+// is 12.8 or 12.9: drivers from 525 on take what CUDA 12 made, only those from 580 on what CUDA 13 made, and CUDA 13 knows
+// Volta (sm_70) no more.
 //
 //   node scripts/cubins.mjs            makes what is missing in build/cubins, and lists it; exit status 3 where something
 //                                      is missing and cannot be made
@@ -31,19 +33,29 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, 'build', 'cubins');
 
 /** A GPU runs what was made for its major version and a minor one not above its own: 80 serves 86, 87 and 89. */
-export const architectures = [80, 90, 100, 120];
+const architectures = [70, 80, 90, 100, 120];
+
+/** Whether that release of ptxas makes code for an architecture. */
+export const makes = (release, architecture) => architecture > 70 || release < 1300;
 
 /** What every kernel keeps to: three blocks of 256 threads fit on a multiprocessor, and nothing is put into memory. */
 export const limits = { registers: 80, spilledBytes: 0 };
 
-/** Why none can be made here; undefined where they can. */
-function obstacle() {
+/** The release of the ptxas that is here, 1208 of 12.8; undefined where there is none. */
+function assembler() {
   const run = spawnSync('ptxas', ['--version'], { encoding: 'utf8' });
-  if (run.status !== 0) return 'ptxas is not in PATH: install the CUDA toolkit (12.8 or newer)';
-  const release = /release ([0-9]+)\.([0-9]+)/.exec(run.stdout);
-  const [major, minor] = [Number(release?.[1]), Number(release?.[2])];
-  if (major > 12 || (major === 12 && minor >= 8)) return undefined;
-  return `ptxas is of CUDA ${String(major)}.${String(minor)}, which does not know sm_120: 12.8 or newer is needed`;
+  const release = /release ([0-9]+)\.([0-9]+)/.exec(run.stdout ?? '');
+  return release === null ? undefined : 100 * Number(release[1]) + Number(release[2]);
+}
+
+/** Why none can be made here; undefined where they can. */
+function obstacle(release) {
+  if (release === undefined) {
+    return 'ptxas is not in PATH: install the CUDA toolkit (12.8 or newer)';
+  }
+  if (release >= 1208) return undefined;
+  const name = `${String(Math.floor(release / 100))}.${String(release % 100)}`;
+  return `ptxas is of CUDA ${name}, which does not know sm_120: 12.8 or newer is needed`;
 }
 
 /** What ptxas -v tells of each kernel. */
@@ -92,9 +104,12 @@ function wanted() {
  */
 export function makeCubins() {
   mkdirSync(folder, { recursive: true });
-  const all = wanted();
+  const release = assembler();
+  const all = wanted().filter(
+    ({ architecture, file }) => makes(release, architecture) || existsSync(file),
+  );
   const missing = all.filter(({ file }) => !existsSync(file));
-  const reason = missing.length > 0 ? obstacle() : undefined;
+  const reason = missing.length > 0 ? obstacle(release) : undefined;
   if (reason !== undefined) return { reason };
   for (const { ptx, architecture, file } of missing) make(ptx, architecture, file);
   const kept = new Set(all.flatMap(({ file }) => [basename(file), `${basename(file)}.json`]));
