@@ -101,12 +101,18 @@ run_phases() {
 # --- everything else ------------------------------------------------------------------------------------------
 
 # Each takes at most twenty minutes on two cores.
-parts=(native jobs hosts guides peers packages browser attacks training sanitizers sanitizers-slow nodes arm64 analyzer)
+parts=(native jobs gpus hosts guides peers packages browser attacks training sanitizers sanitizers-slow nodes arm64 analyzer)
 
 part_native() { native plain "native cases that move gigabytes, start many ranks, or measure patience" --slow; }
 part_jobs() {
   typescript main "cases that take long or measure patience" --project unit --project gpu --tags-filter full
   typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!smoke'
+}
+part_gpus() {
+  local -x GRADLINK_FAKE_CAPABILITY=70 GRADLINK_FAKE_NVLINK=mesh
+  typescript gpus-v100 "the GPU tests on four V100" --project gpu
+  local -x GRADLINK_FAKE_CAPABILITY=90 GRADLINK_FAKE_NVLINK=switch GRADLINK_FAKE_GPUS=8
+  typescript gpus-eight "the GPU tests on eight H100 behind switches" --project gpu
 }
 part_hosts() { typescript hosts "jobs on two hosts, and under Slurm" --project hosts; }
 part_guides() { typescript guides "the guides, word for word" --project guides; }

@@ -7,7 +7,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { Diagnosis } from '../../lib/doctor/types.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
-import { onRealGpus } from './setup/fakes.js';
+import { fourGpus, onRealGpus } from './setup/fakes.js';
+
+Object.assign(process.env, fourGpus);
 
 let folder = '';
 beforeEach(() => {

@@ -2,8 +2,10 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Diagnosis, Topology } from '../../lib/doctor/types.js';
-import { onRealGpus } from './setup/fakes.js';
+import { fourGpus, onRealGpus } from './setup/fakes.js';
 import { runScript } from '../support/gpu-commands.js';
+
+Object.assign(process.env, fourGpus);
 
 async function doctor(env: Record<string, string> = {}, ...args: string[]) {
   const { code, stdout, stderr } = await runScript('doctor.js', ['--json', ...args], env);

@@ -41,10 +41,12 @@ describe.each(types)('%s', (dtype) => {
   });
 
   it('is moved by collectives', async () => {
+    // What both types have.
+    const valuesFrom = (gpu: number) => [gpu % 4, (gpu % 4) + 0.5];
     await using group = await Communicator.nccl({ gpus });
-    const inputs = await Promise.all(gpus.map((gpu) => bufferOf(gpu, dtype, [gpu, gpu + 0.5])));
+    const inputs = await Promise.all(gpus.map((gpu) => bufferOf(gpu, dtype, valuesFrom(gpu))));
     const gathered = await group.allGather(inputs);
-    const expected = gpus.flatMap((gpu) => [gpu, gpu + 0.5]);
+    const expected = gpus.flatMap(valuesFrom);
     for (const one of gathered) {
       made.push(one);
       expect(await valuesOf(one)).toEqual(expected);

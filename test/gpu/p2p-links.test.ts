@@ -3,7 +3,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
-import { onRealGpus } from './setup/fakes.js';
+import { fourGpus, onRealGpus } from './setup/fakes.js';
+
+Object.assign(process.env, fourGpus);
 
 const quick = ['--buffer-size', '1', '--samples', '1', '--loop-count', '1'];
 

@@ -241,7 +241,8 @@ void Machine::readRates() {
 
 int Machine::computeCapability() {
   constexpr int kUsual = 90;
-  return static_cast<int>(faultNumber("capability").value_or(kUsual));
+  static const long usual = numberOf("GRADLINK_FAKE_CAPABILITY", kUsual);
+  return static_cast<int>(faultNumber("capability").value_or(usual));
 }
 
 }  // namespace gradlink::fake

@@ -13,6 +13,12 @@ export const leaksFolder = (vitestPid: number): string =>
 /** Whether the GPU tests run on the machine's own GPUs (`npm run test:gpu`). */
 export const onRealGpus = process.env.GRADLINK_GPU_TESTS === 'real';
 
+/** The machine that tests of whole reports know, whatever the others run on. */
+export const fourGpus: Readonly<Record<string, string>> = {
+  GRADLINK_FAKE_GPUS: '4',
+  GRADLINK_FAKE_NVLINK: 'mesh',
+};
+
 /** What a process loads the stand-ins with; nothing on real GPUs. */
 export const fakesEnvironment: Readonly<Record<string, string>> = onRealGpus
   ? {}
