@@ -134,7 +134,6 @@ describe('options that are absent', () => {
     expect(store).toEqual({
       merge: 'auto',
       peer: true,
-      graph: false,
       shardOptimizer: false,
       timeoutMs: 30_000,
       startTimeoutMs: 60_000,

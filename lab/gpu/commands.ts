@@ -75,35 +75,19 @@ function take(
 }
 
 /** A network's gradients through a store whose four devices are one GPU. */
-export function storeOnGpu(
-  { gpu, quick, within }: CommandOptions,
-  extra: readonly string[] = [],
-): CaseResult[] {
+export function storeOnGpu({ gpu, quick, within }: CommandOptions): CaseResult[] {
   const gpus = [gpu, gpu, gpu, gpu].join(',');
   const { cases } = reportOf(
     [
       ...['measure', '--kv-store', 'device', '--gpus', gpus],
       ...['--network', 'resnet', '--num-layers', '50', '--num-batches', quick ? '2' : '20'],
-      ...extra,
     ],
     within(120_000),
   );
-  const name = `store device, ${['--gpus', gpus, ...extra].join(' ')}, resnet-50`;
+  const name = `store device, --gpus ${gpus}, resnet-50`;
   return cases.map((result) =>
     take(gpu, name, result, { target: 0.7, basis: 'the bytes that must move, by ' }),
   );
-}
-
-/** The same in CUDA graphs, where `gradlink measure` has them. */
-export function storeInGraphs(options: CommandOptions): CaseResult[] {
-  const { stdout } = spawnSync(
-    process.execPath,
-    [packageFile('bench/gradlink.js'), 'measure', '--help'],
-    { encoding: 'utf8', timeout: options.within(20_000), killSignal: 'SIGKILL' },
-  );
-  if (/^ +--graph\b/m.test(stdout)) return storeOnGpu(options, ['--graph']);
-  const identity = { name: 'store device in CUDA graphs', parameters: { gpu: options.gpu } };
-  return [waivedCase(identity, 'gradlink measure has no --graph in this version')];
 }
 
 /** An all-reduce of ranks that are these GPUs. */

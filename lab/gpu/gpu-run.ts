@@ -14,7 +14,7 @@ import {
 } from '../../lib/measure/common-run.js';
 import { flag, whole } from '../../lib/options/kinds.js';
 import { optionTable, type OptionsOf } from '../../lib/options/table.js';
-import { ncclOnGpus, ncclOnOneGpu, storeInGraphs, storeOnGpu } from './commands.js';
+import { ncclOnGpus, ncclOnOneGpu, storeOnGpu } from './commands.js';
 import { besideNcclTests, besideNvbandwidth } from './compared.js';
 import { hostCopies, insideGpu } from './copies.js';
 import { reachedCase, type Reached } from './target.js';
@@ -86,7 +86,6 @@ export async function run(
     ['host-device copies', () => named(hostCopies(copies))],
     ['inside the GPU', () => named(insideGpu(copies))],
     ['store', () => storeOnGpu(command)],
-    ['store in CUDA graphs', () => storeInGraphs(command)],
     [nccl, () => ncclOnGpus(nccl, all, command)],
     ['NCCL, several ranks on one GPU', () => ncclOnOneGpu(command)],
     ...copyCases.map(

@@ -27,7 +27,6 @@ const optionNames: Readonly<Record<string, string>> = {
   workers: '--workers',
   merge: '--merge',
   peer: '--no-peer',
-  graph: '--graph',
 };
 
 /**

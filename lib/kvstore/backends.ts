@@ -41,17 +41,10 @@ function withServers(type: StoreKind): Backend {
 async function openMerging(
   gpus: readonly number[],
   merge: number,
-  { peer, graph, shardOptimizer }: OpeningOptions,
+  { peer, shardOptimizer }: OpeningOptions,
 ): Promise<StoreBackend> {
   assertDriver();
-  const store = native().NativeKVStore.onGpus(
-    gpus,
-    merge,
-    defaultTimeoutMs,
-    peer,
-    graph,
-    shardOptimizer,
-  );
+  const store = native().NativeKVStore.onGpus(gpus, merge, defaultTimeoutMs, peer, shardOptimizer);
   try {
     await store.barrier();
   } catch (error) {
@@ -73,9 +66,9 @@ const merges = {
 
 /** NCCL may load and yet not run: a driver that is too old for it, a container with a small /dev/shm. */
 const deviceOnGpus: Backend['onGpus'] = async (gpus, options) => {
-  const { merge, peer, graph } = options;
-  // Where these are asked for, NCCL takes no part.
-  const nccl = merge === 'auto' && peer && !graph;
+  const { merge, peer } = options;
+  // Without direct access NCCL takes no part.
+  const nccl = merge === 'auto' && peer;
   try {
     return await openMerging(gpus, merges[merge], options);
   } catch (error) {

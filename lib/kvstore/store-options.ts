@@ -29,12 +29,6 @@ export interface KVStoreOptions {
    */
   peer?: boolean | undefined;
   /**
-   * Of the type `device` on GPUs: whether what a GPU computes for operations that come again, with the same keys, arrays
-   * and optimizer, is launched as one CUDA graph; false when absent. It merges by copies, on GPUs that reach one another,
-   * without gradient compression and without an updater of one's own.
-   */
-  graph?: boolean | undefined;
-  /**
    * Of the type `allreduce`, and of `device` and `nccl` on GPUs: whether each worker, or each GPU, steps a part of every
    * large key, keeps what the optimizer has for that part alone, and hands the new values to the others; false when
    * absent. The values are the same to the bit, what the optimizer keeps takes 1/n of the memory on each of n, and as many
@@ -64,7 +58,6 @@ export const storeNames = optionNames<KVStoreOptions>({
   devices: true,
   merge: true,
   peer: true,
-  graph: true,
   shardOptimizer: true,
   timeoutMs: true,
   startTimeoutMs: true,
@@ -97,7 +90,6 @@ export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true })
 export interface OpeningOptions {
   readonly merge: MergeName;
   readonly peer: boolean;
-  readonly graph: boolean;
   readonly shardOptimizer: boolean;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
@@ -117,8 +109,6 @@ function bigArrayBoundOf(given: number | undefined): number {
       : [Number(text), bigArrayVariable];
   return integer(value, name, 1, Number.MAX_SAFE_INTEGER);
 }
-
-const ofDevicesOnGpus = ['peer', 'graph'] as const;
 
 /** What may merge the arrays of such a store on GPUs; nothing to choose elsewhere. */
 export function mergesOf(kind: StoreKind): readonly MergeName[] {
@@ -145,10 +135,8 @@ export function openingOptions(
   const { timeoutMs, startTimeoutMs, bigArrayBound, merge } = options;
   if (merge !== undefined) checkMerge(merge, gpus === null ? [] : mergesOf(kind));
   const peer = flag(options.peer, 'peer', true);
-  const graph = flag(options.graph, 'graph', false);
-  for (const name of ofDevicesOnGpus) {
-    if (options[name] === undefined || (kind === 'device' && gpus !== null)) continue;
-    throw ruleError('ERR_INVALID_ARG_VALUE', `${name} needs store type 'device' on GPUs`);
+  if (options.peer !== undefined && (kind !== 'device' || gpus === null)) {
+    throw ruleError('ERR_INVALID_ARG_VALUE', "peer needs store type 'device' on GPUs");
   }
   const shardOptimizer = flag(options.shardOptimizer, 'shardOptimizer', false);
   const shards = kind === 'allreduce' || ((kind === 'device' || kind === 'nccl') && gpus !== null);
@@ -159,7 +147,6 @@ export function openingOptions(
   return {
     merge: merge ?? 'auto',
     peer,
-    graph,
     shardOptimizer,
     timeoutMs: milliseconds(timeoutMs, 'timeoutMs', defaultTimeoutMs),
     startTimeoutMs: milliseconds(startTimeoutMs, 'startTimeoutMs', defaultStartTimeoutMs),

@@ -109,7 +109,6 @@ export interface NativeKVStoreClass {
     merge: number,
     timeoutMs: number,
     peer: boolean,
-    graph: boolean,
     shardOptimizer: boolean,
   ): NativeKVStore;
   /** A worker's side of a store with servers. */

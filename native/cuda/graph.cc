@@ -20,8 +20,6 @@ const Driver& driverWithGraphs() {
 
 }  // namespace
 
-void checkGraphs() { driverWithGraphs(); }
-
 Graph::Graph(Stream& stream) : stream_(stream) {
   const Driver& driver = driverWithGraphs();
   stream.device().makeCurrent();

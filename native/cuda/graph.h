@@ -5,9 +5,6 @@
 
 namespace gradlink::cuda {
 
-/// Throws unsupported where the driver has none.
-void checkGraphs();
-
 class Graph {
  public:
   /// Begins to capture. Throws unsupported where the driver has no graphs (before CUDA 11.4).

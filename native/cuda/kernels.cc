@@ -119,7 +119,6 @@ void Kernels::sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const S
     tiles += divideUp(task.count * sizeOf(dtype), kernels::kSumTileBytes);
   }
   ring.impl().send(list);
-  if (!ring.impl().launches()) return;
   impl_->module.launch(stream, sumKernel(dtype), tiles, kThreads,
                        static_cast<const SumData*>(tasksThere), static_cast<std::uint32_t>(count));
 }

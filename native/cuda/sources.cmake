@@ -41,7 +41,6 @@ unite(gradlink_cuda device
   health.cc
   info.cc
   kernel_image.cc
-  kept_lists.cc
   installed.cc
   kernel_module.cc
   put_off.cc

@@ -75,7 +75,6 @@ class Call {
     }
     if (count_ == 0) return;
     write(tasks, pointerCount);
-    if (!ring_.launches()) return;
     if (ratio_ != TrustRatio::none) scaleRates();
     launch(kFormulas[static_cast<std::size_t>(kernel_)], tiles_, constTasks(), count32());
   }
@@ -116,7 +115,7 @@ class Call {
       firstBlock += blocks;
     }
     // The rates that a trust ratio scales are in it.
-    ring_.send(list, normCount != 0);
+    ring_.send(list);
   }
 
   StepData<T> dataOf(const StepTask& task, void** pointers, void* const* pointersThere) const {

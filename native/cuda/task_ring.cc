@@ -1,6 +1,5 @@
 #include "cuda/task_ring.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "core/error.h"
@@ -40,7 +39,6 @@ TaskRing::Impl::Impl(Stream& stream)
 std::size_t TaskRing::Impl::partBytes() const { return host_.bytes() / kParts; }
 
 TaskList TaskRing::Impl::reserve(std::size_t bytes) {
-  if (kept_ != nullptr) return kept_->reserve(bytes);
   bytes = (bytes + kListAlignment - 1) / kListAlignment * kListAlignment;
   if (bytes > partBytes()) {
     grow(bytes);
@@ -53,24 +51,11 @@ TaskList TaskRing::Impl::reserve(std::size_t bytes) {
           bytes};
 }
 
-void TaskRing::Impl::send(const TaskList& list, bool written) {
-  if (kept_ != nullptr) return kept_->send(written);
+void TaskRing::Impl::send(const TaskList& list) {
   parts_[part_]->used = true;
   lists_.copy(list.device, list.host, list.bytes);
   sent_.record(lists_);
   stream.wait(sent_);
-}
-
-void TaskRing::Impl::bringUpToDate(KeptLists& kept) {
-  for (KeptLists::List& list : kept.lists_) {
-    if (!list.written && list.now == list.sent) continue;
-    const TaskList way = reserve(list.now.size());
-    std::copy(list.now.begin(), list.now.end(), way.host);
-    parts_[part_]->used = true;
-    // Behind the launch before, which reads what was there.
-    stream.copy(list.there.data(), way.host, list.now.size());
-    list.sent = list.now;
-  }
 }
 
 void TaskRing::Impl::nextPart() {
@@ -96,7 +81,6 @@ void TaskRing::Impl::grow(std::size_t bytes) {
 }
 
 void* TaskRing::Impl::scratch(std::size_t bytes) {
-  if (kept_ != nullptr) return kept_->scratch(bytes);
   if (bytes > scratch_.bytes()) {
     stream.synchronize();
     scratch_ = DeviceMemory(stream.device(), std::bit_ceil(bytes));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,58 +17,18 @@ struct TaskList {
   std::size_t bytes;
 };
 
-/// Lists that have a place of their own on the device, where the kernels of a graph find them at
-/// each launch. Every pass writes the same lists, of the same sizes, in the same order.
-class KeptLists {
- public:
-  explicit KeptLists(Device& device) : device_(device) {}
-
-  /// Begins a pass; `launches`: whether kernels are launched in it.
-  void begin(bool launches);
-  bool launches() const { return launches_; }
-
-  TaskList reserve(std::size_t bytes);
-  void send(bool written);
-  /// One for each call of a pass, since nobody waits before it is made larger.
-  void* scratch(std::size_t bytes);
-
- private:
-  friend struct TaskRing::Impl;
-  struct List {
-    DeviceMemory there;
-    std::vector<std::byte> now;
-    /// What was sent last; empty: it is to be sent in any case.
-    std::vector<std::byte> sent;
-    bool written = false;
-  };
-
-  Device& device_;
-  bool launches_ = false;
-  std::deque<List> lists_;
-  std::size_t list_ = 0;
-  std::deque<DeviceMemory> scratches_;
-  std::size_t scratch_ = 0;
-};
-
 struct TaskRing::Impl {
   explicit Impl(Stream& stream);
 
   /// Room for a list, 16-byte aligned: after everything that uses the list before was launched.
   /// Waits for the stream where the ring is full.
   TaskList reserve(std::size_t bytes);
-  /// Queues the copy to the device; what is launched after it finds the list there. `written`:
-  /// kernels write into it too.
-  void send(const TaskList& list, bool written = false);
+  /// Queues the copy to the device; what is launched after it finds the list there.
+  void send(const TaskList& list);
   /// Device memory for what one call's launches leave to each other: the next call's use the same.
   void* scratch(std::size_t bytes);
   /// Waits for all of it.
   void synchronize();
-  /// Whether what the lists are for is launched, or only they are written.
-  bool launches() const { return kept_ == nullptr || kept_->launches(); }
-  /// From here on lists go where those of the pass before went; null: to the ring again.
-  void keep(KeptLists* kept) { kept_ = kept; }
-  /// Queues the copies of the kept lists that have changed, on the stream.
-  void bringUpToDate(KeptLists& kept);
 
   Stream& stream;
 
@@ -93,7 +52,6 @@ struct TaskRing::Impl {
   PinnedMemory host_;
   DeviceMemory device_;
   DeviceMemory scratch_;
-  KeptLists* kept_ = nullptr;
   std::vector<std::unique_ptr<Part>> parts_;
   std::size_t part_ = 0;  // the present one
   std::size_t next_ = 0;  // in it

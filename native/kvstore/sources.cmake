@@ -21,7 +21,6 @@ unite(gradlink_kvstore gpu
   gpu/collectives.cc
   gpu/device_site.cc
   gpu/gpu_engine.cc
-  gpu/graphs.cc
   gpu/host_site.cc
   gpu/key.cc
   gpu/keys.cc

@@ -15,7 +15,7 @@ import { allReduceOutput, nvbandwidthOutput } from '../support/rivals.js';
 import { onRealGpus } from './setup/fakes.js';
 
 /** What needs a newer library, or programs that are not everywhere. */
-const mayBeWaived = /2 ranks|beside nv|beside nccl-tests|CUDA graphs/;
+const mayBeWaived = /2 ranks|beside nv|beside nccl-tests/;
 
 const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-bench-gpu-'));

@@ -132,15 +132,6 @@ describe('what is run', () => {
     ]);
   });
 
-  it.each(['None', 'sgd', 'adam', 'lamb'])('as CUDA graphs, with %s', async (optimizer) => {
-    const argv = ['--optimizer', optimizer, '--graph', '--num-batches', '4', '--format', 'json'];
-    const { code, stdout, stderr } = await measure('--gpus', '0,0,0,0', ...argv);
-    expect(code, stderr).toBe(0);
-    expect(parseReport(stdout).cases).toMatchObject([
-      { status: 'ok', parameters: { graph: true }, check: { wrong: 0 } },
-    ]);
-  });
-
   it('GPUs by name, and several stores', async () => {
     const { code, stdout } = await measure(
       ...['--devices', 'gpu:0,gpu:0', '--compare', 'device,local,nccl', ...quick],
@@ -195,9 +186,6 @@ describe('refused, with 2', () => {
     [['--gpus', '0,0', '--kv-store', 'nccl'], /--kv-store: .*each GPU/],
     [['--gpus', '0', '--kv-store', 'local', '--no-peer'], /--no-peer.*--kv-store device.*--gpus/],
     [['--gpus', '0', '--no-peer', '--merge', 'nccl'], /NCCL_P2P_DISABLE/],
-    [['--gpus', '0', '--graph', '--merge', 'nccl'], /graph.*NCCL/],
-    [['--gpus', '0', '--graph', '--gc-type', '2bit'], /--graph.*--gc-type 2bit/],
-    [['--gpus', '0', '--graph', '--kv-store', 'local'], /--graph.*--kv-store device.*--gpus/],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -1,4 +1,4 @@
-// How a store of the type `device` merges on GPUs, where it is told: without direct access, as graphs; and what it refuses.
+// How a store of the type `device` merges on GPUs, where it is told: without direct access, by copies; and what it refuses.
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { DeviceBuffer, KVStore, type KVStoreOptions } from '../../lib/index.js';
@@ -18,7 +18,7 @@ async function open(options: KVStoreOptions): Promise<KVStore> {
   return kv;
 }
 
-describe.each([{ peer: false }, { graph: true }, { merge: 'peers' as const }])('%o', (options) => {
+describe.each([{ peer: false }, { merge: 'peers' as const }])('%o', (options) => {
   it('sums and steps, again and again', async () => {
     const kv = await open({ devices, ...options });
     await kv.init('w', new Float32Array(3));
@@ -39,37 +39,12 @@ describe.each([{ peer: false }, { graph: true }, { merge: 'peers' as const }])('
 describe('refused', () => {
   it.each([
     [{ devices: 2, peer: false }, 'ERR_INVALID_ARG_VALUE', "store type 'device' on GPUs"],
-    [{ devices: 2, graph: true }, 'ERR_INVALID_ARG_VALUE', "store type 'device' on GPUs"],
     [{ devices, peer: 'no' }, 'ERR_INVALID_ARG_TYPE', 'peer'],
-    [{ devices, graph: 1 }, 'ERR_INVALID_ARG_TYPE', 'graph'],
     [{ devices, peer: false, merge: 'nccl' }, 'ERR_UNSUPPORTED', 'NCCL_P2P_DISABLE'],
-    [{ devices, graph: true, merge: 'nccl' }, 'ERR_UNSUPPORTED', 'a graph holds'],
   ])('%o', async (options, code, words) => {
     await expect(open(options as KVStoreOptions)).rejects.toMatchObject({
       code,
       message: expect.stringContaining(words) as string,
     });
-  });
-
-  it('graphs beside what cannot be captured', async () => {
-    const kv = await open({ devices, graph: true });
-    const unsupported = { code: 'ERR_UNSUPPORTED' };
-    await expect(kv.setGradientCompression({ type: '2bit' })).rejects.toMatchObject(unsupported);
-    await expect(kv.setUpdater(() => undefined)).rejects.toMatchObject(unsupported);
-  });
-
-  it.skipIf(gpus[0] === gpus[1])('graphs without direct access, and nothing else', async () => {
-    const warnings: string[] = [];
-    const hear = ({ message }: Error) => warnings.push(message);
-    process.on('warning', hear);
-    try {
-      await expect(open({ devices, graph: true, peer: false })).rejects.toMatchObject({
-        code: 'ERR_UNSUPPORTED',
-        message: expect.stringMatching(/gpu:\d.*gpu:\d/) as string,
-      });
-    } finally {
-      process.off('warning', hear);
-    }
-    expect(warnings).toEqual([]);
   });
 });

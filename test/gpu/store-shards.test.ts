@@ -52,7 +52,6 @@ async function steps(
 const stores = [
   { type: 'device', gpus: spread(4), options: { merge: 'peers' } },
   { type: 'device', gpus: spread(4), options: { peer: false } },
-  { type: 'device', gpus: spread(4), options: { graph: true } },
   { type: 'nccl', gpus: spread(gpuCount), options: {} },
 ] as const;
 

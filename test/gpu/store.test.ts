@@ -262,14 +262,7 @@ describe('what does not fit is refused', () => {
 
   it('natively too, where TypeScript is bypassed', async () => {
     const { native } = await import('../../lib/native/load.js');
-    const store = native().NativeKVStore.onGpus(
-      [0],
-      0,
-      1000,
-      true,
-      false,
-      false,
-    ) as unknown as Loose;
+    const store = native().NativeKVStore.onGpus([0], 0, 1000, true, false) as unknown as Loose;
     try {
       const key = store['define']?.('w', 8, 2, 1);
       const submit = (array: unknown, op = 1) =>

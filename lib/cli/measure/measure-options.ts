@@ -13,12 +13,7 @@ import { devicesOnGpus, devicesOnHost, type StoreDevices } from '../../kvstore/d
 import { mergesOf, openingOptions } from '../../kvstore/store-options.js';
 import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
 import { memoryNeed, type Merging } from '../../measure/store/batches.js';
-import {
-  storeTable,
-  storeType,
-  type BatchOptions,
-  type StoreOptions,
-} from '../../measure/store/store-options.js';
+import { storeTable, storeType, type StoreOptions } from '../../measure/store/store-options.js';
 import type { Compression } from '../../measure/store/reference.js';
 import { network, type ImageShape } from '../../models/index.js';
 import { familyName, networkNames } from '../../models/names.js';
@@ -233,19 +228,16 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0], { gpus }: StoreD
 
 /** What the stores themselves say of their options; of several, one that knows them is enough. */
 function checkMerge(
-  { merge, peer, graph, compression }: Merging & Pick<BatchOptions, 'compression'>,
+  { merge, peer }: Merging,
   devices: StoreDevices,
   stores: readonly string[],
 ): void {
-  if (graph === true && compression !== null) {
-    throw new UsageError(`--graph cannot be combined with --gc-type ${compression.type}.`);
-  }
   const known = stores.find((type) => parseStoreType(type).kind === 'device');
   const other = stores.find((type) =>
     mergesOf(parseStoreType(type).kind).includes(merge ?? 'auto'),
   );
   const type = parseStoreType(known ?? other ?? stores[0]);
-  asUsage(() => openingOptions({ merge, peer, graph }, type, devices));
+  asUsage(() => openingOptions({ merge, peer }, type, devices));
 }
 
 /** Everything but the stores' types, checked before anything is measured. */
@@ -274,7 +266,7 @@ export function checkMeasure(
     }),
   );
   const compression = checkCompression(options, dtype, stores);
-  checkMerge({ ...given, compression }, chosenDevices, stores);
+  checkMerge(given, chosenDevices, stores);
   const { names: devices } = chosenDevices;
   checkMemory({ network: chosen, dtype, devices, compression, optimizer }, chosenDevices);
   return { ...given, devices, network: chosen, compression };

@@ -20,17 +20,16 @@ import { StoreReference } from './reference.js';
 import { storeTraffic } from './traffic.js';
 
 /** How a store merges on GPUs. */
-export type Merging = Pick<BatchOptions, 'merge' | 'peer' | 'graph'>;
+export type Merging = Pick<BatchOptions, 'merge' | 'peer'>;
 
 /** Of several stores of a run, each takes what there is to choose for its type. */
 export function mergingOf({
   kvStore,
   merge,
   peer,
-  graph,
 }: Merging & Pick<BatchOptions, 'kvStore'>): Merging {
   const { kind } = parseStoreType(kvStore);
-  if (kind === 'device') return { merge, peer, graph };
+  if (kind === 'device') return { merge, peer };
   return merge !== undefined && mergesOf(kind).includes(merge) ? { merge } : {};
 }
 
@@ -269,7 +268,6 @@ export async function timeStore(
         ...(bigArrayBound === undefined ? {} : { bigArrayBound }),
         ...(merging.merge === undefined ? {} : { merge: merging.merge }),
         ...(merging.peer === false ? { peer: false } : {}),
-        ...(merging.graph === true ? { graph: true } : {}),
         ...(after === undefined
           ? {}
           : { workers: store.numWorkers, servers: after.servers.length }),

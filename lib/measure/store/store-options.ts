@@ -94,12 +94,6 @@ export const storeTable = optionTable({
     help: 'with the store device: GPUs exchange through the memory of the host, not directly',
     kind: flag,
   },
-  /** The same: true launches batches as CUDA graphs. */
-  graph: {
-    flag: '--graph',
-    help: 'with the store device: a batch is launched as one CUDA graph on each GPU',
-    kind: flag,
-  },
   /** Of stores with servers, as for `KVStore.create`. */
   bigArrayBound: {
     flag: '--big-array-bound <count>',

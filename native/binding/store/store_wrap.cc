@@ -106,8 +106,7 @@ Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
     options.merge = static_cast<GpuMerge>(integerArg(info[1], "merge", 0, 3));
     options.timeoutMs = numberArg(info[2], "timeoutMs");
     options.peer = booleanArg(info[3], "peer");
-    options.graph = booleanArg(info[4], "graph");
-    options.shardOptimizer = booleanArg(info[5], "shardOptimizer");
+    options.shardOptimizer = booleanArg(info[4], "shardOptimizer");
     return make(env, makeGpuStore(options), KVStoreHandle::Kind::gpus);
   });
 }

@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "cuda/graph.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/gpu/call.h"
-#include "kvstore/gpu/graphs.h"
 #include "kvstore/gpu/round.h"
 #include "kvstore/gpu/step.h"
 
@@ -20,12 +18,7 @@ bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
         "NCCL decides itself whether GPUs reach one another: set NCCL_P2P_DISABLE=1, or use the "
         "store type 'device', which merges by copies then");
   }
-  if (options.merge == GpuMerge::nccl && options.graph) {
-    throw storeUnsupported(
-        "a graph holds what a store itself launches, not NCCL's collectives: use the store type "
-        "'device', which merges by copies then");
-  }
-  if (!options.peer || options.graph) return false;
+  if (!options.peer) return false;
   return usesNccl(options.merge, options.gpus.size(), places);
 }
 
@@ -116,24 +109,9 @@ GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void(
       places_(options.gpus, options.peer),
       crossing_(places_.events(), 0),
       nccl_(decideOnNccl(options, places_.size()), places_, options.gpus, options.timeoutMs,
-            options.fuseBelowBytes) {
-  if (options.graph) openGraphs();
-}
+            options.fuseBelowBytes) {}
 
 GpuDeviceSite::~GpuDeviceSite() = default;
-
-void GpuDeviceSite::openGraphs() {
-  cuda::checkGraphs();
-  for (std::size_t from = 0; from < places_.size(); ++from) {
-    for (std::size_t to = 0; to < places_.size(); ++to) {
-      if (places_.reaches(from, to)) continue;
-      throw storeUnsupported("a graph needs GPUs that reach one another's memory, and " +
-                             places_[from].device.label() + " does not reach " +
-                             places_[to].device.label());
-    }
-    graphs_.push_back(std::make_unique<GpuGraphs>(places_[from]));
-  }
-}
 
 void GpuDeviceSite::open() {
   places_.prepare();
@@ -171,7 +149,7 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlight
   prepareRound();
   nccl_.registerPacks();
   const std::unique_ptr<GpuCollectives> collectives = nccl_.collectives();
-  GpuRound round(places_, compression_, collectives.get(), graphs_);
+  GpuRound round(places_, compression_, collectives.get());
   struct External {
     std::unique_ptr<GpuUnit>* unit;
     const void* sum;

@@ -13,7 +13,6 @@
 
 namespace gradlink {
 
-class GpuGraphs;
 class GpuRound;
 
 class GpuDeviceSite final : public GpuValueSite {
@@ -36,10 +35,10 @@ class GpuDeviceSite final : public GpuValueSite {
   }
   /// Some 130 us of each GPU's memory.
   std::size_t roundBytes() const override { return places_.size() * (std::size_t{512} << 20); }
-  /// Some 20 us, twice what a round costs the engine, but for a call of NCCL or a graph. From 32 to
+  /// Some 20 us, twice what a round costs the engine, but for a call of NCCL. From 32 to
   /// 128 MiB it made no difference on an H100.
   std::size_t firstRoundBytes() const override {
-    return nccl_.uses() || options_.graph ? roundBytes() : places_.size() * (std::size_t{64} << 20);
+    return nccl_.uses() ? roundBytes() : places_.size() * (std::size_t{64} << 20);
   }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
@@ -50,7 +49,6 @@ class GpuDeviceSite final : public GpuValueSite {
  private:
   class Round;
   class Updater;
-  void openGraphs();
   void launch(GpuRound& round);
   void prepareRound();
 
@@ -60,8 +58,6 @@ class GpuDeviceSite final : public GpuValueSite {
   const GradientCompression* compression_ = nullptr;
   /// Whose memory of the last rounds other places may still be reading.
   GpuMarks crossing_;
-  /// By place; none where nothing is captured.
-  std::vector<std::unique_ptr<GpuGraphs>> graphs_;
   GpuNccl nccl_;  // goes before the streams it works on
 };
 

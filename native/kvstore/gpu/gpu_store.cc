@@ -24,7 +24,6 @@ class GpuStore final : public Store {
   explicit GpuStore(const GpuStoreOptions& options)
       : keys_(options.gpus),
         onHost_(options.merge == GpuMerge::host),
-        graph_(options.graph),
         sharded_(options.shardOptimizer),
         leastShardBytes_(options.leastShardBytes),
         site_(makeSite(options)),
@@ -53,7 +52,6 @@ class GpuStore final : public Store {
   }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
     if (sharded_ && updater) refuseInShards("an outside function, which gets whole arrays");
-    if (graph_ && updater) refuseInGraph("updates by an outside function, which sees every push");
     engine_.apply([this, updater = std::move(updater)] { rule_ = {nullptr, updater}; });
   }
   void setCompression(const GradientCompression&) override;
@@ -76,10 +74,6 @@ class GpuStore final : public Store {
     std::shared_ptr<ExternalUpdater> external;
   };
 
-  [[noreturn]] static void refuseInGraph(const char* what) {
-    throw storeUnsupported(std::string("a store whose rounds are graphs has no ") + what +
-                           ": open it without the option graph");
-  }
   [[noreturn]] static void refuseInShards(const std::string& what) {
     throw storeUnsupported("with shardOptimizer each GPU steps a part of a key, without " + what +
                            ": open the store without shardOptimizer");
@@ -94,7 +88,6 @@ class GpuStore final : public Store {
 
   GpuKeys keys_;
   const bool onHost_;
-  const bool graph_;
   const bool sharded_;
   const std::size_t leastShardBytes_;
   std::unique_ptr<const GradientCompression> compression_;
@@ -122,11 +115,6 @@ std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options)
       throw storeUnsupported(
           "shardOptimizer shares steps among GPUs, and this store computes on the host: use the "
           "store type 'device'");
-    }
-    if (graph_) {
-      throw storeUnsupported(
-          "a graph holds what GPUs do, and this store computes on the host: use the store type "
-          "'device'");
     }
     auto site = std::make_unique<GpuHostSite>(options, wake);
     host_ = site.get();
@@ -201,7 +189,6 @@ void GpuStore::admit(GpuItem& item) const {
 }
 
 void GpuStore::setCompression(const GradientCompression& compression) {
-  if (graph_) refuseInGraph("gradient compression, whose codes cross the GPUs");
   checkCompressible(onHost_, compression_ != nullptr);
   if (!compression.feedsBack()) {
     throw storeUnsupported(std::string("stores on GPUs compress as 2bit or 1bit, not ") +

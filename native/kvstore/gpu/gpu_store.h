@@ -28,9 +28,6 @@ struct GpuStoreOptions {
   /// Whether the GPUs may reach one another's memory: else what they exchange passes through
   /// page-locked memory of the host, and NCCL, which decides on that itself, takes no part.
   bool peer = true;
-  /// Whether a round that comes again, of the same keys, arrays and optimizers, is launched as one
-  /// CUDA graph. Of GPUs that reach one another, merging by copies.
-  bool graph = false;
   /// Whether large keys are cut over the GPUs: each sums, steps and keeps a part of them. By NCCL
   /// that is a reduce-scatter and an all-gather.
   bool shardOptimizer = false;

@@ -22,18 +22,13 @@ cuda::CodeBits bitsOf(const GradientCompression& compression) {
 }  // namespace
 
 GpuRound::GpuRound(GpuPlaces& places, const GradientCompression* compression,
-                   GpuCollectives* collectives, std::span<const std::unique_ptr<GpuGraphs>> graphs)
-    : places_(places),
-      compression_(compression),
-      collectives_(collectives),
-      graphs_(graphs),
-      work_(places.size()) {}
+                   GpuCollectives* collectives)
+    : places_(places), compression_(compression), collectives_(collectives), work_(places.size()) {}
 
 // ---- units
 
 void GpuRound::addPush(GpuUnit& unit) {
   GpuKey& key = unit.key();
-  if (unit.kind() == OperationKind::init) repeats_ = false;
   if (key.count == 0 || share(unit)) return;
   if (fromHost(unit)) {
     work_[key.owner].arriving.push_back(
@@ -56,7 +51,6 @@ void GpuRound::addPull(GpuUnit& unit) {
 
 void* GpuRound::addSum(GpuUnit& unit) {
   GpuKey& key = unit.key();
-  repeats_ = false;
   void* const sum = places_[key.owner].arena.take(key.bytes());
   if (key.count != 0) addSums(key.owner, key.dtype, {sourcesOf(unit), {sum}, key.count});
   return sum;
@@ -230,7 +224,6 @@ const GpuCollectives::KeyCollective* GpuRound::shareSum(GpuUnit& unit) {
   if (collectives_ == nullptr || key.count == 0) return nullptr;
   std::optional<std::vector<const void*>> inputs = inputByPlace(unit);
   if (!inputs) return nullptr;
-  repeats_ = false;
   KeyCollective sum{Stage::before, Kind::reduce,       key.dtype, key.count,
                     key.owner,     std::move(*inputs), {}};
   sum.out.resize(places_.size());
@@ -328,13 +321,7 @@ void GpuRound::launch() {
   }
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (const Zero& zero : work_[place].zeros) places_[place].stream.zero(zero.to, zero.bytes);
-    const bool idle = work_[place].sums.empty() && work_[place].steps.empty();
-    if (graphs_.empty() || !repeats_ || idle) {
-      compute(place);
-    } else {
-      graphs_[place]->launch(shapeOf(work_[place].sums, work_[place].steps),
-                             [&] { compute(place); });
-    }
+    compute(place);
   }
   if (collectives_ != nullptr && collectives_->has(Stage::after)) {
     collectives_->launch(Stage::after);
@@ -378,7 +365,6 @@ void GpuRound::launchSums(std::size_t place, const GpuSums& sums) {
 
 void GpuRound::addRows(GpuUnit& unit) {
   GpuKey& key = unit.key();
-  repeats_ = false;
   if (key.count == 0) return;
   const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
   std::vector<std::int64_t> rows = unit.head().operation->rows;
@@ -403,7 +389,6 @@ void GpuRound::addRows(GpuUnit& unit) {
 void GpuRound::addRowUpdate(GpuUnit& unit) {
   GpuKey& key = unit.key();
   GpuKeyState& state = *unit.head().state;
-  repeats_ = false;
   if (key.count == 0) return;
   makeState(key, state, places_[key.owner]);
   const std::size_t size = sizeOf(key.dtype);

@@ -19,7 +19,6 @@
 #include "cuda/compress.h"
 #include "kvstore/base/compression.h"
 #include "kvstore/gpu/collectives.h"
-#include "kvstore/gpu/graphs.h"
 #include "kvstore/gpu/key.h"
 #include "kvstore/gpu/places.h"
 #include "kvstore/gpu/step.h"
@@ -29,9 +28,7 @@ namespace gradlink {
 class GpuRound {
  public:
   /// `collectives`: null where NCCL takes no part.
-  /// `graphs`: by place, or none.
-  GpuRound(GpuPlaces& places, const GradientCompression* compression, GpuCollectives* collectives,
-           std::span<const std::unique_ptr<GpuGraphs>> graphs = {});
+  GpuRound(GpuPlaces& places, const GradientCompression* compression, GpuCollectives* collectives);
 
   void addPush(GpuUnit& unit);
   void addPull(GpuUnit& unit);
@@ -108,12 +105,9 @@ class GpuRound {
   GpuPlaces& places_;
   const GradientCompression* compression_;
   GpuCollectives* collectives_;
-  std::span<const std::unique_ptr<GpuGraphs>> graphs_;
   std::vector<Work> work_;
   std::deque<Shared> shared_;
   bool compresses_ = false;
-  /// Whether it may be the same another time.
-  bool repeats_ = true;
 };
 
 }  // namespace gradlink

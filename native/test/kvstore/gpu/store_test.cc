@@ -1,7 +1,9 @@
 // What stores on GPUs, of every kind, do beside what every store does (stores_test.cc).
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -100,6 +102,46 @@ TEST_P(GpuStores, StoppedWithWorkUnderWay) {
   }
   store->stop();
   store->stop();
+}
+
+/// Calls of the driver that queue something, of one push and pull of five keys that came before.
+std::uint64_t callsOf(const char* optimizer) {
+  const std::vector<int> gpus{0};
+  GpuStoreOptions options;
+  options.gpus = gpus;
+  const auto store = makeGpuStore(options);
+  std::vector<KeyId> keys;
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    keys.push_back(defineWith(*store, name, Floats(1000, 1)));
+  }
+  OptimizerSpec spec;
+  spec.name = optimizer;
+  store->setOptimizer(Optimizer::create(spec));
+  const GpuArrays grads(gpus, Floats(1000, 2));
+  const GpuArrays outs(gpus, Floats(1000));
+  const auto iterate = [&] {
+    Waiter waiter;
+    const auto ticket = waiter.ticket();
+    std::vector<Operation> operations;
+    for (const KeyId key : keys) {
+      operations.push_back(pushOf(key, grads, ticket));
+      operations.push_back(pullOf(key, outs, ticket));
+    }
+    store->submit(std::move(operations));
+    waiter.wait();
+  };
+  for (int i = 0; i < 2; ++i) iterate();
+  const std::uint64_t before = cuda::queuedOn(nullptr);
+  iterate();
+  return cuda::queuedOn(nullptr) - before;
+}
+
+TEST(GpuStoreCalls, AreAsManyForFiveKeysAsForOne) {
+  if (!cuda::onFakes()) GTEST_SKIP() << "needs the stand-ins, which count what is queued";
+  // The copy of the list, an event, a wait for it and the kernel; and the mark of the round's end.
+  EXPECT_EQ(callsOf("sgd"), 5u);
+  // Four kernels.
+  EXPECT_EQ(callsOf("lamb"), 8u);
 }
 
 TEST(GpuStoreOptions, NcclWantsEachGpuOnce) {
