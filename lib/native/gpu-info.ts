@@ -45,6 +45,8 @@ export interface GpuHealth {
   /** Memory errors since the driver was loaded, corrected ones too. */
   readonly eccErrors: number | null;
   readonly pcieReplays: number | null;
+  /** NVLink-C2C links to the processor beside it that are up: what goes to host memory goes there, not over PCIe. */
+  readonly c2cLinks: number | null;
   /** All NVLinks the GPU has, by index. */
   readonly links: readonly GpuLink[];
 }

@@ -53,6 +53,8 @@ inline constexpr int kLinkErrorCounters = 5;
 // Field ids of nvmlDeviceGetFieldValues.
 inline constexpr unsigned kFieldCommonLinkSpeed = 90;  // MB/s
 inline constexpr unsigned kFieldLinkSpeed = 164;       // MB/s
+inline constexpr unsigned kFieldC2cLinkCount = 170;
+inline constexpr unsigned kFieldC2cLinkStatus = 171;
 // NVLink 5 counts malformed packets, overrun buffers, receive errors of three kinds, broken link
 // integrity and failed recoveries instead of replays and CRC errors.
 inline constexpr std::array<unsigned, 7> kLinkErrorFields{206, 207, 208, 209, 210, 211, 214};

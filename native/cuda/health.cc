@@ -163,6 +163,16 @@ std::vector<GpuLink> linksOf(const Reader& reader, Links which) {
   return links;
 }
 
+std::optional<int> c2cLinksOf(const Reader& reader) {
+  const std::optional<std::uint64_t> count = reader.field(nvml::kFieldC2cLinkCount);
+  if (!count) return std::nullopt;
+  int active = 0;
+  for (unsigned link = 0; link < *count; ++link) {
+    if (reader.field(nvml::kFieldC2cLinkStatus, link) == 1) ++active;
+  }
+  return active;
+}
+
 }  // namespace
 
 std::optional<int> nearestNode(const std::string& pciBusId) {
@@ -199,6 +209,7 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links links) {
   }
   health.eccErrors = eccErrorsOf(reader);
   if (const auto replays = reader.number(&NvmlTable::pcieReplays)) health.pcieReplays = *replays;
+  health.c2cLinks = c2cLinksOf(reader);
   health.links = linksOf(reader, links);
   return health;
 }

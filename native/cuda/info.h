@@ -47,6 +47,8 @@ struct GpuHealth {
   /// Memory errors since the driver was loaded, corrected ones too.
   std::optional<std::uint64_t> eccErrors;
   std::optional<std::uint64_t> pcieReplays;
+  /// NVLink-C2C links to the processor beside it that are up: what goes to host memory goes there.
+  std::optional<int> c2cLinks;
   /// All links the GPU has, by index; none without NVLink.
   std::vector<GpuLink> links;
 };

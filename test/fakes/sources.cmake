@@ -31,6 +31,7 @@ add_fake(fake_cuda cuda 1
   ${fakes}/cuda/cost.cc
   ${fakes}/cuda/cubin.cc
   ${fakes}/cuda/faults.cc
+  ${fakes}/cuda/host_link.cc
   ${fakes}/cuda/kernel_table.cc
   ${fakes}/cuda/leaks.cc
   ${fakes}/cuda/memory.cc

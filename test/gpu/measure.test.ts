@@ -166,14 +166,14 @@ describe('the limit', () => {
   it.skipIf(onRealGpus)("through the host: a GPU's link to it", async () => {
     expect(await limitOf('0,1', '--kv-store', 'local')).toMatchObject({
       mustMoveBytes: 437544,
-      basis: expect.stringContaining('PCIe') as string,
+      basis: expect.stringContaining('75 % of PCIe') as string,
     });
     expect(await limitOf('0,0', '--kv-store', 'local')).toMatchObject({
       mustMoveBytes: 2 * 437544,
     });
     expect(await limitOf('0,1,2,3', '--no-peer')).toMatchObject({
       mustMoveBytes: 437544 * 1.5,
-      basis: expect.stringContaining('PCIe') as string,
+      basis: expect.stringContaining('75 % of PCIe') as string,
     });
   });
 });

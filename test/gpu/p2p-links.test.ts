@@ -93,7 +93,17 @@ describe('a slow link', () => {
       const toDevice = name.startsWith('host');
       const slow = toDevice ? between(own, 'host', 'gpu:1') : between(own, 'gpu:1', 'host');
       const other = toDevice ? between(own, 'host', 'gpu:2') : between(own, 'gpu:2', 'host');
-      expect([name, gigabytes(slow), gigabytes(other)]).toEqual([name, toDevice ? 10 : 55, 55]);
+      // What both ways leave to each other: the stand-in's, which is real machines'.
+      const [ofSlow, ofOther] = !name.includes('bidirectional')
+        ? [10, 55]
+        : name.endsWith('ce')
+          ? [7.2, 39.6]
+          : [6, 33];
+      expect([name, gigabytes(slow), gigabytes(other)]).toEqual([
+        name,
+        toDevice ? ofSlow : ofOther,
+        ofOther,
+      ]);
     }
   });
 
@@ -115,6 +125,47 @@ describe('a slow link', () => {
 
 describe('a likely cause', () => {
   const causes = async (
+describe('a link that nothing is wrong with', () => {
+  const hostCases = ['-t', '0', '1', '2', '3', '8', '9', '10', '11', '16', '17', '18', '19'];
+  const judged = (cases: readonly Measured[]) =>
+    cases.map(({ name, parameters, verdict }) => ({
+      name,
+      flow: parameters.flow,
+      verdict: verdict.level,
+      cause: verdict.likelyCause,
+    }));
+
+  it('to the host is good, with the opposite beside it too', async () => {
+    const { cases } = await measure(hostCases, { GRADLINK_FAKE_GPUS: '2' });
+    expect(cases).toHaveLength(24);
+    expect(judged(cases).filter(({ verdict }) => verdict !== 'good')).toEqual([]);
+  });
+
+  it('to the host is not good where both ways leave each other too little', async () => {
+    const { cases } = await measure(['-t', '0', '2'], {
+      GRADLINK_FAKE_GPUS: '1',
+      GRADLINK_FAKE_DUPLEX: '0.4',
+    });
+    expect(cases.map(({ verdict }) => verdict.level)).toEqual(['good', 'poor']);
+  });
+
+  it.each([
+    ['NVLink-C2C to the host', ['-t', '0', '1'], { GRADLINK_FAKE_FAULTS: 'c2c' }],
+    [
+      'NVLinks of which NVML says not where they lead',
+      ['-t', '4', '5'],
+      { GRADLINK_FAKE_FAULTS: 'nvlink-remote=unknown' },
+    ],
+  ])('is not judged against PCIe: %s', async (_, args, env) => {
+    const { cases } = await measure(args, env);
+    expect(cases.length).toBeGreaterThanOrEqual(8);
+    for (const { limit, verdict } of cases) {
+      expect(limit).toBeNull();
+      expect(verdict).toMatchObject({ level: 'good', text: expect.not.stringMatching(/PCIe/) });
+    }
+  });
+});
+
     args: readonly string[],
     env: Readonly<Record<string, string>>,
     from: string,

@@ -1,5 +1,5 @@
 // What a copy may reach at best, from what NVML and the driver say of the links it goes over.
-import { gpuOf, linksBetween, linksOf, type Machine } from './gpus.js';
+import { gpuOf, hasUnknownLinks, linksBetween, linksOf, type Machine } from './gpus.js';
 import type { NativeGpuHealth } from '../../native/gpu.js';
 
 /** A rate and where it comes from. */
@@ -9,6 +9,8 @@ export interface ExpectedRate {
   /** `18 NVLinks x 26.56 GB/s`, for reports. */
   readonly basis: string;
   readonly over: 'nvlink' | 'pcie' | 'memory';
+  /** What the link itself carries, where the limit is what is left of it by experience. */
+  readonly linkBytesPerSecond?: number;
 }
 
 // Of one lane after line coding (8b/10b, 128b/130b, flits with FEC from generation 6), one direction.
@@ -69,13 +71,18 @@ export function besideOpposite(
   return {
     ...limit,
     bytesPerSecond: limit.bytesPerSecond * share,
+    linkBytesPerSecond: limit.bytesPerSecond,
     basis: `${(share * 100).toFixed(0)} % of ${limit.basis}, with as much the other way`,
   };
 }
 
-/** Between page-locked host memory and a GPU. */
+/**
+ * Between page-locked host memory and a GPU. None over NVLink-C2C: NVML names the PCIe link there too, which carries none
+ * of it, and of the C2C links each direction reaches another share that nobody says.
+ */
 export function hostLimit(machine: Machine, gpu: number): ExpectedRate | undefined {
-  return pcieOf(gpuOf(machine, gpu).health);
+  const { health } = gpuOf(machine, gpu);
+  return (health?.c2cLinks ?? 0) > 0 ? undefined : pcieOf(health);
 }
 
 /** Reading and writing within a GPU: both edges of its memory clock, over the width of its bus. */
@@ -101,6 +108,8 @@ export function pairLimit(
     const basis = `${links.expected} NVLinks x ${gigabytes(links.bytesPerSecond)}${down > 0 ? `, ${down} of them down` : ''}`;
     return { bytesPerSecond, basis, over: 'nvlink' };
   }
+  // They may be joined by links that NVML does not tell of: PCIe would be the limit of something else.
+  if (!staged && [from, to].every((gpu) => hasUnknownLinks(machine, gpu))) return undefined;
   return narrowest([hostLimit(machine, from), hostLimit(machine, to)]);
 }
 

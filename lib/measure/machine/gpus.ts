@@ -102,6 +102,13 @@ export function linksOf(machine: Machine, ordinal: number): Links | undefined {
   return { active, expected: active + linksDown(machine, ordinal), bytesPerSecond };
 }
 
+/** Whether NVML does not say where some of a GPU's NVLinks lead, as in a virtual machine whose host keeps the NVSwitches. */
+export function hasUnknownLinks(machine: Machine, ordinal: number): boolean {
+  return activeLinks(gpuOf(machine, ordinal).health).some(
+    ({ remoteIsSwitch, remotePciBusId }) => !remoteIsSwitch && remotePciBusId === null,
+  );
+}
+
 /** The NVLinks that carry what goes from one GPU to another; undefined where there are none. */
 export function linksBetween(machine: Machine, from: number, to: number): Links | undefined {
   const one = gpuOf(machine, from);

@@ -309,10 +309,13 @@ export class P2pTiming {
     const there = besideOpposite(pairLimit(machine, from, to, staged), byKernel);
     const back = besideOpposite(pairLimit(machine, to, from, staged), byKernel);
     if (there === undefined || back === undefined) return undefined;
+    const linkRate = (limit: ExpectedRate): number =>
+      limit.linkBytesPerSecond ?? limit.bytesPerSecond;
     return {
       bytesPerSecond: there.bytesPerSecond + back.bytesPerSecond,
       basis: `both directions of ${there.basis}`,
       over: there.over,
+      linkBytesPerSecond: linkRate(there) + linkRate(back),
     };
   }
 }

@@ -38,6 +38,8 @@ export interface P2pEvidence {
 // Links carry headers too: NVLink reaches 0.8 to 0.92 of its rate with large copies, PCIe 0.8 to 0.9.
 const goodRatio = 0.75;
 const fairRatio = 0.5;
+// What is faster than its link goes another way, or is faster than what is said of it: such a limit says nothing.
+const mostRatio = 1.1;
 // Like pairs of one machine are within a few percent of each other.
 const fairOfPeers = 0.8;
 const poorOfPeers = 0.5;
@@ -143,7 +145,8 @@ export function judgeP2p(
       likelyCause: null,
     };
   }
-  let level = ratio === undefined ? 'good' : levelOf(ratio, goodRatio, fairRatio);
+  const tooFast = isTooFast(evidence);
+  let level = ratio === undefined || tooFast ? 'good' : levelOf(ratio, goodRatio, fairRatio);
   if (peerLevel !== undefined) level = worse(level, peerLevel);
   if (evidence.errors.length > 0 || downText(machine, evidence) !== undefined) {
     level = worse(level, 'fair');
@@ -151,16 +154,32 @@ export function judgeP2p(
   const share =
     ratio === undefined || limit === undefined
       ? 'no limit is known'
-      : `${percent(ratio)} of ${limit.basis}`;
+      : `${percent(ratio)} of ${limit.basis}${wordOf(limit, ratio, tooFast)}`;
+  const text = `${share}${comparison}`;
+  if (tooFast && level === 'good') return { level: 'none', text, likelyCause: null };
   const slow = peers !== undefined && peerLevel !== 'good' ? peers : undefined;
   return {
     level,
-    text: `${share}${comparison}`,
+    text,
     likelyCause:
       level === 'good'
         ? unsteady(evidence.statistics)
         : cause(machine, evidence, slow !== undefined),
   };
+}
+
+function isTooFast({ quantity, value, limit }: P2pEvidence): boolean {
+  if (limit === undefined || quantity === 'latency') return false;
+  return value / (limit.linkBytesPerSecond ?? limit.bytesPerSecond) > mostRatio;
+}
+
+/** What is to be said of a figure above its limit. */
+function wordOf({ over }: ExpectedRate, ratio: number, tooFast: boolean): string {
+  if (ratio <= mostRatio) return '';
+  if (!tooFast) return ', which most such links do not reach';
+  return over === 'memory'
+    ? ': faster than what the driver says of the memory, as what fits its caches is'
+    : ': faster than what NVML says of the link, so that it is no limit here';
 }
 
 function percent(ratio: number): string {

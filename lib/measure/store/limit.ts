@@ -4,7 +4,7 @@ import type { Volume } from '../../results/bandwidth.js';
 import type { CaseInput, ExpectedTime } from '../../results/case.js';
 import { measureGpuCopyLimit } from '../machine/gpu-copy-limit.js';
 import { gpuSweepLimit } from '../machine/gpu-sweep-limit.js';
-import { hostLimit, narrowest } from '../machine/gpu-rates.js';
+import { besideOpposite, hostLimit, narrowest, type ExpectedRate } from '../machine/gpu-rates.js';
 import { readMachine, type Machine } from '../machine/gpus.js';
 import type { EnvironmentInfo } from '../../results/result.js';
 import { measureSharedLimit, type Peers } from '../machine/shared-limit.js';
@@ -72,6 +72,11 @@ function mergesOnHost(kvStore: string): boolean {
   return kind === 'local' || kind.startsWith('dist_');
 }
 
+/** What each direction of the slowest of the GPUs' links to the host keeps while both are used. */
+function bothWays(machine: Machine, gpus: readonly number[]): ExpectedRate | undefined {
+  return besideOpposite(narrowest(gpus.map((gpu) => hostLimit(machine, gpu))), false);
+}
+
 /** All arrays of a GPU go down its link, and come up, both at a time. */
 function throughHost(
   machine: Machine,
@@ -79,7 +84,7 @@ function throughHost(
   { bytes }: Volume,
 ): ExpectedTime | undefined {
   const distinct = [...new Set(gpus)];
-  const rate = narrowest(distinct.map((gpu) => hostLimit(machine, gpu)));
+  const rate = bothWays(machine, distinct);
   if (rate === undefined) return undefined;
   const most = Math.max(...distinct.map((gpu) => gpus.filter((one) => one === gpu).length));
   return {
@@ -97,9 +102,7 @@ function betweenGpus(
   { bytes }: Volume,
   peer: boolean,
 ): ExpectedTime | undefined {
-  const rate = peer
-    ? gpuSweepLimit(machine, distinct).rate
-    : narrowest(distinct.map((gpu) => hostLimit(machine, gpu)));
+  const rate = peer ? gpuSweepLimit(machine, distinct).rate : bothWays(machine, distinct);
   if (distinct.length === 1 || rate === undefined) return undefined;
   const n = distinct.length;
   return {

@@ -114,6 +114,7 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuHealth& health) {
       .set("throttleReasons", health.throttleReasons)
       .set("eccErrors", health.eccErrors)
       .set("pcieReplays", health.pcieReplays)
+      .set("c2cLinks", health.c2cLinks)
       .set("links", Napi::Value(links))
       .object();
 }

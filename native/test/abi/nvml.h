@@ -85,6 +85,8 @@ inline constexpr RecordedNumber kNvmlNumbers[] = {
     {"nvmlClocksThrottleReasonHwThermalSlowdown", 64, "11.7"},
     {"nvmlClocksThrottleReasonHwPowerBrakeSlowdown", 128, "11.7"},
     {"NVML_FI_DEV_NVLINK_GET_SPEED", 164, "11.8"},
+    {"NVML_FI_DEV_C2C_LINK_COUNT", 170, "12.0"},
+    {"NVML_FI_DEV_C2C_LINK_GET_STATUS", 171, "12.0"},
     {"NVML_VALUE_TYPE_SIGNED_INT", 5, "12.2"},
     {"NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS", 206, "12.6"},
     {"NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS", 207, "12.6"},

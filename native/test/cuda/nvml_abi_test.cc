@@ -59,6 +59,8 @@ static_assert(isNumber("NVML_NVLINK_DEVICE_TYPE_SWITCH", cuda::nvml::kRemoteSwit
 static_assert(isNumber("NVML_NVLINK_ERROR_COUNT", cuda::nvml::kLinkErrorCounters));
 static_assert(isNumber("NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON", cuda::nvml::kFieldCommonLinkSpeed));
 static_assert(isNumber("NVML_FI_DEV_NVLINK_GET_SPEED", cuda::nvml::kFieldLinkSpeed));
+static_assert(isNumber("NVML_FI_DEV_C2C_LINK_COUNT", cuda::nvml::kFieldC2cLinkCount));
+static_assert(isNumber("NVML_FI_DEV_C2C_LINK_GET_STATUS", cuda::nvml::kFieldC2cLinkStatus));
 static_assert(isNumber("NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS",
                        cuda::nvml::kLinkErrorFields[0]));
 static_assert(isNumber("NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS",

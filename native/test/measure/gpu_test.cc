@@ -132,7 +132,8 @@ TEST(GpuCopies, HaveTheRateOfTheLinkOnTheStandIn) {
   options.bytes = 1 << 20;
   const GpuCopiesResult result = timeGpuCopies(options);
   for (const std::vector<double>& seconds : result.seconds) {
-    EXPECT_NEAR(static_cast<double>(options.bytes) / seconds[0], 55e9, 1e8);
+    // What each direction of 55 GB/s leaves to the other.
+    EXPECT_NEAR(static_cast<double>(options.bytes) / seconds[0], 0.72 * 55e9, 1e8);
   }
 }
 

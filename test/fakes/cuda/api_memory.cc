@@ -8,6 +8,7 @@
 #include "cuda/exports.h"
 #include "cuda/faults.h"
 #include "cuda/handles.h"
+#include "cuda/host_link.h"
 #include "cuda/memory.h"
 #include "support/export.h"
 
@@ -15,7 +16,8 @@ namespace gradlink::fake {
 namespace {
 
 /// Both ends, checked again when the copy runs: memory may have been freed since.
-Work copyWork(Address to, Address from, std::size_t bytes, double seconds, Ordinal fault) {
+Work copyWork(Address to, Address from, std::size_t bytes, double seconds, Ordinal fault,
+              std::shared_ptr<const HostCopy> overHostLink) {
   return [=](Execution& execution) -> Status {
     if (fault == Ordinal::fails) return kIllegalAddress;
     if (fault == Ordinal::hangs) Mark().wait();
@@ -23,7 +25,7 @@ Work copyWork(Address to, Address from, std::size_t bytes, double seconds, Ordin
     if (!memory.placeOf(to, bytes) || !memory.placeOf(from, bytes)) return kIllegalAddress;
     std::memmove(pointer(to), pointer(from), bytes);
     if (fault == Ordinal::spoils) static_cast<unsigned char*>(pointer(to))[bytes / 2] ^= 1;
-    execution.now += seconds;
+    execution.now += seconds * (overHostLink ? overHostLink->stretch(false) : 1);
     return kOk;
   };
 }
@@ -40,8 +42,11 @@ Status copy(Address to, Address from, std::size_t bytes, StreamHandle handle) {
   const bool pageable = *toPlace == kPageable || *fromPlace == kPageable;
   if (pageable && stream->captured().capture) return kCaptureUnsupported;
   const double seconds = copySeconds(*fromPlace, *toPlace, bytes);
+  // A graph holds its copies before and after they run.
+  const auto overHostLink =
+      stream->captured().capture ? nullptr : HostCopy::queue(*fromPlace, *toPlace);
   const Status status =
-      submit(*stream, copyWork(to, from, bytes, seconds, nextFault(Counted::copies)));
+      submit(*stream, copyWork(to, from, bytes, seconds, nextFault(Counted::copies), overHostLink));
   if (status != kOk || !pageable) return status;
   stream->end()->wait();
   return stream->context().status();

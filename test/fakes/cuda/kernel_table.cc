@@ -1,6 +1,7 @@
 // The kernels of kernels.cu but for their tasks' types: see kernel_table.h.
 #include "cuda/kernel_table.h"
 
+#include "cuda/host_link.h"
 #include "cuda/kernels.cu"
 #include "cuda/kernels/list.h"
 #include "cuda/memory.h"
@@ -138,6 +139,27 @@ struct Chase {
   }
 };
 
+/// A copy between a GPU and the host is slower while another goes the opposite way.
+struct CopyKernel {
+  static Work bind(Grid grid, void** parameters, KernelBody body) {
+    const auto placeOf = [&](int index) {
+      const auto address = cuda::addressOf(*static_cast<const void**>(parameters[index]));
+      return Memory::get().placeOf(address, 1).value_or(kPageable);
+    };
+    Work copy =
+        Bound<&kernels::gradlinkCopy, &copyTraffic>::bind(grid, parameters, std::move(body));
+    return [copy = std::move(copy), overHostLink = HostCopy::queue(placeOf(1), placeOf(0))](
+               Execution& execution) -> Status {
+      const double began = execution.now;
+      const Status status = copy(execution);
+      if (overHostLink) {
+        execution.now = began + (execution.now - began) * overHostLink->stretch(true);
+      }
+      return status;
+    };
+  }
+};
+
 #define GRADLINK_FAKE_SUM(Element) \
   entry<&kernels::gradlinkSum##Element, &sumTraffic<kernels::Element>>("gradlinkSum" #Element)
 #define GRADLINK_FAKE_WEIGHTED(Element)                                           \
@@ -163,7 +185,7 @@ constexpr Kernel kSumKernels[] = {
     GRADLINK_FAKE_KERNEL(gradlinkDecompress1, decompressTraffic<kernels::OneBit>),
     GRADLINK_FAKE_KERNEL(gradlinkFillPattern, fillTraffic),
     GRADLINK_FAKE_KERNEL(gradlinkCountWrong, countTraffic),
-    GRADLINK_FAKE_KERNEL(gradlinkCopy, copyTraffic),
+    {"gradlinkCopy", &CopyKernel::bind},
     GRADLINK_FAKE_KERNEL(gradlinkSpin, spinTraffic),
     {"gradlinkChase", &Chase::bind},
 };

@@ -33,9 +33,13 @@ constexpr unsigned kLinkVersion = 6;  // 4.0
 /// nvmlIntNvLinkDeviceType_t.
 constexpr int kRemoteGpu = 0;
 constexpr int kRemoteSwitch = 2;
+constexpr int kRemoteUnknown = 255;
 constexpr unsigned kFieldCommonLinkSpeed = 90;
 constexpr unsigned kFieldLinkCount = 91;
 constexpr unsigned kFieldLinkSpeed = 164;
+constexpr unsigned kFieldC2cLinkCount = 170;
+constexpr unsigned kFieldC2cLinkStatus = 171;
+constexpr unsigned kC2cLinks = 10;
 /// Clock reasons of a GPU that is held back: software power cap, hardware thermal.
 constexpr unsigned long long kThrottleReasons = 0x4 | 0x40;
 
@@ -97,6 +101,8 @@ void describe(const Gpu& gpu, cuda::NvmlPci* pci) {
   std::snprintf(pci->busId, sizeof pci->busId, "00000000:%02X:00.0", gpu.bus);
 }
 
+bool hasC2c() { return fault("c2c").has_value(); }
+
 Status readField(const Gpu& gpu, cuda::NvmlField& field) {
   field.type = 1;
   switch (field.id) {
@@ -111,10 +117,20 @@ Status readField(const Gpu& gpu, cuda::NvmlField& field) {
       if (field.scope >= gpu.links.size()) return kInvalidArgument;
       field.value.asU32 = gpu.links[field.scope].active ? Machine::kLinkMegabytes : 0;
       return kOk;
+    case kFieldC2cLinkCount:
+      field.value.asU32 = hasC2c() ? kC2cLinks : 0;
+      return kOk;
+    case kFieldC2cLinkStatus:
+      if (!hasC2c() || field.scope >= kC2cLinks) return kInvalidArgument;
+      field.value.asU32 = 1;
+      return kOk;
     default:
       return kNotSupported;
   }
 }
+
+/// As in a virtual machine whose NVSwitches the host keeps.
+bool remotesAreUnknown() { return hasFault("nvlink-remote", "unknown"); }
 
 }  // namespace
 
@@ -314,7 +330,7 @@ FAKE_EXPORT(Status, nvmlDeviceGetNvLinkRemotePciInfo_v2,
   const Gpu* gpu = nullptr;
   if (const Status status = enter(device, link, gpu)) return status;
   const NvLink& at = gpu->links[link];
-  if (!at.active) return kNotSupported;
+  if (!at.active || remotesAreUnknown()) return kNotSupported;
   if (at.remote == NvLink::kSwitch) {
     *pci = {};
     pci->bus = 0xf0;
@@ -330,6 +346,7 @@ FAKE_EXPORT(Status, nvmlDeviceGetNvLinkRemoteDeviceType,
   const Gpu* gpu = nullptr;
   if (const Status status = enter(device, link, gpu)) return status;
   *type = gpu->links[link].remote == NvLink::kSwitch ? kRemoteSwitch : kRemoteGpu;
+  if (remotesAreUnknown()) *type = kRemoteUnknown;
   return kOk;
 }
 

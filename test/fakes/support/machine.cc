@@ -18,6 +18,8 @@ constexpr int kLinksOfAGpu = 18;
 constexpr double kLinkRate = 24e9;
 constexpr double kPcieRate = 55e9;
 constexpr double kPciePeerRate = 40e9;
+/// Of NVLink-C2C, ten links of 44.7 GB/s.
+constexpr double kC2cRate = 400e9;
 constexpr double kMemoryShare = 0.92;
 
 constexpr const char* kFaults = "GRADLINK_FAKE_FAULTS";
@@ -216,7 +218,7 @@ void Machine::setRates() {
   for (int i = 0; i < count(); ++i) {
     const double lanes = gpus_[i].pcieWidth / static_cast<double>(kMaxPcieWidth);
     const double pcie = kPcieRate * lanes / (1 << (kMaxPcieGeneration - gpus_[i].pcieGeneration));
-    rateOf(kHost, i) = rateOf(i, kHost) = pcie;
+    rateOf(kHost, i) = rateOf(i, kHost) = fault("c2c") ? kC2cRate : pcie;
     for (int j = 0; j < count(); ++j) {
       const long links = std::min(linksTo(i, j), linksTo(j, i));
       rateOf(i, j) = std::min(share(i), share(j)) * (links > 0 ? links * kLinkRate : kPciePeerRate);

@@ -46,6 +46,7 @@ function health(change: Partial<NativeGpuHealth> = {}): NativeGpuHealth {
     throttleReasons: [],
     eccErrors: 0,
     pcieReplays: 0,
+    c2cLinks: null,
     links: [],
     ...change,
   };
@@ -117,6 +118,21 @@ describe('expected limits', () => {
     expect(besideOpposite({ ...way!, over: 'nvlink' }, kernel)?.bytesPerSecond).toBe(
       way?.bytesPerSecond,
     );
+  });
+
+  it('are not those of PCIe where host memory is reached over NVLink-C2C', () => {
+    const beside = machine([health({ c2cLinks: 10 }), health({ c2cLinks: 0 })]);
+    expect(hostLimit(beside, 0)).toBeUndefined();
+    expect(hostLimit(beside, 1)).toMatchObject({ over: 'pcie' });
+  });
+
+  it('are unknown between GPUs whose NVLinks lead nobody says where', () => {
+    const unknown = links('switch', 18).map((link) => ({ ...link, remoteIsSwitch: false }));
+    const guest = machine([health({ links: unknown }), health({ links: unknown }), health()]);
+    expect(pairLimit(guest, 0, 1)).toBeUndefined();
+    // The third has none.
+    expect(pairLimit(guest, 0, 2)).toMatchObject({ over: 'pcie' });
+    expect(pairLimit(guest, 0, 1, true)).toMatchObject({ over: 'pcie' });
   });
 
   it('are those of the NVLinks between the two', () => {
@@ -201,6 +217,8 @@ const judge = (change: Partial<P2pEvidence>, others: readonly P2pEvidence[] = []
 
 describe('verdicts', () => {
   it.each([
+    [111e9, 'none'],
+    [109e9, 'good'],
     [90e9, 'good'],
     [75e9, 'good'],
     [74e9, 'fair'],
@@ -208,6 +226,28 @@ describe('verdicts', () => {
     [49e9, 'poor'],
   ])('%d of 100 GB/s is %s', (value, level) => {
     expect(judge({ value })).toMatchObject({ level });
+  });
+
+  it('what is faster than its link is judged by its like alone, and no limit is believed', () => {
+    expect(judge({ value: 390e9 }).text).toMatch(/^390 % of 4 NVLinks .*NVML/);
+    const others = [evidence({ value: 390e9 }), evidence({ value: 390e9 })];
+    expect(judge({ value: 390e9 }, others).level).toBe('none');
+    expect(judge({ value: 250e9 }, others).level).toBe('fair');
+    expect(judge({ value: 120e9 }, others).level).toBe('poor');
+    expect(judge({ value: 390e9, errors: ['gpu:0 counted 2 NVLink errors'] }).level).toBe('fair');
+    const limit = memoryLimit(linked, 0);
+    const local = { from: 0, to: 0, gpus: [0], limit };
+    expect(judge({ ...local, value: 9e12 }).level).toBe('none');
+  });
+
+  it('both ways at once may be faster than most, as fast as the link is', () => {
+    const limit = besideOpposite(hostLimit(linked, 0), false);
+    const host = { from: -1, to: 0, gpus: [0], limit };
+    expect(judge({ ...host, value: 30e9 })).toMatchObject({
+      level: 'good',
+      text: expect.stringMatching(/^127 % of 75 % of PCIe .*most/),
+    });
+    expect(judge({ ...host, value: 35e9 }).level).toBe('none');
   });
 
   it('a good figure needs no cause, unless it scatters', () => {

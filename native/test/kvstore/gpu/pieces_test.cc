@@ -52,8 +52,10 @@ class GpuPiecesTime : public cuda::FreshProcesses {
 
   static void run(const std::function<void()>& body) {
     if (!cuda::onFakes()) GTEST_SKIP() << "real time is not exact";
-    EXPECT_EXIT(cuda::inProcess(
-                    {{"GRADLINK_FAKE_GPUS", "1"}, {"GRADLINK_FAKE_LINKS", "host-0=50e9"}}, body),
+    EXPECT_EXIT(cuda::inProcess({{"GRADLINK_FAKE_GPUS", "1"},
+                                 {"GRADLINK_FAKE_LINKS", "host-0=50e9"},
+                                 {"GRADLINK_FAKE_DUPLEX", "1"}},
+                                body),
                 testing::ExitedWithCode(0), "");
   }
 
