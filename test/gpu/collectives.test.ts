@@ -230,6 +230,29 @@ describe('what goes wrong', () => {
   });
 
   it.each(['nccl-async=3', 'nccl-stuck=3@1'])('%s ends as an error', async (fault) => {
+
+  it('names the GPU of each rank where each process sees its own alone', async () => {
+    const script = new URL('../../bench/collectives.js', import.meta.url).pathname;
+    const args = ['launch', '-n', String(gpus), '--gpu-per-worker', process.execPath, script];
+    // Which there are to give, the launcher reads from /proc or from here.
+    const {
+      CUDA_VISIBLE_DEVICES = gpuDevices()
+        .map(({ ordinal }) => ordinal)
+        .join(','),
+    } = process.env;
+    const { code, stdout } = await runScript(
+      'gradlink.js',
+      [...args, ...['all_reduce', '-g', '1', ...quick]],
+      { CUDA_VISIBLE_DEVICES },
+    );
+    expect(code).toBe(0);
+    const named = [...stdout.matchAll(/device gpu:0 \[(.+?)\]/g)].map(([, busId]) => busId);
+    expect(named.sort()).toEqual(
+      gpuDevices()
+        .map(({ pciBusId }) => pciBusId)
+        .sort(),
+    );
+  });
     const { code, report: value } = await reportOf('collectives.js', small, {
       GRADLINK_FAKE_FAULTS: fault,
     });

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
-import { hostsOfRanks } from '../../communicator/joining/hosts.js';
+import { hostsOfRanks, textsOfRanks } from '../../communicator/joining/hosts.js';
 import { gpuMessages } from '../hosts/messages.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import { estimateOnAll, timeOnAll, type SweepWorld } from './world.js';
@@ -27,15 +27,14 @@ export async function openGpuWorld(options: GpuWorldOptions): Promise<SweepWorld
   return jobSize() === undefined ? ofProcess(options) : ofJob(options);
 }
 
-/** `gpu:0 NVIDIA H200 [0000:1b:00.0]`; the ordinal alone where this process does not see the GPU. */
+/** `gpu:0 [0000:1b:00.0] NVIDIA H200`, of a GPU of this process. */
 function deviceName(gpu: number): string {
-  try {
-    const { name, pciBusId } = native().gpuInfo(gpu);
-    return `gpu:${gpu} [${pciBusId}] ${name}`;
-  } catch {
-    return `gpu:${gpu}`;
-  }
+  const { name, pciBusId } = native().gpuInfo(gpu);
+  return `gpu:${gpu} [${pciBusId}] ${name}`;
 }
+
+/** A name has at most 96 in NVML. */
+const mostDeviceBytes = 160;
 
 async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> {
   const [gpu] = gpus;
@@ -47,13 +46,15 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
     ...(gpu === undefined ? {} : { gpu }),
   });
   const [own = -1] = nativeOf(world).gpus;
-  const places = await control.allGather(Int32Array.of(process.pid, own));
+  const pids = await control.allGather(Int32Array.of(process.pid));
   const hosts = await hostsOfRanks(control);
+  // Each of its own: with one GPU shown to each process, all of them are gpu:0.
+  const devices = await textsOfRanks(control, deviceName(own), mostDeviceBytes);
   const ranks = Array.from({ length: world.size }, (_, rank) => ({
     rank,
-    pid: places[2 * rank] ?? 0,
+    pid: pids[rank] ?? 0,
     host: hosts[rank] ?? '',
-    device: deviceName(places[2 * rank + 1] ?? -1),
+    device: devices[rank] ?? '',
   }));
   return {
     size: world.size,
