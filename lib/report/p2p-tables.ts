@@ -210,7 +210,7 @@ function reasonLines(results: readonly CaseResult[]): string[] {
 function wayOf({ parameters: { from, to, figure } }: CaseResult): string {
   if (typeof from !== 'string' || typeof to !== 'string') return '';
   if (figure === thereAndBack) return `${from} - ${to}`;
-  if (figure === 'total' && from.startsWith('gpu') && to.startsWith('gpu'))
+  if (figure === 'total' && from !== to && from.startsWith('gpu') && to.startsWith('gpu'))
     return `${from} and ${to}`;
   return from === to ? `within ${from}` : `${from} to ${to}`;
 }

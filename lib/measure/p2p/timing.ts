@@ -271,11 +271,9 @@ export class P2pTiming {
     const [first] = plan.copies;
     if (first === undefined) throw new RangeError(`${identity.name} has a plan without copies`);
     if (plan.figures === 'total') return [make(first, 0, result.spanSeconds, true)];
-    const each = plan.copies
-      .slice(0, plan.measured)
-      .map((copy, index) => make(copy, index, secondsOf(record, result, index), false));
-    if (plan.figures === 'one') return each;
-    return [...each, make(first, 0, result.spanSeconds, true)];
+    const one = make(first, 0, secondsOf(record, result, 0), false);
+    if (plan.figures === 'one') return [one];
+    return [one, make(first, 0, sumSeconds(result.seconds), true)];
   }
 
   private limitOf(
@@ -304,7 +302,9 @@ export class P2pTiming {
         places.filter((place) => place !== one),
       );
     }
-    const [from = 0, to = 0] = places;
+    const [from = 0, to = from] = places;
+    // Two copies within a GPU share its memory.
+    if (from === to) return memoryLimit(machine, from);
     const byKernel = plan.copies.some(({ kernel }) => kernel);
     const there = besideOpposite(pairLimit(machine, from, to, staged), byKernel);
     const back = besideOpposite(pairLimit(machine, to, from, staged), byKernel);
@@ -322,6 +322,15 @@ export class P2pTiming {
 
 function isByHost({ latency }: P2pCase): boolean {
   return latency !== undefined && latency.clock !== 'gpu';
+}
+
+/** What all copies of a sample would take together at the sum of their rates, each over its own time; a value a sample. */
+function sumSeconds(seconds: readonly Float64Array[]): Float64Array {
+  const [first = new Float64Array()] = seconds;
+  return first.map((_, sample) => {
+    const copiesPerSecond = seconds.map((own) => 1 / (own[sample] ?? NaN));
+    return seconds.length / copiesPerSecond.reduce((sum, rate) => sum + rate, 0);
+  });
 }
 
 /** Of one copy of a measured one, a value a sample, by the clock that the case asks for. */
