@@ -1,7 +1,8 @@
 // The benchmarks as a program calls them: options with defaults, events, and a report that fits the schema.
 import { Ajv } from 'ajv';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
+import { KVStore } from '../../lib/kvstore/kvstore.js';
 import {
   reportSchema,
   runCollectives,
@@ -146,6 +147,21 @@ describe('runStores', () => {
     expect(told).toEqual(['start measure 0', '0/3', '1/3', '2/3', '3/3', 'cases 1', 'cases 1']);
     expect(lines.map(({ iteration }) => iteration)).toEqual([2]);
     expect([stores, unavailable]).toEqual([['local'], ['nccl']]);
+  });
+
+  it('opens each store once, whether or not it is there, and closes it', async () => {
+    const create = vi.spyOn(KVStore, 'create');
+    try {
+      await runStores({ ...small, kvStores: ['local', 'nccl', 'device'], batches: 1 });
+      expect(create.mock.calls.map(([type]) => type)).toEqual(['local', 'nccl', 'device']);
+      const opened = create.mock.settledResults.filter(({ type }) => type === 'fulfilled');
+      expect(opened).toHaveLength(2);
+      for (const { value } of opened) {
+        await expect((value as KVStore).barrier()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+      }
+    } finally {
+      create.mockRestore();
+    }
   });
 
   it('refuses lines of more batches than there are, and a type that is none', async () => {

@@ -180,14 +180,23 @@ function lineOf(
   };
 }
 
+/** @throws GradlinkError where it cannot be opened */
+export function openStore(
+  options: Pick<BatchOptions, 'kvStore' | 'devices' | 'bigArrayBound'> & Merging,
+): Promise<KVStore> {
+  const { kvStore, devices, bigArrayBound } = options;
+  return KVStore.create(kvStore, { devices, bigArrayBound, ...mergingOf(options) });
+}
+
 /**
- * Times one store, with all workers of the job where it is made of them: then a batch takes as long as the slowest
+ * Times one store and closes it, with all workers of the job where it is made of them: then a batch takes as long as the slowest
  * worker's. The result of a wrong run comes back as a failed case.
  *
- * @throws GradlinkError where the store cannot be opened or fails
+ * @throws GradlinkError where the store fails
  */
 export async function timeStore(
   options: BatchOptions,
+  opened: KVStore,
   context: BatchContext,
   events: BatchEvents,
 ): Promise<CaseResult> {
@@ -200,8 +209,7 @@ export async function timeStore(
   const lengths = gradients.map(([first]) => first?.length ?? 0);
   const zeros = allocate(parseDType(dtype), Math.max(0, ...lengths)) as GradientArray;
 
-  const { bigArrayBound } = options;
-  await using store = await KVStore.create(options.kvStore, { devices, bigArrayBound, ...merging });
+  await using store = opened;
   await using arrays = await openStoreArrays(dtype, gradients, gpus, store);
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, zeros.subarray(0, lengths[key]), halfOption(dtype));
@@ -265,7 +273,7 @@ export async function timeStore(
         mode,
         optimizer: options.optimizer,
         compression: options.compression?.type ?? null,
-        ...(bigArrayBound === undefined ? {} : { bigArrayBound }),
+        ...(options.bigArrayBound === undefined ? {} : { bigArrayBound: options.bigArrayBound }),
         ...(merging.merge === undefined ? {} : { merge: merging.merge }),
         ...(merging.peer === false ? { peer: false } : {}),
         ...(after === undefined

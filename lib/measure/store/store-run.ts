@@ -3,7 +3,7 @@
 import { readJob } from '../../communicator/joining/job.js';
 import { GradlinkError } from '../../errors.js';
 import { parseDevices } from '../../kvstore/devices.js';
-import { KVStore } from '../../kvstore/kvstore.js';
+import type { KVStore } from '../../kvstore/kvstore.js';
 import type { StoreTypeName } from '../../kvstore/types.js';
 import { elementsOf, network as networkOf, type Network } from '../../models/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
@@ -12,7 +12,7 @@ import { integer } from '../../checks.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
 import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../common-run.js';
-import { mergingOf, timeStore, type BatchContext, type Merging } from './batches.js';
+import { openStore, timeStore, type BatchContext } from './batches.js';
 import { drawGradients } from './gradients.js';
 import { isShared, openStoreJob, type StoreJob } from './job.js';
 import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
@@ -28,40 +28,38 @@ export interface StoreEvents extends RunEvents {
   onLine?(line: IterationLine): void;
 }
 
-/** Why this build or machine has no store of a type it knows by name; undefined where it has. */
-async function whyUnavailable(
-  type: StoreTypeName,
-  devices: readonly string[],
-  merging: Merging,
-): Promise<string | undefined> {
-  try {
-    const store = await KVStore.create(type, {
-      devices,
-      ...mergingOf({ ...merging, kvStore: type }),
-    });
-    await store.close();
-    return undefined;
-  } catch (error) {
-    const codes: readonly string[] = ['ERR_UNSUPPORTED', 'ERR_BACKEND_UNAVAILABLE'];
-    if (error instanceof GradlinkError && codes.includes(error.code)) return error.message;
-    throw error;
-  }
-}
+/** Stores that are to be timed, by type: open, or why this build or machine has none of a type it knows by name. */
+class Stores implements AsyncDisposable {
+  readonly unavailable = new Map<string, string>();
+  private readonly open = new Map<string, KVStore>();
 
-/** By type: why it cannot run here. */
-async function unavailableOf(
-  stores: readonly StoreTypeName[],
-  devices: readonly string[],
-  merging: Merging,
-): Promise<ReadonlyMap<string, string>> {
-  const unavailable = new Map<string, string>();
-  for (const type of stores) {
-    // All workers and servers meet for each store, so that one to see whether there is one is not free.
-    if (isShared(type) && readJob() !== undefined) continue;
-    const reason = await whyUnavailable(type, devices, merging);
-    if (reason !== undefined) unavailable.set(type, reason);
+  /** Opens them: NCCL takes seconds to start, so what shows that it can is what is timed. */
+  async openAll(given: Omit<BatchOptions, 'kvStore'>, types: readonly StoreTypeName[]) {
+    for (const kvStore of types) {
+      // All workers and servers meet for each of these, in their order.
+      if (isShared(kvStore) && readJob() !== undefined) continue;
+      // One that is named twice is opened anew at its second turn.
+      if (this.open.has(kvStore)) continue;
+      try {
+        this.open.set(kvStore, await openStore({ ...given, kvStore }));
+      } catch (error) {
+        const codes: readonly string[] = ['ERR_UNSUPPORTED', 'ERR_BACKEND_UNAVAILABLE'];
+        if (!(error instanceof GradlinkError) || !codes.includes(error.code)) throw error;
+        this.unavailable.set(kvStore, error.message);
+      }
+    }
   }
-  return unavailable;
+
+  /** The one that is open, the first time that it is asked for. */
+  take(kvStore: string): KVStore | undefined {
+    const store = this.open.get(kvStore);
+    this.open.delete(kvStore);
+    return store;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.open.values()].map((store) => store.close()));
+  }
 }
 
 /** On GPUs one worker measures, while nobody else uses them. */
@@ -81,17 +79,19 @@ async function limitsOf(
 async function storeCase(
   options: BatchOptions,
   context: BatchContext,
-  reason: string | undefined,
+  stores: Stores,
   tell: StoreEvents,
   steps: Steps,
 ): Promise<CaseResult> {
   const { kvStore, network, devices, dtype } = options;
   const parameters = { kvStore, network: network.name, devices: devices.length };
   const identity = { name: 'kvstore', parameters };
+  const reason = stores.unavailable.get(kvStore);
   if (reason !== undefined) return waivedCase(identity, reason);
   tell.onStore?.(kvStore, network.parameters.length, network.bytes(dtype));
   try {
-    return await timeStore(options, context, {
+    const store = stores.take(kvStore) ?? (await openStore(options));
+    return await timeStore(options, store, context, {
       onLine: (line) => tell.onLine?.(line),
       onBatch: () => {
         steps.advance();
@@ -120,8 +120,10 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   const { gpus, names: devices } = parseDevices(given.devices);
   await using job = await openStoreJob(kvStores);
   const tell = job.rank === 0 ? events : {};
-  const unavailable = await unavailableOf(kvStores, devices, given);
-  for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
+  const run = { ...given, devices, network };
+  await using stores = new Stores();
+  await stores.openAll(run, kvStores);
+  for (const [type, reason] of stores.unavailable) tell.onUnavailable?.(type, reason);
   const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);
   const head = headOf(
     'measure',
@@ -131,15 +133,13 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   );
   tell.onStart?.(head, []);
   const limits = await limitsOf(job, gpus, head.environment);
-  const run = { ...given, devices, network };
   const lengths = network.parameters.map(({ shape }) => elementsOf(shape));
   const gradients = drawGradients(given.dtype, lengths, devices.length, given.seed);
   const context = { gpus, gradients, limits, job };
-  const steps = new Steps(tell, (warmup + batches) * (kvStores.length - unavailable.size));
+  const steps = new Steps(tell, (warmup + batches) * (kvStores.length - stores.unavailable.size));
   const cases: CaseResult[] = [];
   for (const kvStore of kvStores) {
-    const reason = unavailable.get(kvStore);
-    const result = await storeCase({ ...run, kvStore }, context, reason, tell, steps);
+    const result = await storeCase({ ...run, kvStore }, context, stores, tell, steps);
     cases.push(result);
     tell.onCases?.([result]);
   }
