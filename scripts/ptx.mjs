@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { modules, packedPtx, readPtx, writePtx } from '../native/cuda/ptx.mjs';
+import { packedPtx, readPtx, sources, writePtx } from '../native/cuda/ptx.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, 'native', 'cuda');
@@ -45,22 +45,22 @@ function compiler() {
 const madeBy = '// Made by scripts/ptx.mjs with nvcc';
 
 /** The nvcc release that made a text that is checked in: another one writes the same code in other words. */
-const madeWith = (module) => new RegExp(`^${madeBy} ([0-9.]+) `).exec(checkedIn[module] ?? '')?.[1];
+const madeWith = (source) => new RegExp(`^${madeBy} ([0-9.]+) `).exec(checkedIn[source] ?? '')?.[1];
 
 function assembles(file, target) {
   return spawnSync('ptxas', [`-arch=${target}`, '-o', '/dev/null', file], { encoding: 'utf8' });
 }
 
-/** What nvcc makes of a module's source, without a header and of the version that this nvcc writes. */
-function compiled(module, scratch) {
-  const file = join(scratch, `${module}.ptx`);
+/** What nvcc makes of a source, without a header and of the version that this nvcc writes. */
+function compiled(source, scratch) {
+  const file = join(scratch, `${source}.ptx`);
   // No fused multiply-add: every product and sum is rounded by itself, as on the host. 186: a loop over the states of an
   // optimizer that has none.
   execFileSync(
     'nvcc',
     ['-ptx', `-arch=${architecture}`, '-std=c++17', '-O3', '-fmad=false', '-ftz=false']
       .concat(['-prec-div=true', '-prec-sqrt=true', '-diag-suppress', '186'])
-      .concat(['-I', join(root, 'native'), '-o', file, join(folder, `${module}.cu`)]),
+      .concat(['-I', join(root, 'native'), '-o', file, join(folder, `${source}.cu`)]),
     { stdio: ['ignore', 'ignore', 'inherit'] },
   );
   // The header names the compiler's build; without it, equal code is equal text. The pragma is a hint, for versions from
@@ -75,24 +75,24 @@ const versionLine = /^\.version .*$/m;
 const targetLine = /^\.target .*$/m;
 
 /** As it is checked in, for that version. */
-const textOf = (module, release, made, version) =>
-  `${madeBy} ${release} from ${module}.cu.\n` +
+const textOf = (source, release, made, version) =>
+  `${madeBy} ${release} from ${source}.cu.\n` +
   made.replace(versionLine, `.version ${version}`).replace(targetLine, `.target ${oldest}`);
 
 /** Whether the text that is checked in is what its source gives; that it assembles was seen when it was written. */
-function isCurrent(module, release, scratch) {
-  const text = checkedIn[module] ?? '';
+function isCurrent(source, release, scratch) {
+  const text = checkedIn[source] ?? '';
   const version = versionLine.exec(text)?.[0].replace('.version ', '');
-  return text === textOf(module, release, compiled(module, scratch), version);
+  return text === textOf(source, release, compiled(source, scratch), version);
 }
 
-/** The PTX of a module, for the oldest version that the assembler takes. */
-function ptxOf(module, release, scratch) {
-  const made = compiled(module, scratch);
-  const file = join(scratch, `${module}.${release}.ptx`);
+/** The PTX of a source, for the oldest version that the assembler takes. */
+function ptxOf(source, release, scratch) {
+  const made = compiled(source, scratch);
+  const file = join(scratch, `${source}.${release}.ptx`);
   let complaint = '';
   for (const version of versions) {
-    const text = textOf(module, release, made, version);
+    const text = textOf(source, release, made, version);
     writeFileSync(file, text);
     const refused = targets
       .map((target) => assembles(file, target))
@@ -100,7 +100,7 @@ function ptxOf(module, release, scratch) {
     if (refused === undefined) return text;
     complaint = refused.stderr;
   }
-  throw new Error(`ptxas takes ${module}.ptx as none of PTX ${versions.join(', ')}:\n${complaint}`);
+  throw new Error(`ptxas takes ${source}.ptx as none of PTX ${versions.join(', ')}:\n${complaint}`);
 }
 
 /** Why nothing can be compared here; undefined where it can. */
@@ -108,7 +108,7 @@ function obstacle(release) {
   if (release === undefined) {
     return 'nvcc and ptxas are not in PATH: install the CUDA toolkit (12 or 13)';
   }
-  const other = modules.find((module) => module in checkedIn && madeWith(module) !== release);
+  const other = sources.find((source) => source in checkedIn && madeWith(source) !== release);
   return other && `the PTX of ${other} was made with nvcc ${madeWith(other)}, here is ${release}`;
 }
 
@@ -124,14 +124,14 @@ function main() {
   try {
     if (!values.check) {
       writePtx(
-        Object.fromEntries(modules.map((module) => [module, ptxOf(module, release, scratch)])),
+        Object.fromEntries(sources.map((source) => [source, ptxOf(source, release, scratch)])),
       );
       return 0;
     }
-    const old = modules.filter((module) => !isCurrent(module, release, scratch));
-    for (const module of old) {
+    const old = sources.filter((source) => !isCurrent(source, release, scratch));
+    for (const source of old) {
       console.error(
-        `native/cuda/ptx.json.br: its ${module} is not what ${module}.cu gives: run "node scripts/ptx.mjs"`,
+        `native/cuda/ptx.json.br: its ${source} is not what ${source}.cu gives: run "node scripts/ptx.mjs"`,
       );
     }
     return old.length === 0 ? 0 : 1;

@@ -44,7 +44,7 @@ void run(Stream& stream, TaskRing& ring, const char* kernel, CodeBits bits, floa
     ++data;
   }
   ring.impl().send(list);
-  baseKernels(stream.device())
+  kernelModule(stream.device(), "compression")
       .launch(stream, kernel, tiles, kThreads, static_cast<const CodeData*>(there),
               static_cast<std::uint32_t>(count), threshold);
 }

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -26,7 +28,7 @@ std::filesystem::path cubinFolder() {
   if (named != nullptr) return named;
   Dl_info info{};
   // Of any address in this library.
-  if (dladdr(&kKernelsPtx, &info) == 0 || info.dli_fname == nullptr) return {};
+  if (dladdr(kernelCodes().data(), &info) == 0 || info.dli_fname == nullptr) return {};
   return std::filesystem::path(info.dli_fname).parent_path() / "cubins";
 }
 
@@ -118,7 +120,7 @@ std::optional<Cubin> cubinFor(const KernelCode& code, int major, int minor) {
   for (int older = minor; older >= 0; --older) {
     const std::string architecture = "sm_" + std::to_string(major) + std::to_string(older);
     const std::filesystem::path file =
-        folder / (std::string(code.name) + "-" + code.digest + "." + architecture + ".cubin.z");
+        folder / (std::string(code.source) + "-" + code.digest + "." + architecture + ".cubin.z");
     std::error_code none;
     if (std::filesystem::is_regular_file(file, none)) return Cubin{file.string(), architecture};
   }
@@ -134,16 +136,21 @@ std::string imageFor(const KernelCode& code, const Device& device) {
 LoadedImage loadImage(const KernelCode& code, const Device& device) {
   const std::optional<Cubin> cubin =
       cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
-  if (!cubin) return {compile(device, *code.ptx), kCompiled};
-  ModuleHandle module = nullptr;
+  if (!cubin) return {compile(device, code.ptx), kCompiled};
+  // It has the kernels of all modules of its source: one is enough.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& cubins = *new std::map<std::pair<int, std::string>, ModuleHandle>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  ModuleHandle& module = cubins[{device.ordinal(), cubin->file}];
+  if (module != nullptr) return {module, "cubin " + cubin->architecture};
   const std::optional<std::vector<char>> image = readCubin(cubin->file);
   // A driver older than the cubin's toolkit says so in one of several ways. What has nothing to do
   // with the cubin, PTX meets too.
   const Status status =
       image ? Driver::get().moduleLoadData(&module, image->data()) : kInvalidImage;
   if (status == kSuccess) return {module, "cubin " + cubin->architecture};
-  return {compile(device, *code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +
-                                          cubin->architecture + " (" + statusText(status) + ")"};
+  return {compile(device, code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +
+                                         cubin->architecture + " (" + statusText(status) + ")"};
 }
 
 }  // namespace gradlink::cuda

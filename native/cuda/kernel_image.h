@@ -3,25 +3,14 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 
 #include "cuda/driver.h"
+#include "cuda/kernels_ptx.h"
 
 namespace gradlink::cuda {
 
 class Device;
-struct PackedPtx;
-
-/// One module's kernels.
-struct KernelCode {
-  /// "kernels", in the names of cubins.
-  const char* name;
-  const PackedPtx* ptx;
-  /// Of the PTX that the cubins were made of: a cubin of other kernels has another name.
-  const char* digest;
-  std::span<const char* const> kernels;
-};
 
 struct Cubin {
   /// Compressed by zlib.

@@ -2,49 +2,59 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "core/error.h"
 #include "cuda/kernel_image.h"
-#include "cuda/kernels/list.h"
 #include "cuda/kernels_ptx.h"
 
 namespace gradlink::cuda {
 namespace {
 
-#define GRADLINK_NAME(name) #name,
-constexpr const char* kBaseNames[] = {GRADLINK_BASE_KERNELS(GRADLINK_NAME)};
-constexpr const char* kStepNames[] = {GRADLINK_STEP_KERNELS(GRADLINK_NAME)};
-#undef GRADLINK_NAME
-
 constexpr int kRegistersOfFunction = 4;
 constexpr std::uint64_t kMostBlocks = 0x7fffffff;
 
-constexpr KernelCode kBase = {"kernels", &kKernelsPtx, kKernelsDigest, kBaseNames};
-constexpr KernelCode kSteps = {"step_kernels", &kStepKernelsPtx, kStepKernelsDigest, kStepNames};
+/// Throws std::out_of_range for a name that no module has.
+const KernelCode& codeOf(std::string_view module) {
+  static const auto& byName = *new std::map<std::string_view, const KernelCode*>([] {
+    std::map<std::string_view, const KernelCode*> codes;
+    for (const KernelCode& code : kernelCodes()) codes.emplace(code.name, &code);
+    return codes;
+  }());
+  return *byName.at(module);
+}
 
-/// The modules of one kind, by device. Never destroyed. A lock for each device: loading takes
-/// seconds where the driver compiles, and one GPU's compiler does not wait for another's.
+/// By module and device. Never destroyed. A lock for each: loading takes seconds where the driver
+/// compiles, and one GPU's compiler does not wait for another's.
 class Modules {
  public:
-  explicit Modules(const KernelCode& code) : code_(code) {}
+  static Modules& get() {
+    static Modules& all = *new Modules;
+    return all;
+  }
 
-  const KernelModule& of(Device& device) {
-    Slot& slot = slotOf(device);
+  const KernelModule& of(Device& device, const KernelCode& code) {
+    Slot& slot = slotOf(device, code);
+    if (const KernelModule* const module = slot.loaded) return *module;
     const std::lock_guard<std::mutex> lock(slot.mutex);
     if (!slot.module) {
-      slot.module = std::make_unique<KernelModule>(device, code_);
+      slot.module = std::make_unique<KernelModule>(device, code);
       slot.loaded = slot.module.get();
     }
     return *slot.module;
   }
 
+  bool isLoaded(const Device& device, const KernelCode& code) {
+    return slotOf(device, code).loaded != nullptr;
+  }
+
   /// Does not wait for a driver that is compiling.
-  std::string imageOf(const Device& device) {
-    const KernelModule* const module = slotOf(device).loaded;
-    return module != nullptr ? module->image() : imageFor(code_, device);
+  std::string imageOf(const Device& device, const KernelCode& code) {
+    const KernelModule* const module = slotOf(device, code).loaded;
+    return module != nullptr ? module->image() : imageFor(code, device);
   }
 
  private:
@@ -54,25 +64,14 @@ class Modules {
     std::atomic<const KernelModule*> loaded = nullptr;
   };
 
-  Slot& slotOf(const Device& device) {
+  Slot& slotOf(const Device& device, const KernelCode& code) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return byOrdinal_[device.ordinal()];
+    return slots_[{&code, device.ordinal()}];
   }
 
-  const KernelCode& code_;
   std::mutex mutex_;
-  std::map<int, Slot> byOrdinal_;
+  std::map<std::pair<const KernelCode*, int>, Slot> slots_;
 };
-
-Modules& baseModules() {
-  static Modules& modules = *new Modules(kBase);
-  return modules;
-}
-
-Modules& stepModules() {
-  static Modules& modules = *new Modules(kSteps);
-  return modules;
-}
 
 }  // namespace
 
@@ -110,18 +109,23 @@ void KernelModule::launchWith(Stream& stream, std::string_view kernel, std::uint
   }
 }
 
-const KernelModule& baseKernels(Device& device) { return baseModules().of(device); }
-const KernelModule& stepKernels(Device& device) { return stepModules().of(device); }
+const KernelModule& kernelModule(Device& device, std::string_view module) {
+  return Modules::get().of(device, codeOf(module));
+}
 
-std::string kernelsOf(const Device& device) { return baseModules().imageOf(device); }
+std::string kernelsOf(const Device& device) {
+  return Modules::get().imageOf(device, codeOf("sumFloat32"));
+}
 
-void loadKernels(std::span<Device* const> devices, bool steps) {
+void loadKernels(std::span<Device* const> devices,
+                 std::initializer_list<std::string_view> modules) {
   std::vector<std::future<void>> loads;
   for (Device* const device : devices) {
-    loads.push_back(std::async(std::launch::async, [device, steps] {
-      baseKernels(*device);
-      if (steps) stepKernels(*device);
-    }));
+    for (const std::string_view module : modules) {
+      if (Modules::get().isLoaded(*device, codeOf(module))) continue;
+      loads.push_back(
+          std::async(std::launch::async, [device, module] { kernelModule(*device, module); }));
+    }
   }
   for (std::future<void>& load : loads) load.wait();
   for (std::future<void>& load : loads) load.get();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -45,14 +46,14 @@ class KernelModule {
   std::map<std::string_view, FunctionHandle> functions_;
 };
 
-/// kernels.cu's and step_kernels.cu's on this device, loaded at the first call.
-const KernelModule& baseKernels(Device&);
-const KernelModule& stepKernels(Device&);
+/// KernelCode::name's module on this device, loaded at the first call.
+const KernelModule& kernelModule(Device&, std::string_view module);
 
-/// "cubin sm_90" or "compiled from PTX": what baseKernels loaded, or would load.
+/// "cubin sm_90" or "compiled from PTX": what was loaded of sums, or would be.
 std::string kernelsOf(const Device&);
 
-/// Loads them on all of these devices at once; `steps`: step_kernels.cu's too.
-void loadKernels(std::span<Device* const> devices, bool steps);
+/// Loads these modules on all of these devices at once: before anything spins or waits for a peer
+/// there, because loading waits for the device.
+void loadKernels(std::span<Device* const> devices, std::initializer_list<std::string_view> modules);
 
 }  // namespace gradlink::cuda

@@ -1,9 +1,8 @@
 #include "cuda/kernels.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <mutex>
+#include <iterator>
+#include <string>
 
 #include "core/error.h"
 #include "cuda/kernel_module.h"
@@ -21,70 +20,40 @@ constexpr std::size_t kVectorBytes = 16;
 constexpr std::uint64_t kCopyTile = std::uint64_t{4} * kThreads;
 
 /// Signed integers are summed as their unsigned twins: the same bits.
-const char* sumKernel(DType dtype) {
+DType summedAs(DType dtype) {
   switch (dtype) {
-    case DType::int8:
     case DType::uint8:
-      return "gradlinkSumInt8";
-    case DType::int32:
+      return DType::int8;
     case DType::uint32:
-      return "gradlinkSumInt32";
-    case DType::int64:
+      return DType::int32;
     case DType::uint64:
-      return "gradlinkSumInt64";
-    case DType::float16:
-      return "gradlinkSumFloat16";
-    case DType::bfloat16:
-      return "gradlinkSumBfloat16";
-    case DType::float32:
-      return "gradlinkSumFloat32";
-    case DType::float64:
-      return "gradlinkSumFloat64";
+      return DType::int64;
+    case DType::float8e4m3:
+    case DType::float8e5m2:
+      throw Error(ErrorCode::unsupported, std::string("there is no sum of ") + nameOf(dtype))
+          .stillUsable();
     default:
-      break;
-  }
-  throw Error(ErrorCode::unsupported, std::string("there is no sum of ") + nameOf(dtype))
-      .stillUsable();
-}
-
-/// Null for integers.
-const char* weightedKernel(DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return "gradlinkWeightedFloat16";
-    case DType::bfloat16:
-      return "gradlinkWeightedBfloat16";
-    case DType::float32:
-      return "gradlinkWeightedFloat32";
-    case DType::float64:
-      return "gradlinkWeightedFloat64";
-    default:
-      return nullptr;
+      return dtype;
   }
 }
 
 }  // namespace
 
-struct Kernels::Impl {
-  const KernelModule& module;
-};
-
-Kernels::Kernels(Device& device) : impl_(new Impl{baseKernels(device)}) {}
-
-Kernels::~Kernels() = default;
-
-Kernels& Kernels::of(Device& device) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& all = *new std::map<int, std::unique_ptr<Kernels>>;
-  // Before the lock: other devices' kernels are loaded meanwhile.
-  baseKernels(device);
-  const std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Kernels>& kernels = all[device.ordinal()];
-  if (!kernels) kernels.reset(new Kernels(device));
-  return *kernels;
+const char* kernelType(DType dtype) {
+  constexpr const char* kTypes[] = {"Int8",    "Uint8",   "Int32",      "Uint32",
+                                    "Int64",   "Uint64",  "Float16",    "Bfloat16",
+                                    "Float32", "Float64", "Float8e4m3", "Float8e5m2"};
+  const auto at = static_cast<std::size_t>(dtype);
+  if (at < std::size(kTypes)) return kTypes[at];
+  throw Error(ErrorCode::unsupported, std::string("GPUs have no kernels of ") + nameOf(dtype))
+      .stillUsable();
 }
 
-void Kernels::sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> tasks) {
+std::string sumModule(DType dtype) { return std::string("sum") + kernelType(summedAs(dtype)); }
+
+std::string patternModule(DType dtype) { return std::string("pattern") + kernelType(dtype); }
+
+void sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> tasks) {
   std::size_t count = 0;
   std::size_t pointerCount = 0;
   for (const SumTask& task : tasks) {
@@ -119,15 +88,15 @@ void Kernels::sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const S
     tiles += divideUp(task.count * sizeOf(dtype), kernels::kSumTileBytes);
   }
   ring.impl().send(list);
-  impl_->module.launch(stream, sumKernel(dtype), tiles, kThreads,
-                       static_cast<const SumData*>(tasksThere), static_cast<std::uint32_t>(count));
+  kernelModule(stream.device(), sumModule(dtype))
+      .launch(stream, std::string("gradlinkSum") + kernelType(summedAs(dtype)), tiles, kThreads,
+              static_cast<const SumData*>(tasksThere), static_cast<std::uint32_t>(count));
 }
 
-void Kernels::weightedSum(Stream& stream, TaskRing& ring, DType dtype, void* to,
-                          std::span<const void* const> from, std::span<const double> weights,
-                          std::size_t count) {
-  const char* const kernel = weightedKernel(dtype);
-  if (kernel == nullptr || from.empty() || from.size() != weights.size()) {
+void weightedSum(Stream& stream, TaskRing& ring, DType dtype, void* to,
+                 std::span<const void* const> from, std::span<const double> weights,
+                 std::size_t count) {
+  if (!isFloat(dtype) || from.empty() || from.size() != weights.size()) {
     throw Error(ErrorCode::invalidArgument,
                 "a weighted sum needs arrays of a float type and a weight for each");
   }
@@ -148,50 +117,54 @@ void Kernels::weightedSum(Stream& stream, TaskRing& ring, DType dtype, void* to,
           .target = to,
           .aligned = isAligned(to) && std::all_of(from.begin(), from.end(), isAligned) ? 1u : 0u};
   ring.impl().send(list);
-  impl_->module.launch(stream, kernel, divideUp(count * sizeOf(dtype), kernels::kSumTileBytes),
-                       kThreads, static_cast<const WeightedData*>(dataThere));
+  kernelModule(stream.device(), "weighted")
+      .launch(stream, std::string("gradlinkWeighted") + kernelType(dtype),
+              divideUp(count * sizeOf(dtype), kernels::kSumTileBytes), kThreads,
+              static_cast<const WeightedData*>(dataThere));
 }
 
-void Kernels::fillPattern(Stream& stream, void* to, std::size_t first, std::size_t count,
-                          DType dtype, ReduceOp op, int size, std::uint64_t seed, int rank) {
+void fillPattern(Stream& stream, void* to, std::size_t first, std::size_t count, DType dtype,
+                 ReduceOp op, int size, std::uint64_t seed, int rank) {
   const kernels::PatternCall call{first, count, seed, static_cast<std::uint64_t>(std::max(1, size)),
                                   rank,  op,    dtype};
-  impl_->module.launch(stream, "gradlinkFillPattern", divideUp(count, kernels::kPatternTile),
-                       kThreads, to, call);
+  kernelModule(stream.device(), patternModule(dtype))
+      .launch(stream, std::string("gradlinkFill") + kernelType(dtype),
+              divideUp(count, kernels::kPatternTile), kThreads, to, call);
 }
 
-void Kernels::countWrong(Stream& stream, const void* got, std::size_t first, std::size_t count,
-                         DType dtype, ReduceOp op, int size, std::uint64_t seed, int rank,
-                         std::uint64_t* wrong) {
+void countWrong(Stream& stream, const void* got, std::size_t first, std::size_t count, DType dtype,
+                ReduceOp op, int size, std::uint64_t seed, int rank, std::uint64_t* wrong) {
   const kernels::PatternCall call{first, count, seed, static_cast<std::uint64_t>(std::max(1, size)),
                                   rank,  op,    dtype};
-  impl_->module.launch(stream, "gradlinkCountWrong", divideUp(count, kernels::kPatternTile),
-                       kThreads, got, call, wrong);
+  kernelModule(stream.device(), patternModule(dtype))
+      .launch(stream, std::string("gradlinkCountWrong") + kernelType(dtype),
+              divideUp(count, kernels::kPatternTile), kThreads, got, call, wrong);
 }
 
-void Kernels::spin(Stream& stream, const std::uint32_t* flag, double limitSeconds) {
+void spin(Stream& stream, const std::uint32_t* flag, double limitSeconds) {
   constexpr double kLongest = 1e9;
   const auto limit = static_cast<std::uint64_t>(std::clamp(limitSeconds, 0.0, kLongest) * 1e9);
-  impl_->module.launch(stream, "gradlinkSpin", 1, 1, flag, limit);
+  kernelModule(stream.device(), "diagnostics").launch(stream, "gradlinkSpin", 1, 1, flag, limit);
 }
 
-void Kernels::copy(Stream& stream, void* to, const void* from, std::size_t bytes, unsigned blocks) {
+void copy(Stream& stream, void* to, const void* from, std::size_t bytes, unsigned blocks) {
   if (bytes % kVectorBytes != 0 || !isAligned(to) || !isAligned(from)) {
     throw Error(ErrorCode::invalidArgument,
                 "a copy with the multiprocessors needs multiples of 16 bytes");
   }
   const std::uint64_t vectors = bytes / kVectorBytes;
   const std::uint64_t tiles = divideUp(vectors, kCopyTile);
-  impl_->module.launch(stream, "gradlinkCopy",
-                       blocks == 0 ? tiles : std::min<std::uint64_t>(blocks, tiles), kThreads, to,
-                       from, vectors);
+  kernelModule(stream.device(), "diagnostics")
+      .launch(stream, "gradlinkCopy", blocks == 0 ? tiles : std::min<std::uint64_t>(blocks, tiles),
+              kThreads, to, from, vectors);
 }
 
-void Kernels::chase(Stream& stream, const void* list, std::uint32_t steps, int multiprocessor,
-                    std::uint64_t* result) {
+void chase(Stream& stream, const void* list, std::uint32_t steps, int multiprocessor,
+           std::uint64_t* result) {
   const auto all = static_cast<std::uint64_t>(stream.device().multiprocessors());
-  impl_->module.launch(stream, "gradlinkChase", all, 1, list, steps,
-                       static_cast<std::uint32_t>(multiprocessor), result);
+  kernelModule(stream.device(), "diagnostics")
+      .launch(stream, "gradlinkChase", all, 1, list, steps,
+              static_cast<std::uint32_t>(multiprocessor), result);
 }
 
 void chaseList(void* image, const void* at, std::size_t nodes, std::size_t stride) {

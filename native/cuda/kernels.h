@@ -12,6 +12,7 @@
 #include <memory>
 #include <memory_resource>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/kernels/dtype.h"
@@ -36,46 +37,43 @@ struct SumTask {
   std::size_t count = 0;
 };
 
-/// The kernels of one device, loaded once: before anything spins, because loading waits for the
-/// device. Thread-safe but for calls on one stream.
-class Kernels {
- public:
-  static Kernels& of(Device&);
-  ~Kernels();
+// Each is of the module that is named, which loads at its first call (kernel_module.h's loadKernels
+// does it ahead).
 
-  /// All tasks of one element type in one launch. Fast where all arrays of a task start at
-  /// multiples of 16 bytes. `ring` keeps the list until the stream has read it.
-  void sum(Stream&, TaskRing& ring, DType, std::span<const SumTask>);
+/// Of sumModule(dtype), as "sumFloat32": all tasks of one element type in one launch. Fast where
+/// all arrays of a task start at multiples of 16 bytes. `ring` keeps the list until the stream has
+/// read it.
+std::string sumModule(DType);
+void sum(Stream&, TaskRing& ring, DType, std::span<const SumTask>);
 
-  /// to[i] = weights[0] * from[0][i] + weights[1] * from[1][i] + ..., in this order: the bits of
-  /// core/reduce_kernels.h's weightedSum. Float types only; `to` may be a source exactly.
-  void weightedSum(Stream&, TaskRing& ring, DType, void* to, std::span<const void* const> from,
-                   std::span<const double> weights, std::size_t count);
+/// "weighted": to[i] = weights[0] * from[0][i] + weights[1] * from[1][i] + ..., in this order: the
+/// bits of core/reduce_kernels.h's weightedSum. Float types only; `to` may be a source exactly.
+void weightedSum(Stream&, TaskRing& ring, DType, void* to, std::span<const void* const> from,
+                 std::span<const double> weights, std::size_t count);
 
-  /// Test data: native/measure/pattern.h's, element first + i for rank.
-  void fillPattern(Stream&, void* to, std::size_t first, std::size_t count, DType, ReduceOp,
-                   int size, std::uint64_t seed, int rank);
-  /// Adds to *wrong (a device or mapped pinned u64) the elements that are not that; rank -1: not
-  /// the reduction of all ranks.
-  void countWrong(Stream&, const void* got, std::size_t first, std::size_t count, DType, ReduceOp,
-                  int size, std::uint64_t seed, int rank, std::uint64_t* wrong);
+/// Of patternModule(dtype): test data, native/measure/pattern.h's, element first + i for rank.
+std::string patternModule(DType);
+void fillPattern(Stream&, void* to, std::size_t first, std::size_t count, DType, ReduceOp, int size,
+                 std::uint64_t seed, int rank);
+/// Adds to *wrong (a device or mapped pinned u64) the elements that are not that; rank -1: not
+/// the reduction of all ranks.
+void countWrong(Stream&, const void* got, std::size_t first, std::size_t count, DType, ReduceOp,
+                int size, std::uint64_t seed, int rank, std::uint64_t* wrong);
 
-  /// Holds the stream until *flag (mapped pinned memory) is not 0, or for `limitSeconds`.
-  void spin(Stream&, const std::uint32_t* flag, double limitSeconds);
-  /// Copies with the multiprocessors; bytes a multiple of 16, both 16-byte aligned. `blocks` 0: as
-  /// many as fill the device.
-  void copy(Stream&, void* to, const void* from, std::size_t bytes, unsigned blocks = 0);
-  /// Follows a list (chaseList) for `steps` steps on one of the multiprocessors. result[0]:
-  /// nanoseconds it took by the device's global timer, which on some devices counts in
-  /// microseconds; result[1]: the last address.
-  void chase(Stream&, const void* list, std::uint32_t steps, int multiprocessor,
-             std::uint64_t* result);
+/// "diagnostics": holds the stream until *flag (mapped pinned memory) is not 0, or for
+/// `limitSeconds`.
+void spin(Stream&, const std::uint32_t* flag, double limitSeconds);
+/// "diagnostics": copies with the multiprocessors; bytes a multiple of 16, both 16-byte aligned.
+/// `blocks` 0: as many as fill the device.
+void copy(Stream&, void* to, const void* from, std::size_t bytes, unsigned blocks = 0);
+/// "diagnostics": follows a list (chaseList) for `steps` steps on one of the multiprocessors.
+/// result[0]: nanoseconds it took by the device's global timer, which on some devices counts in
+/// microseconds; result[1]: the last address.
+void chase(Stream&, const void* list, std::uint32_t steps, int multiprocessor,
+           std::uint64_t* result);
 
- private:
-  explicit Kernels(Device&);
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
+/// "Float32": as the names of kernels end. Throws where GPUs have no kernels of the type.
+const char* kernelType(DType);
 
 /// Writes into `image` (host memory) a ring of `nodes` nodes that lie `stride` bytes apart, each
 /// the address of the next, for a copy of it at `at`: nodes * stride bytes; stride a multiple of 8.

@@ -1,8 +1,9 @@
-// The PTX texts of kernels.cu and step_kernels.cu, as scripts/ptx.mjs made them: the build puts
-// those of native/cuda/ptx.json.br into the library, compressed.
+// The kernels as the library carries them: PTX that native/cuda/ptx.mjs takes from
+// native/cuda/ptx.json.br, in modules of kernels that are used together.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace gradlink::cuda {
@@ -12,11 +13,19 @@ struct PackedPtx {
   std::size_t bytes;
 };
 
-extern const PackedPtx kKernelsPtx;
-extern const PackedPtx kStepKernelsPtx;
-/// The first digits of the texts' SHA-256.
-extern const char kKernelsDigest[];
-extern const char kStepKernelsDigest[];
+struct KernelCode {
+  /// "sumFloat32", "weighted", "compression", "diagnostics", "patternFloat32", "stepAdam", "LambSquares",
+  /// "norms".
+  const char* name;
+  PackedPtx ptx;
+  std::span<const char* const> kernels;
+  /// "kernels", of kernels.cu. Machine code is made of all of a source.
+  const char* source;
+  /// The first digits of the SHA-256 of the source's PTX: a cubin of other kernels has another.
+  const char* digest;
+};
+
+std::span<const KernelCode> kernelCodes();
 
 /// The text, which ends in a null character, as cuModuleLoadData wants it.
 ///

@@ -1,6 +1,6 @@
 # The CUDA driver, NVML, and our kernels: loaded at run time, so that nothing of CUDA is needed to build.
 #
-# The kernels' PTX becomes arrays of source files in the build folder. It stays compressed, since it is two megabytes of text
+# The kernels' PTX becomes arrays of a source file in the build folder. It stays compressed, since it is two megabytes of text
 # that most installations never read. Node, which builds and runs all this, unpacks it.
 find_program(GRADLINK_NODE NAMES node nodejs REQUIRED)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
@@ -8,32 +8,10 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
 execute_process(
   COMMAND ${GRADLINK_NODE} ${CMAKE_CURRENT_LIST_DIR}/ptx.mjs ${CMAKE_CURRENT_BINARY_DIR}
   COMMAND_ERROR_IS_FATAL ANY)
-foreach(module kernels step_kernels)
-  file(READ ${CMAKE_CURRENT_BINARY_DIR}/${module}.ptx.z bytes HEX)
-  string(REGEX REPLACE "(..)" "0x\\1," bytes ${bytes})
-  file(SHA256 ${CMAKE_CURRENT_BINARY_DIR}/${module}.ptx digest)
-  string(SUBSTRING ${digest} 0 16 digest)
-  string(REPLACE step_kernels StepKernels name ${module})
-  string(REGEX REPLACE "^kernels$" Kernels name ${name})
-  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${module}_ptx.cc @ONLY CONTENT [=[
-#include "cuda/kernels_ptx.h"
-
-namespace gradlink::cuda {
-namespace {
-const unsigned char k@name@Packed[] = {@bytes@};
-}  // namespace
-
-const PackedPtx k@name@Ptx = {k@name@Packed, sizeof k@name@Packed};
-const char k@name@Digest[] = "@digest@";
-
-}  // namespace gradlink::cuda
-]=])
-endforeach()
 
 add_library(gradlink_cuda STATIC)
 unite(gradlink_cuda device
   ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc
-  ${CMAKE_CURRENT_BINARY_DIR}/step_kernels_ptx.cc
   compress.cc
   device.cc
   driver.cc

@@ -22,20 +22,10 @@ using kernels::TrustData;
 constexpr const char* kFormulas[] = {GRADLINK_STEP_FORMULAS(GRADLINK_FORMULA_NAME, )};
 #undef GRADLINK_FORMULA_NAME
 
-const char* typeName(DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return "Float16";
-    case DType::bfloat16:
-      return "Bfloat16";
-    case DType::float32:
-      return "Float32";
-    case DType::float64:
-      return "Float64";
-    default:
-      throw Error(ErrorCode::invalidArgument,
-                  std::string("an optimizer's step needs a float type, got ") + nameOf(dtype));
-  }
+constexpr const char* kNorms = "norms";
+
+std::string stepModule(StepKernel kernel) {
+  return std::string("step") + kFormulas[static_cast<std::size_t>(kernel)];
 }
 
 const char* squaresOf(TrustRatio ratio) {
@@ -58,7 +48,7 @@ class Call {
       : stream_(stream),
         ring_(ring.impl()),
         half_(dtype == DType::float16 || dtype == DType::bfloat16),
-        type_(typeName(dtype)),
+        type_(kernelType(dtype)),
         kernel_(kernel),
         ratio_(ratio) {}
 
@@ -76,7 +66,8 @@ class Call {
     if (count_ == 0) return;
     write(tasks, pointerCount);
     if (ratio_ != TrustRatio::none) scaleRates();
-    launch(kFormulas[static_cast<std::size_t>(kernel_)], tiles_, constTasks(), count32());
+    launch(stepModule(kernel_), kFormulas[static_cast<std::size_t>(kernel_)], tiles_, constTasks(),
+           count32());
   }
 
  private:
@@ -152,9 +143,9 @@ class Call {
   /// Norms of every array, then the rates in the list itself.
   void scaleRates() {
     const auto* norms = static_cast<const NormData*>(there_.norms);
-    launch(squaresOf(ratio_), divideUp(blocks_ * kernels::kLanes, kThreads), constTasks(), norms,
-           count32(), blocks_);
-    const KernelModule& module = stepKernels(stream_.device());
+    launch(squaresOf(ratio_), squaresOf(ratio_), divideUp(blocks_ * kernels::kLanes, kThreads), constTasks(),
+           norms, count32(), blocks_);
+    const KernelModule& module = kernelModule(stream_.device(), kNorms);
     module.launch(stream_, "gradlinkFoldLanes", divideUp(2 * blocks_, kThreads), kThreads, norms,
                   count32(), blocks_);
     module.launch(
@@ -163,8 +154,9 @@ class Call {
   }
 
   template <class... Arguments>
-  void launch(const char* formula, std::uint64_t blocks, Arguments... arguments) {
-    stepKernels(stream_.device())
+  void launch(std::string_view module, const char* formula, std::uint64_t blocks,
+              Arguments... arguments) {
+    kernelModule(stream_.device(), module)
         .launch(stream_, std::string("gradlink") + formula + type_, blocks, kThreads, arguments...);
   }
 
@@ -185,7 +177,10 @@ class Call {
 
 }  // namespace
 
-void prepareSteps(Device& device) { stepKernels(device); }
+void loadSteps(std::span<Device* const> devices, StepKernel kernel, TrustRatio ratio) {
+  if (ratio == TrustRatio::none) return loadKernels(devices, {stepModule(kernel)});
+  loadKernels(devices, {stepModule(kernel), squaresOf(ratio), kNorms});
+}
 
 void step(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustRatio ratio,
           std::span<const StepTask> tasks) {
@@ -195,6 +190,10 @@ void step(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustR
   if (kernel == StepKernel::lambMoments ||
       (kernel == StepKernel::lambApply) != (ratio == TrustRatio::lamb)) {
     throw Error(ErrorCode::invalidArgument, "lamb's step is lambApply with lamb's trust ratio");
+  }
+  if (!isFloat(dtype)) {
+    throw Error(ErrorCode::invalidArgument,
+                std::string("an optimizer's step needs a float type, got ") + nameOf(dtype));
   }
   if (dtype == DType::float64) {
     Call<double>(stream, ring, dtype, kernel, ratio).run(tasks);

@@ -47,8 +47,9 @@ struct StepTask {
   TrustNumbers trust;
 };
 
-/// Loads the kernels, which waits for the device; the first step does it otherwise.
-void prepareSteps(Device&);
+/// Loads what steps need on all of these devices at once, which waits for them; the first step does
+/// it otherwise.
+void loadSteps(std::span<Device* const>, StepKernel, TrustRatio);
 
 /// All tasks of one element type and one optimizer: one launch, four with a trust ratio. Arrays
 /// that do not start at a multiple of 16 bytes are slower. For lamb `kernel` is lambApply.

@@ -47,7 +47,7 @@ void Ranks::neighborAllReduce(const Buffers& buffers, std::size_t count, DType d
     }
     // Before the others go on: their kernels may spin, and an allocation would wait for them.
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
-    cuda::loadKernels(devices_, false);
+    cuda::loadKernels(devices_, {"weighted"});
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       neighbors_->inbox(i, *devices_[i], neighborhoods[i].sources.size() * count * sizeOf(dtype));
     }
@@ -96,9 +96,8 @@ void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
       weights.push_back(weight);
       if (!own) next += bytes;
     }
-    cuda::Kernels::of(*devices_[i])
-        .weightedSum(*streams_[i], neighbors_->ring(i), shape.dtype, buffers.out[i], from, weights,
-                     shape.count);
+    cuda::weightedSum(*streams_[i], neighbors_->ring(i), shape.dtype, buffers.out[i], from, weights,
+                      shape.count);
   }
   core_->comms.finish(watch, streams_);
 }

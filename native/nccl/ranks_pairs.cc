@@ -124,7 +124,7 @@ void Ranks::gossip(DType dtype, std::span<const HeldGossip> pairs, const CallOpt
     for (const HeldGossip& one : pairs) {
       neighbors_->inbox(one.held, *devices_[one.held], one.count * sizeOf(dtype));
     }
-    cuda::loadKernels(devices_, false);
+    cuda::loadKernels(devices_, {"weighted"});
     const std::optional<Error> differs = agreeInPairs(dtype, apart, agreed, watch);
     runGossip(dtype, agreed, watch);
     if (differs) throw Error(*differs);
@@ -156,8 +156,8 @@ void Ranks::runGossip(DType dtype, std::span<const HeldGossip* const> pairs, con
     if (one == nullptr) continue;
     const void* const from[] = {one->in, inboxes[i]};
     const double weights[] = {one->selfWeight, one->pairWeight};
-    cuda::Kernels::of(*devices_[i])
-        .weightedSum(*streams_[i], neighbors_->ring(i), dtype, one->out, from, weights, one->count);
+    cuda::weightedSum(*streams_[i], neighbors_->ring(i), dtype, one->out, from, weights,
+                      one->count);
   }
   core_->comms.finish(watch, streams_);
 }

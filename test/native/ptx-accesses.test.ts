@@ -90,7 +90,12 @@ const unclaimed = [
     [...half, ...full].map((type) => `${squares}${type}`),
   ),
   ...['FoldLanes', 'ScaleRate32', 'ScaleRate64'],
-  ...['FillPattern', 'CountWrong', 'Spin', 'Chase'],
+  ...['Fill', 'CountWrong'].flatMap((kernel) =>
+    ['Int8', 'Uint8', 'Int32', 'Uint32', 'Int64', 'Uint64', ...half, ...full]
+      .concat(['Float8e4m3', 'Float8e5m2'])
+      .map((type) => `${kernel}${type}`),
+  ),
+  ...['Spin', 'Chase'],
 ];
 
 describe('the kernels of the package', () => {

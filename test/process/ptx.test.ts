@@ -1,16 +1,14 @@
 // The kernels' PTX that is checked in is what its source gives, and nothing that would change a bit or refuse an old driver.
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 
-import { ptx as texts } from '../support/ptx.js';
+import { modulesOf, ptx as texts } from '../support/ptx.js';
 
 const run = promisify(execFile);
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const read = (file: string) => readFile(join(root, 'native', 'cuda', file), 'utf8');
 
 interface Cubins {
   readonly makes: (release: number, architecture: number) => boolean;
@@ -75,26 +73,27 @@ describe('the PTX of the kernels', () => {
     }
   });
 
-  test('has every kernel that is looked up', async () => {
-    const list = await read('kernels/list.h');
-    const wanted = [...list.matchAll(/^ {2}X\((gradlink\w+)\)/gm)].map(([, name]) => name);
-    const [steps = ''] = /#define GRADLINK_STEP_FORMULAS[^]*?\n\n/.exec(
-      await read('../core/kernels/optimizer_step.h'),
-    ) ?? [''];
-    const formulas = [
-      ...[...steps.matchAll(/^ {2}X\(argument, \w+, (\w+)\)/gm)].map(
-        ([, name]) => `gradlink${name}`,
+  test('is loaded in modules of what is used together', () => {
+    const modules = new Map(
+      Object.values(texts).flatMap((text) =>
+        [...modulesOf(text)].map(([name, { kernels }]) => [name, kernels] as const),
       ),
-      ...[...list.matchAll(/GRADLINK_OF_FLOATS\(X, (gradlink\w+)\)/g)].map(([, name]) => name),
-    ];
-    for (const formula of formulas) {
-      wanted.push(
-        ...['Float16', 'Bfloat16', 'Float32', 'Float64'].map((type) => `${formula}${type}`),
-      );
+    );
+    const of = (name: string) => modules.get(name)?.length ?? 0;
+    // A store without optimizer, p2p, collectives of float32: each of theirs.
+    expect(of('sumFloat32')).toBe(1);
+    expect(of('diagnostics') + of('patternUint32')).toBe(5);
+    expect(of('diagnostics') + of('patternFloat32')).toBe(5);
+    const steps = [...modules.keys()].filter((name) => name.startsWith('step'));
+    expect(steps.length).toBeGreaterThan(10);
+    for (const step of steps) expect(of(step), step).toBe(4);
+    // Each text begins as the driver wants it, and has its kernels whole.
+    for (const { text, kernels } of Object.values(texts).flatMap((one) => [
+      ...modulesOf(one).values(),
+    ])) {
+      expect(text).toMatch(/^\.version 6\.3\n\.target sm_50$/m);
+      expect(text.match(/^\.visible \.entry /gm)).toHaveLength(kernels.length);
+      expect(text.match(/^\}$/gm)).toHaveLength(kernels.length);
     }
-    const ptx = Object.values(texts).join('');
-    const found = [...ptx.matchAll(/^\.visible \.entry (\w+)\(/gm)].map(([, name]) => name);
-    expect(found.sort()).toEqual(wanted.sort());
-    expect(found.length).toBeGreaterThan(50);
   });
 });

@@ -109,9 +109,7 @@ GRADLINK_FORMULA auto withPattern(DType dtype, Call call) {
     case DType::float8e5m2:
       return call(PatternFloat8e5m2{});
     case DType::int16:
-#if !defined(__CUDACC__)  // of the host alone
       return call(IntegerPattern<std::uint16_t, true>{});
-#endif
     case DType::float64:
       break;
   }

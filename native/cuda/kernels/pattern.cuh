@@ -39,29 +39,26 @@ GRADLINK_DEVICE void checkTile(const void* got, const PatternCall& call, std::ui
   if (mine != 0) addTo(wrong, mine);
 }
 
-struct Fill {
-  void* to;
-  const PatternCall& call;
-  template <class P>
-  GRADLINK_DEVICE void operator()(P) const {
-    fillTile<P>(to, call);
+#define GRADLINK_PATTERN_OF(Type, ...)                                        \
+  GRADLINK_KERNEL gradlinkFill##Type(void* to, PatternCall call) {            \
+    fillTile<__VA_ARGS__>(to, call);                                          \
+  }                                                                           \
+  GRADLINK_KERNEL gradlinkCountWrong##Type(const void* got, PatternCall call, \
+                                           std::uint64_t* wrong) {            \
+    checkTile<__VA_ARGS__>(got, call, wrong);                                 \
   }
-};
-struct Check {
-  const void* got;
-  const PatternCall& call;
-  std::uint64_t* wrong;
-  template <class P>
-  GRADLINK_DEVICE void operator()(P) const {
-    checkTile<P>(got, call, wrong);
-  }
-};
-
-GRADLINK_KERNEL gradlinkFillPattern(void* to, PatternCall call) {
-  withPattern(call.dtype, Fill{to, call});
-}
-GRADLINK_KERNEL gradlinkCountWrong(const void* got, PatternCall call, std::uint64_t* wrong) {
-  withPattern(call.dtype, Check{got, call, wrong});
-}
+GRADLINK_PATTERN_OF(Int8, IntegerPattern<std::uint8_t, true>)
+GRADLINK_PATTERN_OF(Uint8, IntegerPattern<std::uint8_t, false>)
+GRADLINK_PATTERN_OF(Int32, IntegerPattern<std::uint32_t, true>)
+GRADLINK_PATTERN_OF(Uint32, IntegerPattern<std::uint32_t, false>)
+GRADLINK_PATTERN_OF(Int64, IntegerPattern<std::uint64_t, true>)
+GRADLINK_PATTERN_OF(Uint64, IntegerPattern<std::uint64_t, false>)
+GRADLINK_PATTERN_OF(Float16, PatternFloat16)
+GRADLINK_PATTERN_OF(Bfloat16, PatternBfloat16)
+GRADLINK_PATTERN_OF(Float32, PatternFloat32)
+GRADLINK_PATTERN_OF(Float64, PatternFloat64)
+GRADLINK_PATTERN_OF(Float8e4m3, PatternFloat8e4m3)
+GRADLINK_PATTERN_OF(Float8e5m2, PatternFloat8e5m2)
+#undef GRADLINK_PATTERN_OF
 
 }  // namespace gradlink::kernels

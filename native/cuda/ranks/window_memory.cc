@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
+#include "cuda/kernel_module.h"
 #include "cuda/kernels.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -30,7 +31,8 @@ class GpuWindowMemory final : public WindowMemory {
         own_(spec.array),
         // The buffers, then a place for what a message brings.
         buffers_(device, arrays() * padded(bytes())) {
-    Kernels::of(device_);
+    Device* const own = &device_;
+    loadKernels({&own, 1}, {isFloat(dtype()) ? "weighted" : sumModule(dtype())});
     if (bytes() == 0) return;
     for (std::size_t slot = 0; slot < arrays(); ++slot) {
       if (slot == 0 || !spec.zeroInit) {
@@ -122,12 +124,11 @@ class GpuWindowMemory final : public WindowMemory {
   }
 
   void combine(void* to, const Sources& from, const std::vector<double>& weights) {
-    Kernels& kernels = Kernels::of(device_);
     if (isFloat(dtype())) {
-      return kernels.weightedSum(stream_, ring_, dtype(), to, from, weights, count());
+      return weightedSum(stream_, ring_, dtype(), to, from, weights, count());
     }
     const SumTask task{from, {to}, count()};
-    kernels.sum(stream_, ring_, dtype(), {&task, 1});
+    sum(stream_, ring_, dtype(), {&task, 1});
   }
 
   void divideOnHost(void* array, std::size_t divisor) {

@@ -12,7 +12,7 @@
 namespace gradlink::cuda {
 
 /// The spec's `initial` and `array` are memory of this device. Messages are copied to and from the
-/// device; sums of floats are those of Kernels::weightedSum, where a divisor is part of the
+/// device; sums of floats are those of cuda::weightedSum, where a divisor is part of the
 /// weights; integers that are divided take a way through the host.
 std::unique_ptr<WindowMemory> makeWindowMemory(Device&, const WindowSpec&, int size);
 

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/kernel_module.h"
+#include "cuda/step.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/gpu/call.h"
 #include "kvstore/gpu/round.h"
 #include "kvstore/gpu/step.h"
+#include "kvstore/optimizer/math.h"
 
 namespace gradlink {
 namespace {
@@ -113,17 +116,35 @@ GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void(
 
 GpuDeviceSite::~GpuDeviceSite() = default;
 
+void GpuDeviceSite::loadSteps(const Optimizer& optimizer) noexcept {
+  try {
+    cuda::loadSteps(places_.devices(), optimizer.math().kernel, optimizer.math().ratio);
+  } catch (const Error&) {
+    // The first step says it.
+  }
+}
+
+void GpuDeviceSite::loadCompression() noexcept {
+  try {
+    cuda::loadKernels(places_.devices(), {"compression"});
+  } catch (const Error&) {
+    // The first push says it.
+  }
+}
+
 void GpuDeviceSite::open() {
   places_.prepare();
   nccl_.open();
 }
 
 void GpuDeviceSite::makeRoom(GpuKey& key) {
+  cuda::loadKernels(places_.devices(), {cuda::sumModule(key.dtype)});
   key.owner = places_.chooseOwner(key.bytes());
   key.value = cuda::DeviceMemory(places_[key.owner].device, key.bytes());
 }
 
 void GpuDeviceSite::makeRoomOn(std::size_t place, GpuKey& key) {
+  cuda::loadKernels(places_.devices(), {cuda::sumModule(key.dtype)});
   places_.takeOwner(place, key.bytes());
   key.owner = place;
   key.value = cuda::DeviceMemory(places_[place].device, key.bytes());

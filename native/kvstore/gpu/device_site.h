@@ -26,6 +26,11 @@ class GpuDeviceSite final : public GpuValueSite {
   /// Before the first key.
   void setCompression(const GradientCompression* compression) { compression_ = compression; }
 
+  /// Loads what the rounds to come use, on all GPUs at once. By the engine's thread; what fails is
+  /// the error of the round that needs it.
+  void loadSteps(const Optimizer&) noexcept;
+  void loadCompression() noexcept;
+
   void open() override;
   void makeRoom(GpuKey&) override;
   /// The same on that place, of a part of a key.

@@ -44,7 +44,10 @@ class GpuStore final : public Store {
     if (optimizer && sharded_ && optimizer->math().needsWhole()) {
       refuseInShards(optimizer->spec().name + ", which needs a norm of the whole array");
     }
-    engine_.apply([this, optimizer = std::move(optimizer)] { rule_ = {optimizer, nullptr}; });
+    engine_.apply([this, optimizer = std::move(optimizer)] {
+      rule_ = {optimizer, nullptr};
+      if (optimizer && device_ != nullptr) device_->loadSteps(*optimizer);
+    });
   }
   void setLearningRate(double value, std::shared_ptr<Ticket> ticket) override {
     engine_.fence([this, value] { changeLearningRate(rule_.optimizer.get(), value); },
@@ -196,6 +199,7 @@ void GpuStore::setCompression(const GradientCompression& compression) {
   }
   compression_ = std::make_unique<const GradientCompression>(compression);
   device_->setCompression(compression_.get());
+  engine_.apply([this] { device_->loadCompression(); });
 }
 
 void GpuStore::writeStates(const std::string& file, bool dumpOptimizer) {

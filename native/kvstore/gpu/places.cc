@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/kernel_module.h"
+#include "cuda/kernels.h"
 
 namespace gradlink {
 namespace {
@@ -46,10 +47,15 @@ GpuPlaces::GpuPlaces(std::span<const int> gpus, bool peer) {
   }
 }
 
-void GpuPlaces::prepare() {
+std::vector<cuda::Device*> GpuPlaces::devices() const {
   std::vector<cuda::Device*> devices;
   for (const auto& place : places_) devices.push_back(&place->device);
-  cuda::loadKernels(devices, true);
+  return devices;
+}
+
+void GpuPlaces::prepare() {
+  const std::vector<cuda::Device*> devices = this->devices();
+  cuda::loadKernels(devices, {cuda::sumModule(DType::float32)});
   const bool allReach = std::find(reach_.begin(), reach_.end(), false) == reach_.end();
   if (!allReach) staging_ = std::make_unique<GpuStaging>(events_, devices);
 }

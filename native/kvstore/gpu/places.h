@@ -57,9 +57,10 @@ class GpuPlaces {
  public:
   /// Makes streams, and, with `peer`, lets the GPUs reach one another where they can.
   explicit GpuPlaces(std::span<const int> gpus, bool peer = true);
-  /// Before the first work: loads the kernels and makes what copies pass through, which takes a
-  /// while.
+  /// Before the first work: loads the sums of float32 and makes what copies pass through, which
+  /// takes a while.
   void prepare();
+  std::vector<cuda::Device*> devices() const;
 
   std::size_t size() const { return places_.size(); }
   GpuPlace& operator[](std::size_t index) { return *places_[index]; }

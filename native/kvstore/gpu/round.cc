@@ -357,7 +357,7 @@ void GpuRound::compute(std::size_t place) {
 void GpuRound::launchSums(std::size_t place, const GpuSums& sums) {
   GpuPlace& at = places_[place];
   for (const auto& [dtype, tasks] : sums) {
-    cuda::Kernels::of(at.device).sum(at.stream, at.ring, dtype, tasks);
+    cuda::sum(at.stream, at.ring, dtype, tasks);
   }
 }
 

@@ -36,9 +36,8 @@ cuda::Stream& GpuChecker::streamOf(int gpu) {
 // The pattern of max spans the whole type; that of a sum is small numbers.
 void GpuChecker::fill(const GpuBuffer& buffer, int number, int numbers) {
   cuda::Stream& stream = streamOf(buffer.keeper());
-  cuda::Kernels::of(stream.device())
-      .fillPattern(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,
-                   ReduceOp::max, numbers, kSeed, number);
+  cuda::fillPattern(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,
+                    ReduceOp::max, numbers, kSeed, number);
   stream.synchronize();
 }
 
@@ -56,9 +55,8 @@ std::uint64_t GpuChecker::countWrong(const GpuBuffer& buffer, int number, int nu
   auto* const wrong = static_cast<std::uint64_t*>(wrong_.data());
   *wrong = 0;
   cuda::Stream& stream = streamOf(buffer.keeper());
-  cuda::Kernels::of(stream.device())
-      .countWrong(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,
-                  ReduceOp::max, numbers, kSeed, number, wrong);
+  cuda::countWrong(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,
+                   ReduceOp::max, numbers, kSeed, number, wrong);
   stream.synchronize();
   return *wrong;
 }

@@ -18,7 +18,7 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
       patternOp_(record.reduces() ? options.op : ReduceOp::max) {
   const std::size_t blockBytes = options.count * sizeOf(options.dtype);
   // What would otherwise be loaded while others wait in a collective.
-  cuda::loadKernels(comm.devices(), false);
+  cuda::loadKernels(comm.devices(), {"diagnostics", cuda::patternModule(options.dtype)});
   for (std::size_t i = 0; i < comm.devices().size(); ++i) {
     cuda::Device& device = *comm.devices()[i];
     streams_.push_back(std::make_unique<cuda::Stream>(device));
@@ -66,14 +66,13 @@ void GpuCollectiveData::fill() {
   const std::size_t inputs = record_.inputBlocks(comm_.size()) * options_.count;
   const std::size_t outputs = record_.outputBlocks(comm_.size()) * options_.count;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    cuda::Kernels& kernels = cuda::Kernels::of(streams_[i]->device());
     // What an earlier call left must not pass for a result, so there is other data.
     if (!options_.inPlace) {
-      kernels.fillPattern(*streams_[i], out_[i], 0, outputs, options_.dtype, ReduceOp::max,
-                          comm_.size(), options_.seed + 1, 0);
+      cuda::fillPattern(*streams_[i], out_[i], 0, outputs, options_.dtype, ReduceOp::max,
+                        comm_.size(), options_.seed + 1, 0);
     }
-    kernels.fillPattern(*streams_[i], const_cast<void*>(in_[i]), 0, inputs, options_.dtype,
-                        patternOp_, comm_.size(), options_.seed, comm_.heldRanks()[i]);
+    cuda::fillPattern(*streams_[i], const_cast<void*>(in_[i]), 0, inputs, options_.dtype,
+                      patternOp_, comm_.size(), options_.seed, comm_.heldRanks()[i]);
   }
   synchronize();
 }
@@ -96,9 +95,8 @@ std::uint64_t GpuCollectiveData::countWrong() {
         all += countWrongOnHost(*streams_[i], got, origin);
         continue;
       }
-      cuda::Kernels::of(streams_[i]->device())
-          .countWrong(*streams_[i], got, part.first, part.count, options_.dtype, patternOp_,
-                      comm_.size(), options_.seed, origin.reducedRanks ? -1 : origin.rank, wrong);
+      cuda::countWrong(*streams_[i], got, part.first, part.count, options_.dtype, patternOp_,
+                       comm_.size(), options_.seed, origin.reducedRanks ? -1 : origin.rank, wrong);
     }
     streams_[i]->synchronize();
     all += *wrong;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "cuda/kernel_module.h"
 #include "measure/gpu/buffers.h"
 #include "measure/gpu/peers.h"
 #include "measure/gpu/stream_hold.h"
@@ -64,7 +65,8 @@ class Lane {
       blocks_ = std::max(1u, most / kernelsBeside);
     }
     // Loads what would otherwise be loaded behind a spinning kernel, forever.
-    cuda::Kernels::of(device_);
+    cuda::Device* const device = &device_;
+    cuda::loadKernels({&device, 1}, {"diagnostics"});
   }
 
   void copyOnce() {
@@ -72,7 +74,7 @@ class Lane {
     const void* const from = source_.data();
     const std::size_t bytes = source_.bytes();
     if (copy_.kernel) {
-      cuda::Kernels::of(device_).copy(stream_, to, from, bytes, blocks_);
+      cuda::copy(stream_, to, from, bytes, blocks_);
     } else if (copy_.from >= 0 && copy_.to >= 0 && copy_.from != copy_.to) {
       stream_.copyPeer(to, cuda::Device::get(copy_.to), from, cuda::Device::get(copy_.from), bytes);
     } else {

@@ -20,7 +20,6 @@ class KernelArrays {
       memory_.emplace_back(stream.device(), options.count * sizeof(float));
       stream.zero(memory_.back().data(), memory_.back().bytes());
     }
-    if (options.loop == GpuLoop::sgdMomentum) cuda::prepareSteps(stream.device());
   }
 
   void pass() {
@@ -30,7 +29,7 @@ class KernelArrays {
         return;
       case GpuLoop::sum: {
         const cuda::SumTask task{given(), {target(0)}, options_.count};
-        cuda::Kernels::of(stream_.device()).sum(stream_, ring_, DType::float32, {&task, 1});
+        cuda::sum(stream_, ring_, DType::float32, {&task, 1});
         return;
       }
       case GpuLoop::sgdMomentum: {

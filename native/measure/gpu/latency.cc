@@ -38,7 +38,6 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
         .stillUsable();
   }
   cuda::Device& device = cuda::Device::get(options.by);
-  cuda::Kernels& kernels = cuda::Kernels::of(device);
   cuda::Stream stream(device);
   const std::size_t bytes = options.nodes * options.stride;
   const GpuBuffer list(options.memory, options.by, bytes, options.affinity);
@@ -60,11 +59,11 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
                 "following a list of pointers");
   };
   // Once around, so that caches and translations are as they are later.
-  kernels.chase(stream, list.data(), static_cast<std::uint32_t>(options.nodes), 0, result);
+  cuda::chase(stream, list.data(), static_cast<std::uint32_t>(options.nodes), 0, result);
   finish();
   for (int sample = 0; sample < options.samples; ++sample) {
     for (int each = 0; each < multiprocessors; ++each) {
-      kernels.chase(stream, list.data(), steps, each, result + std::ptrdiff_t{2} * each);
+      cuda::chase(stream, list.data(), steps, each, result + std::ptrdiff_t{2} * each);
     }
     finish();
     bool right = true;

@@ -17,7 +17,7 @@ bool tryLaunch(cuda::Stream& stream) {
   const auto* const set = static_cast<const std::uint32_t*>(flag.data());
   const auto began = std::chrono::steady_clock::now();
   // It gives up by itself.
-  cuda::Kernels::of(stream.device()).spin(stream, set, kTried.count());
+  cuda::spin(stream, set, kTried.count());
   const auto took = std::chrono::steady_clock::now() - began;
   stream.synchronize();
   return took < kTried;
@@ -40,7 +40,7 @@ void StreamHold::begin() {
 void StreamHold::hold(cuda::Stream& stream) const {
   if (!launchesReturn(stream)) return;
   const auto* flag = static_cast<const std::uint32_t*>(flag_.data());
-  cuda::Kernels::of(stream.device()).spin(stream, flag, longest_);
+  cuda::spin(stream, flag, longest_);
 }
 
 bool StreamHold::end() {

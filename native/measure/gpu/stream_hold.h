@@ -17,7 +17,7 @@ bool launchesReturn(cuda::Stream&);
 /// queueing takes milliseconds. Once a hold of this process has given up, for 0.5 s, since what
 /// kept the host may come again at each figure.
 ///
-/// Load the kernels of the streams' devices before anything is held (cuda::Kernels::of): loading
+/// Load the kernels of the streams' devices before anything is held (cuda::loadKernels): loading
 /// waits for what runs.
 class StreamHold {
  public:

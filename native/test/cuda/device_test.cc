@@ -53,7 +53,6 @@ TEST(CudaDevice, AnOrdinalThatIsNotThereIsAnErrorThatSaysHowManyThereAre) {
   }
 }
 
-
 TEST_F(CudaDeviceDeathTest, AContextIsMadeForWhatRunsAndRefusedByTheGpuThatCannot) {
   if (!onFakes()) GTEST_SKIP() << "only the stand-ins refuse one";
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "retain=214@0,retain=2@1,prohibited=2"}},

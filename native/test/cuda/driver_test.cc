@@ -112,7 +112,7 @@ TEST_F(CudaDriverDeathTest, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
 
 TEST_F(CudaDriverDeathTest, ADriverThatCannotCompileSaysWhatItLacks) {
   if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told not to compile";
-  const auto compile = [] { static_cast<void>(baseKernels(Device::get(0))); };
+  const auto compile = [] { static_cast<void>(kernelModule(Device::get(0), "sumFloat32")); };
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=221"}}, compile), ExitedWithCode(1),
               "^ERR_BACKEND_UNAVAILABLE: .* install libnvidia-ptxjitcompiler.so.1");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=223"}}, compile), ExitedWithCode(1),

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cuda/kernel_module.h"
-#include "cuda/kernels/list.h"
 #include "cuda/kernels_ptx.h"
 #include "test/cuda/support.h"
 
@@ -23,10 +22,16 @@ namespace {
 
 using testing::ExitedWithCode;
 
-#define GRADLINK_NAME(name) #name,
-const std::vector<std::string> kBaseNames = {GRADLINK_BASE_KERNELS(GRADLINK_NAME)};
-const std::vector<std::string> kStepNames = {GRADLINK_STEP_KERNELS(GRADLINK_NAME)};
-#undef GRADLINK_NAME
+/// Of a source of kernels, whose digest it gives.
+std::vector<std::string> kernelsOfSource(const std::string& source, std::string& digest) {
+  std::vector<std::string> kernels;
+  for (const KernelCode& code : kernelCodes()) {
+    if (code.source != source) continue;
+    digest = code.digest;
+    kernels.insert(kernels.end(), code.kernels.begin(), code.kernels.end());
+  }
+  return kernels;
+}
 
 template <class T>
 void append(std::string& to, const T& value) {
@@ -110,20 +115,21 @@ class KernelImageDeathTest : public FreshProcesses {
   }
   void writeCubins(unsigned architecture) const {
     const std::string end = ".sm_" + std::to_string(architecture) + ".cubin.z";
-    write("kernels-" + std::string(kKernelsDigest) + end,
-          stored(cubinOf(kBaseNames, architecture)));
-    write("step_kernels-" + std::string(kStepKernelsDigest) + end,
-          stored(cubinOf(kStepNames, architecture)));
+    for (const std::string source : {"kernels", "step_kernels"}) {
+      std::string digest;
+      const std::vector<std::string> kernels = kernelsOfSource(source, digest);
+      write(source + "-" + digest + end, stored(cubinOf(kernels, architecture)));
+    }
   }
-  /// Loads both modules; where the kernels are from ends in `image`, before and after.
+  /// Loads a module of each; where the kernels are from ends in `image`, before and after.
   void expectImage(const std::string& image, const std::string& faults) const {
     EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", faults}},
                           [&] {
                             Device& device = Device::get(0);
                             const std::string before = kernelsOf(device);
                             EXPECT_TRUE(before.ends_with(image)) << before;
-                            baseKernels(device);
-                            stepKernels(device);
+                            kernelModule(device, "sumFloat32");
+                            kernelModule(device, "stepAdam");
                             EXPECT_EQ(kernelsOf(device), before);
                           }),
                 ExitedWithCode(0), "")
@@ -165,7 +171,7 @@ TEST_F(KernelImageDeathTest, WhatTheDriverRefusesIsCompiled) {
   EXPECT_EXIT(
       inProcess({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", "cubin=209"}},
                 [] {
-                  baseKernels(Device::get(0));
+                  kernelModule(Device::get(0), "sumFloat32");
                   const std::string image = kernelsOf(Device::get(0));
                   EXPECT_EQ(
                       test::lacking(image, {"PTX", "cubin sm_90", "CUDA_ERROR_NO_BINARY_FOR_GPU"}),
@@ -177,11 +183,13 @@ TEST_F(KernelImageDeathTest, WhatTheDriverRefusesIsCompiled) {
 
 TEST_F(KernelImageDeathTest, DamagedCubinsAndThoseOfOtherKernelsAreNotLoaded) {
   write("kernels-0000000000000000.sm_90.cubin.z", "others");
-  write("step_kernels-" + std::string(kStepKernelsDigest) + ".sm_90.cubin.z", "damaged");
+  std::string digest;
+  kernelsOfSource("step_kernels", digest);
+  write("step_kernels-" + digest + ".sm_90.cubin.z", "damaged");
   EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", folder_.string()}},
                         [] {
                           EXPECT_TRUE(kernelsOf(Device::get(0)).ends_with("PTX"));
-                          stepKernels(Device::get(0));
+                          kernelModule(Device::get(0), "stepAdam");
                         }),
               ExitedWithCode(0), "");
 }
@@ -190,7 +198,7 @@ TEST_F(KernelImageDeathTest, AllGpusCompileAtOnce) {
   EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", ""},
                          {"GRADLINK_FAKE_GPUS", "3"},
                          {"GRADLINK_FAKE_FAULTS", "jit-meets=3"}},
-                        [] { loadKernels(allDevices(), true); }),
+                        [] { loadKernels(allDevices(), {"sumFloat32"}); }),
               ExitedWithCode(0), "");
 }
 

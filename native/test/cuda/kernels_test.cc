@@ -72,7 +72,7 @@ TEST_P(DeviceSum, IsTheHosts) {
       task.targets.push_back(there.back().data());
     }
   }
-  Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, dtype(), tasks);
+  sum(gpu.stream, gpu.ring, dtype(), tasks);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const SumCase& each = cases[i];
     Bytes expected(each.count * sizeOf(dtype()));
@@ -97,7 +97,7 @@ TEST_P(DeviceSum, InPlace) {
   DeviceArray<std::uint8_t> thereA(gpu, a);
   DeviceArray<std::uint8_t> thereB(gpu, b);
   const SumTask task{{thereA.data(), thereB.data()}, {thereB.data(), thereA.data()}, count};
-  Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, dtype(), {&task, 1});
+  sum(gpu.stream, gpu.ring, dtype(), {&task, 1});
   Bytes expected(a.size());
   void* const out[] = {expected.data()};
   const void* const in[] = {a.data(), b.data()};
@@ -114,7 +114,7 @@ TEST_P(DeviceSum, CopiesAnyBits) {
   DeviceArray<std::uint8_t> from(gpu, values);
   DeviceArray<std::uint8_t> to(gpu, Bytes(values.size()));
   const SumTask task{{from.data()}, {to.data()}, 5003};
-  Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, dtype(), {&task, 1});
+  sum(gpu.stream, gpu.ring, dtype(), {&task, 1});
   EXPECT_TRUE(sameBits(to.read(), values));
 }
 
@@ -132,7 +132,7 @@ TEST(DeviceSumOfFloats, KeepsInfinitiesSignsAndNotNumbers) {
   DeviceArray<float> thereA(gpu, a);
   DeviceArray<float> thereB(gpu, b);
   const SumTask task{{thereA.data(), thereB.data()}, {thereA.data()}, a.size()};
-  Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
+  sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
   const std::vector<float> sum = thereA.read();
   EXPECT_EQ(sum[0], inf);
   EXPECT_EQ(sum[1], -inf);
@@ -160,7 +160,7 @@ TEST(DeviceSumOfHalves, EveryValueIsWidenedAndRoundedAsOnTheHost) {
     DeviceArray<std::uint16_t> thereA(gpu, a);
     DeviceArray<std::uint16_t> thereB(gpu, b);
     const SumTask task{{thereA.data(), thereB.data()}, {thereB.data()}, kAll};
-    Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, dtype, {&task, 1});
+    sum(gpu.stream, gpu.ring, dtype, {&task, 1});
     std::vector<std::uint16_t> expected(kAll);
     void* const out[] = {expected.data()};
     const void* const in[] = {a.data(), b.data()};
@@ -188,7 +188,7 @@ TEST(DeviceLists, HundredsOfArraysInOneLaunchManyTimesOver) {
     tasks[i] = {{arrays[i].data(), ones.data()}, {arrays[i].data()}, count};
   }
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, DType::uint32, tasks);
+    sum(gpu.stream, gpu.ring, DType::uint32, tasks);
   }
   for (std::size_t i = 0; i < kArrays; ++i) {
     const auto expected = static_cast<std::uint32_t>(i) + kRounds;
@@ -203,7 +203,7 @@ TEST(DeviceLists, OneThatIsLargerThanTheRing) {
   DeviceArray<std::uint8_t> to(gpu, Bytes(kArrays, 0));
   std::vector<SumTask> tasks(kArrays);
   for (std::size_t i = 0; i < kArrays; ++i) tasks[i] = {{from.data() + i}, {to.data() + i}, 1};
-  Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, DType::uint8, tasks);
+  sum(gpu.stream, gpu.ring, DType::uint8, tasks);
   EXPECT_EQ(to.read(), Bytes(kArrays, 7));
 }
 
@@ -212,7 +212,7 @@ TEST(DeviceLists, ASumOfNoArraysIsRefused) {
   DeviceArray<float> to(gpu, {1});
   const SumTask task{{}, {to.data()}, 1};
   const std::string message = messageOf(ErrorCode::invalidArgument, [&] {
-    Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
+    sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
   });
   EXPECT_NE(message.find("no arrays"), std::string::npos) << message;
 }
@@ -224,7 +224,7 @@ TEST(DeviceCopy, CopiesAllBytesWithAnyNumberOfBlocks) {
     DeviceArray<std::uint8_t> from(gpu, values);
     for (const unsigned blocks : {0u, 1u, 3u, 1000u}) {
       DeviceArray<std::uint8_t> to(gpu, Bytes(bytes));
-      Kernels::of(gpu.device).copy(gpu.stream, to.data(), from.data(), bytes, blocks);
+      copy(gpu.stream, to.data(), from.data(), bytes, blocks);
       EXPECT_TRUE(sameBits(to.read(), values)) << bytes << " bytes, " << blocks << " blocks";
     }
   }
@@ -234,12 +234,11 @@ TEST(DeviceCopy, RefusesWhatIsNotMultiplesOfSixteenBytes) {
   OneGpu gpu;
   DeviceArray<std::uint8_t> a(gpu, Bytes(64));
   DeviceArray<std::uint8_t> b(gpu, Bytes(64));
-  Kernels& kernels = Kernels::of(gpu.device);
   for (const auto& [to, from, bytes] :
        {std::tuple(a.data(), b.data(), 17), std::tuple(a.data() + 4, b.data(), 16),
         std::tuple(a.data(), b.data() + 8, 16)}) {
     messageOf(ErrorCode::invalidArgument, [&, to = to, from = from, bytes = bytes] {
-      kernels.copy(gpu.stream, to, from, static_cast<std::size_t>(bytes));
+      copy(gpu.stream, to, from, static_cast<std::size_t>(bytes));
     });
   }
 }
@@ -257,7 +256,7 @@ TEST(DeviceChase, GoesRoundTheList) {
   for (const std::uint32_t steps : {0u, 1u, 63u, 64u, 1000u}) {
     for (const int each : {0, gpu.device.multiprocessors() - 1}) {
       words[1] = 0;
-      Kernels::of(gpu.device).chase(gpu.stream, list.data(), steps, each, words);
+      chase(gpu.stream, list.data(), steps, each, words);
       gpu.stream.synchronize();
       EXPECT_EQ(words[1], addressOf(list.data() + steps % kNodes * kStride)) << steps << " steps";
     }
@@ -271,7 +270,7 @@ TEST(DeviceSpin, HoldsTheStreamUntilTheFlagIsSet) {
   auto* const word = static_cast<std::uint32_t*>(flag.data());
   DeviceArray<float> array(gpu, {1, 2, 3});
   Event after(gpu.device, false);
-  Kernels::of(gpu.device).spin(gpu.stream, word, 60);
+  spin(gpu.stream, word, 60);
   after.record(gpu.stream);
   for (int i = 0; i < 100; ++i) {
     ASSERT_FALSE(after.done());
@@ -285,7 +284,7 @@ TEST(DeviceSpin, HoldsTheStreamUntilTheFlagIsSet) {
 TEST(DeviceSpin, GivesUp) {
   OneGpu gpu;
   const PinnedMemory flag(sizeof(std::uint32_t));
-  Kernels::of(gpu.device).spin(gpu.stream, static_cast<const std::uint32_t*>(flag.data()), 0.002);
+  spin(gpu.stream, static_cast<const std::uint32_t*>(flag.data()), 0.002);
   gpu.stream.synchronize();
 }
 

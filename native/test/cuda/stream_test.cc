@@ -187,7 +187,7 @@ TEST(CudaStream, WhoWaitsLongLeavesTheCoreToOthers) {
   const PinnedMemory flag(sizeof(std::uint32_t));
   *static_cast<std::uint32_t*>(flag.data()) = 0;
   // The kernel gives up by itself, long after polling has.
-  Kernels::of(device).spin(stream, static_cast<const std::uint32_t*>(flag.data()), 0.2);
+  spin(stream, static_cast<const std::uint32_t*>(flag.data()), 0.2);
   const auto computed = [] {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

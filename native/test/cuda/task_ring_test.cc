@@ -33,10 +33,9 @@ TEST(DeviceTaskRing, MoreListsThanItHoldsWhileTheStreamStandsStill) {
   OneGpu gpu;
   ManyCopies copies(gpu);
   const DeviceArray<std::uint8_t> from(gpu, copies.values);
-  Kernels& kernels = Kernels::of(gpu.device);
   constexpr std::size_t kRounds = 40;
   for (std::size_t turn = 0; turn <= kRounds; ++turn) {
-    kernels.sum(gpu.stream, gpu.ring, DType::uint8, copies.round(from, turn));
+    sum(gpu.stream, gpu.ring, DType::uint8, copies.round(from, turn));
   }
   std::vector<std::uint8_t> expected(ManyCopies::kArrays);
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -55,7 +54,7 @@ TEST(DeviceTaskRing, AListIsNoCopyOnTheStream) {
   const std::uint64_t before = queuedOn(gpu.stream.handle());
   constexpr std::uint64_t kSums = 100;
   for (std::uint64_t i = 0; i < kSums; ++i) {
-    Kernels::of(gpu.device).sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
+    sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
   }
   EXPECT_EQ(queuedOn(gpu.stream.handle()) - before, 2 * kSums);
 }
@@ -72,12 +71,11 @@ TEST_F(DeviceTaskRingTimes, AListTravelsWhileTheKernelsBeforeItRun) {
                           const DeviceMemory from(gpu.device, kCount * sizeof(float));
                           const DeviceMemory to(gpu.device, kCount * sizeof(float));
                           const SumTask task{{from.data()}, {to.data()}, kCount};
-                          Kernels& kernels = Kernels::of(gpu.device);
                           Event begun(gpu.device, true);
                           Event ended(gpu.device, true);
                           begun.record(gpu.stream);
                           for (int i = 0; i < 20; ++i) {
-                            kernels.sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
+                            sum(gpu.stream, gpu.ring, DType::float32, {&task, 1});
                           }
                           ended.record(gpu.stream);
                           gpu.stream.synchronize();

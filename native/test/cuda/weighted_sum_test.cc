@@ -12,7 +12,6 @@ class DeviceWeightedSum : public testing::TestWithParam<DType> {};
 TEST_P(DeviceWeightedSum, IsTheHosts) {
   const DType dtype = GetParam();
   OneGpu gpu;
-  Kernels& kernels = Kernels::of(gpu.device);
   const std::size_t size = sizeOf(dtype);
   const std::size_t tile = 16384 / size;
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, tile - 1, tile, 3 * tile + 7}) {
@@ -34,7 +33,7 @@ TEST_P(DeviceWeightedSum, IsTheHosts) {
         }
         for (const reference::Bytes& array : values) here.push_back(array.data());
         if (!inPlace) there.emplace_back(gpu, reference::Bytes(count * size), offset * size);
-        kernels.weightedSum(gpu.stream, gpu.ring, dtype, there.back().data(), from, weights, count);
+        weightedSum(gpu.stream, gpu.ring, dtype, there.back().data(), from, weights, count);
         reference::Bytes want(count * size);
         if (count > 0) weightedSum(want.data(), here, weights, count, dtype);
         const reference::Bytes got = there.back().read();
@@ -54,8 +53,7 @@ TEST(DeviceWeightedSumOfIntegers, IsRefused) {
   OneGpu gpu;
   const double weight = 1;
   const void* const from[] = {nullptr};
-  EXPECT_THROW(Kernels::of(gpu.device)
-                   .weightedSum(gpu.stream, gpu.ring, DType::int32, nullptr, from, {&weight, 1}, 1),
+  EXPECT_THROW(weightedSum(gpu.stream, gpu.ring, DType::int32, nullptr, from, {&weight, 1}, 1),
                Error);
 }
 

@@ -38,9 +38,8 @@ class DevicePattern : public testing::TestWithParam<int> {
     DeviceArray<std::uint8_t> there(gpu_, values);
     const PinnedMemory wrong(sizeof(std::uint64_t));
     auto* const word = static_cast<std::uint64_t*>(wrong.data());
-    Kernels::of(gpu_.device)
-        .countWrong(gpu_.stream, there.data(), first, values.size() / sizeOf(p.dtype), p.dtype,
-                    p.op, p.size, p.seed, rank, word);
+    countWrong(gpu_.stream, there.data(), first, values.size() / sizeOf(p.dtype), p.dtype, p.op,
+               p.size, p.seed, rank, word);
     gpu_.stream.synchronize();
     return *word;
   }
@@ -93,9 +92,7 @@ TEST_P(DevicePattern, IsFilledAsOnTheHost) {
         Bytes expected(kCount * sizeOf(p.dtype));
         measure::fillPattern(expected.data(), first, kCount, p, rank);
         DeviceArray<std::uint8_t> there(gpu_, Bytes(expected.size()));
-        Kernels::of(gpu_.device)
-            .fillPattern(gpu_.stream, there.data(), first, kCount, p.dtype, p.op, p.size, p.seed,
-                         rank);
+        fillPattern(gpu_.stream, there.data(), first, kCount, p.dtype, p.op, p.size, p.seed, rank);
         EXPECT_TRUE(sameBits(there.read(), expected)) << describe(p) << ", rank " << rank;
       }
     }
@@ -144,8 +141,7 @@ TEST_P(DevicePattern, AddsToWhatWasCounted) {
   auto* const word = static_cast<std::uint64_t*>(wrong.data());
   *word = 1000;
   // No sum of float or integer inputs of one rank is all ones ten times over.
-  Kernels::of(gpu.device)
-      .countWrong(gpu.stream, there.data(), 0, 10, dtype, ReduceOp::avg, 2, 1, 0, word);
+  countWrong(gpu.stream, there.data(), 0, 10, dtype, ReduceOp::avg, 2, 1, 0, word);
   gpu.stream.synchronize();
   EXPECT_GT(*word, 1000u);
   EXPECT_LE(*word, 1010u);

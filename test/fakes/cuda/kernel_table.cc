@@ -3,7 +3,6 @@
 
 #include "cuda/host_link.h"
 #include "cuda/kernels.cu"
-#include "cuda/kernels/list.h"
 #include "cuda/memory.h"
 
 namespace gradlink::fake {
@@ -167,6 +166,15 @@ struct CopyKernel {
       "gradlinkWeighted" #Element)
 #define GRADLINK_FAKE_KERNEL(name, traffic) entry<&kernels::name, &traffic>(#name)
 
+#define GRADLINK_FAKE_PATTERNS(X)                                                             \
+  X(Int8)                                                                                     \
+  X(Uint8) X(Int32) X(Uint32) X(Int64) X(Uint64) X(Float16) X(Bfloat16) X(Float32) X(Float64) \
+      X(Float8e4m3) X(Float8e5m2)
+
+#define GRADLINK_FAKE_PATTERN(Type)                                        \
+  entry<&kernels::gradlinkFill##Type, &fillTraffic>("gradlinkFill" #Type), \
+      entry<&kernels::gradlinkCountWrong##Type, &countTraffic>("gradlinkCountWrong" #Type),
+
 constexpr Kernel kSumKernels[] = {
     GRADLINK_FAKE_SUM(Int8),
     GRADLINK_FAKE_SUM(Int32),
@@ -183,17 +191,11 @@ constexpr Kernel kSumKernels[] = {
     GRADLINK_FAKE_KERNEL(gradlinkCompress1, compressTraffic<kernels::OneBit>),
     GRADLINK_FAKE_KERNEL(gradlinkDecompress2, decompressTraffic<kernels::TwoBit>),
     GRADLINK_FAKE_KERNEL(gradlinkDecompress1, decompressTraffic<kernels::OneBit>),
-    GRADLINK_FAKE_KERNEL(gradlinkFillPattern, fillTraffic),
-    GRADLINK_FAKE_KERNEL(gradlinkCountWrong, countTraffic),
+    GRADLINK_FAKE_PATTERNS(GRADLINK_FAKE_PATTERN)
     {"gradlinkCopy", &CopyKernel::bind},
     GRADLINK_FAKE_KERNEL(gradlinkSpin, spinTraffic),
     {"gradlinkChase", &Chase::bind},
 };
-
-#define GRADLINK_FAKE_IS_THERE(name) \
-  static_assert(find(kSumKernels, #name) != nullptr, #name " has no entry in this table");
-GRADLINK_BASE_KERNELS(GRADLINK_FAKE_IS_THERE)
-#undef GRADLINK_FAKE_IS_THERE
 
 }  // namespace
 
