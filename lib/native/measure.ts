@@ -106,6 +106,8 @@ export interface NativeGpuTimingOptions {
   readonly aggregate?: boolean;
   /** Elements before each array in its memory. */
   readonly unalign?: number;
+  /** As nccl-tests times: by the host's clock, arrays shifted from call to call through memory of so many bytes; 0: not. */
+  readonly shiftedThrough?: number;
 }
 
 /** Of nccl-tests' -z; waiting calls are timed by the host's clock. */

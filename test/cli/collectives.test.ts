@@ -352,6 +352,12 @@ describe('bad usage is refused with 2', () => {
     [['all_reduce', '-g', '2', '--shared'], '--shared', 'host memory'],
     [['all_reduce', '-g', '2', '-G', '1', '-z', '1'], '-G and -z', 'cannot be combined'],
     [['all_reduce', '-G', '2'], '-G', 'needs ranks on GPUs'],
+    [['all_reduce', '--like-nccl-tests'], '--like-nccl-tests', 'needs ranks on GPUs'],
+    ...['-m', '-G', '-z', '-I'].map((other): [string[], string, string] => [
+      ['all_reduce', '-g', '2', '--like-nccl-tests', other, '1'],
+      `${other} and --like-nccl-tests`,
+      'cannot be combined',
+    ]),
     [['all_reduce', '-R', '1'], '-R', 'needs ranks on GPUs'],
     [['all_reduce', '-z', '4'], '-z', 'from 0 to 3'],
     [['all_reduce', '-C', '1'], '-C', 'needs ranks on GPUs'],

@@ -146,6 +146,23 @@ describe('one process', () => {
     }
   });
 
+  it('--like-nccl-tests: all calls are one sample, checked by a call of its own', async () => {
+    for (const collective of ['all_reduce', 'all_gather', 'sendrecv', 'scan']) {
+      const { code, stdout, stderr } = await gradlink([
+        ...['collectives', collective, '-g', String(gpus), '--like-nccl-tests'],
+        ...['-b', '1K', '-e', '8K', '-f', '8', '--iters', '7', '--format', 'json'],
+      ]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      const measured = parseReport(stdout).cases.filter(hasMeasurement);
+      expect(measured).not.toHaveLength(0);
+      for (const { samplesSeconds, iterationsPerSample, check } of measured) {
+        expect(samplesSeconds).toHaveLength(1);
+        expect(iterationsPerSample).toBe(7);
+        expect(check).toMatchObject({ kind: 'exact', wrong: 0, passed: true });
+      }
+    }
+  });
+
   it('-u: arrays that begin inside their memory', async () => {
     for (const collective of ['all_reduce', 'reduce_scatter', 'alltoall']) {
       for (const type of ['float32', 'uint8', 'half']) {
@@ -213,23 +230,6 @@ describe('a job', () => {
     expect(stdout.match(/Rank +\d+ Group/g)).toHaveLength(gpus);
     expect(stdout.match(/^# .*values : 0 OK$/gm)).toHaveLength(1);
   });
-});
-
-describe('what goes wrong', () => {
-  beforeEach((context) => {
-    if (onRealGpus) context.skip('only the stand-ins can be told to fail');
-  });
-  const small = ['all_reduce', '-g', '2', '-T', '2', ...quick];
-
-  it('-T covers initialisation: a rank that never comes', async () => {
-    const { code, stderr } = await runScript('collectives.js', small, {
-      GRADLINK_FAKE_FAULTS: 'nccl-never=1',
-    });
-    expect(code).toBe(1);
-    expect(stderr).toContain('ERR_TIMEOUT');
-  });
-
-  it.each(['nccl-async=3', 'nccl-stuck=3@1'])('%s ends as an error', async (fault) => {
 
   it('names the GPU of each rank where each process sees its own alone', async () => {
     const script = new URL('../../bench/collectives.js', import.meta.url).pathname;
@@ -253,6 +253,23 @@ describe('what goes wrong', () => {
         .sort(),
     );
   });
+});
+
+describe('what goes wrong', () => {
+  beforeEach((context) => {
+    if (onRealGpus) context.skip('only the stand-ins can be told to fail');
+  });
+  const small = ['all_reduce', '-g', '2', '-T', '2', ...quick];
+
+  it('-T covers initialisation: a rank that never comes', async () => {
+    const { code, stderr } = await runScript('collectives.js', small, {
+      GRADLINK_FAKE_FAULTS: 'nccl-never=1',
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain('ERR_TIMEOUT');
+  });
+
+  it.each(['nccl-async=3', 'nccl-stuck=3@1'])('%s ends as an error', async (fault) => {
     const { code, report: value } = await reportOf('collectives.js', small, {
       GRADLINK_FAKE_FAULTS: fault,
     });

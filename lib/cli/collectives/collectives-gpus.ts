@@ -51,11 +51,27 @@ function refuseGpuOptions(options: CollectivesOptions): void {
     ...(options.cpuTime ? ['-C'] : []),
     ...(options.unalign > 0 ? ['-u'] : []),
     ...(algorithms === true ? ['--algorithms'] : []),
+    ...(options.likeNcclTests ? ['--like-nccl-tests'] : []),
   ];
   const [first] = flags;
   if (first !== undefined) {
     throw new UsageError(`${first} needs ranks on GPUs. Add -g GPUS.`);
   }
+}
+
+/** What makes calls that do not follow each other, or samples of which there is one. */
+function refuseBesideNcclTests(options: CollectivesOptions): void {
+  if (!options.likeNcclTests) return;
+  const [first] = [
+    ...(options.batch === undefined ? [] : ['-m']),
+    ...(options.cudagraph > 0 ? ['-G'] : []),
+    ...(options.blocking > 0 ? ['-z'] : []),
+    ...(options.perIteration ? ['-I'] : []),
+  ];
+  if (first === undefined) return;
+  throw new UsageError(
+    `${first} and --like-nccl-tests cannot be combined: it times calls that follow each other, all together.`,
+  );
 }
 
 /**
@@ -75,6 +91,7 @@ export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
   if (options.cudagraph > 0 && options.perIteration) {
     throw new UsageError('-I and -G cannot be combined: a graph is timed as a whole.');
   }
+  refuseBesideNcclTests(options);
   const place = readJob();
   const present = native().gpuCount();
   const absent = options.gpus?.find((gpu) => gpu >= present);

@@ -254,6 +254,7 @@ export function toSweep(
     shared: options.shared,
     timeoutMs: options.timeoutMs,
     seed: options.seed,
+    likeNcclTests: options.likeNcclTests,
     ...caseValuesAsked(options),
   };
 }

@@ -174,6 +174,16 @@ export const collectivesTable = optionTable({
   gpus: { kind: ordinals },
   /** Where ranks are GPUs. */
   gpu: { kind: ofPrograms<NativeGpuTimingOptions>(anObject) },
+  /**
+   * Where ranks are GPUs: as nccl-tests times, so that its number is printed: `iterations` calls back to back by the host's
+   * clock, their mean, and arrays that shift from call to call through memory of the largest size.
+   */
+  likeNcclTests: {
+    flag: '--like-nccl-tests',
+    help: "on GPUs: the number that nccl-tests prints: --iters calls back to back by the host's clock, their mean, arrays shifted through -e bytes",
+    kind: flag,
+    default: false,
+  },
   /** What NCCL chose for each size, to be noted beside the cases. */
   choices: { kind: ofPrograms<NcclChoices>(anObject) },
   /** Least, most and 99th percentile of the samples, and how they vary. */

@@ -6,6 +6,7 @@ import { failedCase } from '../../results/case.js';
 import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, EnvironmentInfo, Report } from '../../results/result.js';
 import { integer, oneOf } from '../../checks.js';
+import { ruleError } from '../../errors.js';
 import { compareHostsOf } from '../hosts/compare.js';
 import { rankCount } from '../job.js';
 import { CoresLimit } from '../machine/cores-limit.js';
@@ -96,6 +97,13 @@ export async function run(options: CollectivesOptions, events: RunEvents = {}): 
     ...givenOptions(collectivesTable, options),
     collective: oneOf(options.collective, 'collective', collectives),
   };
+  if (given.likeNcclTests && given.gpus === undefined) {
+    throw ruleError('ERR_INVALID_ARG_VALUE', 'likeNcclTests needs ranks that are GPUs');
+  }
+  if (given.likeNcclTests && (given.batch !== undefined || given.perIteration)) {
+    const other = given.batch === undefined ? 'perIteration' : 'batch';
+    throw ruleError('ERR_INVALID_ARG_VALUE', `likeNcclTests and ${other} cannot be combined`);
+  }
   const place = given.gpus === undefined ? onHost(given) : onGpus(given.gpus, given.threads);
   for (const root of given.roots) integer(root, 'roots', 0, place.ranks - 1);
   integer(given.perIterationSkip, 'perIterationSkip', 0, given.iterations - 1);

@@ -1,7 +1,12 @@
 // Times one collective over sizes, element types, operations and roots: a case for each, in place and out of place.
 import { reduceOps, type ReduceOp } from '../../communicator/calls/reduce-op.js';
 import { GradlinkError } from '../../errors.js';
-import { nativeCombine, type NativeEstimated } from '../../native/measure.js';
+import {
+  nativeCombine,
+  nativeWaiting,
+  type NativeEstimated,
+  type NativeGpuTimingOptions,
+} from '../../native/measure.js';
 import { dtypeNames, elementSize, type AnyDType } from '../../tensor/dtype.js';
 import {
   collectiveVolume,
@@ -35,6 +40,7 @@ export interface Sweep
       Filled<typeof collectivesTable>,
       'sizes' | 'dtypes' | 'ops' | 'roots' | 'iterations' | 'warmup' | 'check' | 'average' | 'seed'
     >,
+    Pick<OptionsOf<typeof collectivesTable>, 'likeNcclTests'>,
     Pick<Filled<typeof collectivesTable>, 'shared'>,
     Pick<OptionsOf<typeof collectivesTable>, 'batch' | 'timeoutMs' | 'gpu'>,
     AskedValues {
@@ -190,6 +196,22 @@ async function prepareLimits(sweep: Sweep, { limit, world }: Context): Promise<v
   for (const [access, sizes] of moved) await limit.sized.prepare(sizes, access);
 }
 
+interface Calls {
+  readonly samples: number;
+  /** Of one sample. */
+  readonly batch: number;
+  readonly gpu: NativeGpuTimingOptions | undefined;
+}
+
+function callsOf({ likeNcclTests, iterations, batch, gpu, sizes }: Sweep, bytes: number): Calls {
+  if (likeNcclTests !== true) {
+    return { samples: iterations, batch: batch ?? batchFor(bytes), gpu };
+  }
+  const plain = { graphLaunches: 0, waiting: nativeWaiting.none, registration: 0 };
+  const shiftedThrough = Math.max(...sizes);
+  return { samples: 1, batch: iterations, gpu: { ...plain, ...gpu, shiftedThrough } };
+}
+
 async function runCase(
   sweep: Sweep,
   point: Point,
@@ -208,19 +230,19 @@ async function runCase(
     ranks: world.size,
     placement,
   });
-  const batch = sweep.batch ?? batchFor(volume.bytes);
+  const calls = callsOf(sweep, volume.bytes);
   const timing = await world.time({
     ...callOf(sweep, point),
     inPlace: placement === 'in-place',
     shared: sweep.shared,
     warmup: sweep.warmup,
-    samples: sweep.iterations,
-    batch,
+    samples: calls.samples,
+    batch: calls.batch,
     combine: nativeCombine[sweep.average],
     verify: sweep.check,
     seed: sweep.seed,
     timeoutMs: sweep.timeoutMs ?? -1,
-    ...(sweep.gpu === undefined ? {} : { gpu: sweep.gpu }),
+    ...(calls.gpu === undefined ? {} : { gpu: calls.gpu }),
   });
   const { seconds, wrongBefore, wrongAfter } = timing;
   const onHost = 'gpus' in limit ? null : limit;
@@ -231,7 +253,7 @@ async function runCase(
       parameters:
         registered === null ? name.parameters : { ...name.parameters, registration: registered },
       samplesSeconds: [...seconds],
-      iterationsPerSample: batch,
+      iterationsPerSample: calls.batch,
       warmupIterations: sweep.warmup,
       volume,
       ...sized,

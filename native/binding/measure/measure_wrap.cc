@@ -106,6 +106,9 @@ GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   const Napi::Value aggregate = given.Get("aggregate");
   if (!aggregate.IsUndefined()) options.aggregate = booleanArg(aggregate, "aggregate");
   if (given.Has("unalign")) options.unalign = countArg(given.Get("unalign"), "unalign");
+  if (given.Has("shiftedThrough")) {
+    options.shiftedThrough = countArg(given.Get("shiftedThrough"), "shiftedThrough");
+  }
   const int registration = intOf(given, "registration", 0, 2);
   if (registration != 0) options.registration = static_cast<RegistrationKind>(registration - 1);
   return options;

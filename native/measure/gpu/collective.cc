@@ -45,6 +45,13 @@ void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& optio
     refuseGpuCollective(ErrorCode::invalidArgument,
                         std::string(record.name) + " has no in-place form");
   }
+  const bool calledApart =
+      options.graphLaunches > 0 || options.waiting != Waiting::none || options.aggregate;
+  if (options.shiftedThrough > 0 && calledApart) {
+    refuseGpuCollective(ErrorCode::invalidArgument,
+                        "arrays that are shifted from call to call belong to calls that follow "
+                        "each other: no graph, no group, and nothing that is waited for");
+  }
   if (options.graphLaunches > 0 && options.waiting != Waiting::none) {
     refuseGpuCollective(ErrorCode::invalidArgument,
                         "what a graph holds cannot be waited for call by call");
@@ -82,7 +89,18 @@ class GpuCollectiveMeasurement {
     comm_.barrier(call_);
     callAndWait(options_.warmup);
     if (options_.graphLaunches > 0) capture();
-    for (int sample = 0; sample < options_.samples; ++sample) takeSample(sample);
+    for (int sample = 0; sample < options_.samples; ++sample) {
+      if (options_.shiftedThrough > 0) {
+        takeShiftedSample();
+      } else {
+        takeSample(sample);
+      }
+    }
+    if (options_.verify && options_.shiftedThrough > 0) {
+      data_.fill();
+      comm_.barrier(call_);
+      callAndWait(1);
+    }
     if (options_.verify) result_.wrongAfter = sumOverJob(data_.countWrong());
     if (queued_ > 0) result_.queueingSeconds = queueing_.count() / queued_;
     combine();
@@ -107,8 +125,10 @@ class GpuCollectiveMeasurement {
            groups * static_cast<std::size_t>(batch) <= kMostHeldGroups && comm_.barrierOnHost();
   }
 
-  void enqueue(int times) {
-    const nccl::Launch launch{shape_, data_.buffers()};
+  void enqueue(int times) { enqueue(times, data_.buffers()); }
+
+  void enqueue(int times, const Buffers& buffers) {
+    const nccl::Launch launch{shape_, buffers};
     // The calls of a scan share their scratch memory.
     if (options_.aggregate && !isMessages() && !isScan()) {
       const std::vector<nccl::Launch> launches(static_cast<std::size_t>(times), launch);
@@ -166,6 +186,18 @@ class GpuCollectiveMeasurement {
         options_.waiting == Waiting::none ? timeQueued(batch, graph) : timeWaiting(batch);
     result_.seconds.push_back(seconds / calls);
     result_.totalSeconds += seconds;
+  }
+
+  void takeShiftedSample() {
+    comm_.barrier(call_);
+    const Clock::time_point begin = Clock::now();
+    for (int call = 0; call < options_.batch; ++call) enqueue(1, data_.buffersOf(call));
+    queueing_ += Clock::now() - begin;
+    queued_ += options_.batch;
+    wait();
+    const Seconds seconds = Clock::now() - begin;
+    result_.seconds.push_back(seconds.count() / options_.batch);
+    result_.totalSeconds += seconds.count();
   }
 
   void queueTimed(int batch, bool graph) {

@@ -31,6 +31,10 @@ struct GpuCollectiveOptions : CollectiveOptions {
   bool aggregate = false;
   /// Elements before each array in its memory.
   std::size_t unalign = 0;
+  /// As nccl-tests times: nothing holds the streams, a sample is by the host's clock until all of
+  /// its calls are known to have ended, and each call's arrays lie behind those of the call before,
+  /// in memory of so many bytes. What is checked afterwards is a call of its own. 0: none of this.
+  std::size_t shiftedThrough = 0;
 };
 
 struct GpuCollectiveResult : CollectiveResult {

@@ -1,5 +1,6 @@
 #include "measure/gpu/collective_data.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -52,9 +53,21 @@ std::size_t GpuCollectiveData::bytesOf(std::size_t blocks) const {
   return blocks * options_.count * sizeOf(options_.dtype);
 }
 
+Buffers GpuCollectiveData::buffersOf(int call) {
+  const std::size_t bytes = std::max(bytesOf(record_.inputBlocks(comm_.size())),
+                                     bytesOf(record_.outputBlocks(comm_.size())));
+  const std::size_t places = std::max<std::size_t>(options_.shiftedThrough / bytes, 1);
+  const std::size_t shift = bytes * (static_cast<std::size_t>(call) % places);
+  shiftedIn_.clear();
+  shiftedOut_.clear();
+  for (const void* in : in_) shiftedIn_.push_back(static_cast<const char*>(in) + shift);
+  for (void* out : out_) shiftedOut_.push_back(static_cast<char*>(out) + shift);
+  return {shiftedIn_, shiftedOut_};
+}
+
 char* GpuCollectiveData::add(cuda::Device& device, std::size_t bytes) {
   const std::size_t before = options_.unalign * sizeOf(options_.dtype);
-  memory_.emplace_back(device, before + bytes);
+  memory_.emplace_back(device, before + std::max(bytes, options_.shiftedThrough));
   return static_cast<char*>(memory_.back().data()) + before;
 }
 

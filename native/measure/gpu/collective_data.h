@@ -21,6 +21,8 @@ class GpuCollectiveData {
   GpuCollectiveData& operator=(const GpuCollectiveData&) = delete;
 
   Buffers buffers() const { return {in_, out_}; }
+  /// Those of a call where calls follow each other through the memory; by number, from 0.
+  Buffers buffersOf(int call);
   /// One for each held rank.
   std::span<cuda::Stream* const> streams() const { return streamPointers_; }
   /// Writes every held rank's input. Out of place, also spoils the outputs. Waits.
@@ -48,6 +50,8 @@ class GpuCollectiveData {
   std::vector<std::unique_ptr<nccl::Registration>> registrations_;
   std::vector<const void*> in_;
   std::vector<void*> out_;
+  std::vector<const void*> shiftedIn_;
+  std::vector<void*> shiftedOut_;
   cuda::PinnedMemory wrong_{sizeof(std::uint64_t)};
 };
 

@@ -9,6 +9,7 @@
 #include "cuda/put_off.h"
 #include "measure/gpu/collective.h"
 #include "measure/gpu/stream_hold.h"
+#include "test/cuda/support.h"
 
 namespace gradlink::measure {
 namespace {
@@ -22,6 +23,8 @@ class Watched final : public nccl::NcclCommunicator {
 
   /// Whether the stream was at its end, at each barrier that followed calls.
   std::vector<bool> doneAtBarriers;
+  /// Of each call.
+  std::vector<const char*> inputs;
   std::function<void()> onEnqueue;
 
   int size() const override { return 2; }
@@ -29,8 +32,9 @@ class Watched final : public nccl::NcclCommunicator {
   const char* backend() const override { return "nccl"; }
   std::span<Device* const> devices() const override { return {devices_, 1}; }
   bool barrierOnHost() const override { return onHost_; }
-  void enqueue(std::span<const nccl::Launch>, std::span<cuda::Stream* const> streams,
+  void enqueue(std::span<const nccl::Launch> launches, std::span<cuda::Stream* const> streams,
                const CallOptions&) override {
+    inputs.push_back(static_cast<const char*>(launches.front().buffers.in.front()));
     queued_ = streams.front();
     if (onEnqueue) onEnqueue();
   }
@@ -142,6 +146,27 @@ TEST(GpuCollectives, BeginAtOnceWhereThatCouldWaitForEver) {
     timeGpuCollective(comm, options);
     for (const bool done : comm.doneAtBarriers) EXPECT_TRUE(done) << warmup << ' ' << batch;
   }
+}
+
+/// As nccl-tests: nothing is held, and the arrays go through the memory and begin anew.
+TEST(GpuCollectives, ShiftTheirArraysThroughTheMemory) {
+  Watched comm(true);
+  GpuCollectiveOptions options = twoSamples();
+  options.samples = 1;
+  options.batch = 5;
+  const std::size_t bytes = options.count * sizeof(float);
+  options.shiftedThrough = 3 * bytes + 8;
+  const GpuCollectiveResult result = timeGpuCollective(comm, options);
+  ASSERT_EQ(comm.inputs.size(), 6u);
+  std::vector<std::size_t> shifts;
+  for (const char* input : comm.inputs) shifts.push_back(input - comm.inputs.front());
+  EXPECT_EQ(shifts, (std::vector<std::size_t>{0, 0, bytes, 2 * bytes, 0, bytes}));
+  EXPECT_EQ(comm.doneAtBarriers, (std::vector<bool>{true, true}));
+  EXPECT_EQ(result.seconds.size(), 1u);
+  EXPECT_NEAR(result.totalSeconds, 5 * result.seconds[0], 1e-12);
+
+  options.aggregate = true;
+  cuda::messageOf(ErrorCode::invalidArgument, [&] { timeGpuCollective(comm, options); });
 }
 
 TEST(GpuCollectives, FreeNothingBetweenTheirCalls) {
