@@ -149,10 +149,18 @@ describe('runStores', () => {
     expect([stores, unavailable]).toEqual([['local'], ['nccl']]);
   });
 
-  it('opens each store once, whether or not it is there, and closes it', async () => {
+  it.each([false, true])('opens each store once and closes it, given up: %j', async (givenUp) => {
     const create = vi.spyOn(KVStore, 'create');
     try {
-      await runStores({ ...small, kvStores: ['local', 'nccl', 'device'], batches: 1 });
+      const running = runStores(
+        { ...small, kvStores: ['local', 'nccl', 'device'], batches: 1 },
+        {
+          onUnavailable() {
+            if (givenUp) throw new Error('no further');
+          },
+        },
+      );
+      await (givenUp ? expect(running).rejects.toThrow('no further') : running);
       expect(create.mock.calls.map(([type]) => type)).toEqual(['local', 'nccl', 'device']);
       const opened = create.mock.settledResults.filter(({ type }) => type === 'fulfilled');
       expect(opened).toHaveLength(2);
