@@ -60,6 +60,7 @@ describe('gradlink collectives neighbor_all_reduce', () => {
       [['neighbor_all_reduce', '--topology', 'moebius'], /exp2, symmetric_exp, ring/],
       [['neighbor_all_reduce', '-d', 'int32'], /float32 or float64/],
       [['neighbor_all_reduce', '-g', '1'], /neighbor_all_reduce .* -g\b/],
+      [['neighbor_all_reduce', '--like-nccl-tests'], /neighbor_all_reduce .*--like-nccl-tests/],
       [
         ['neighbor_all_reduce', '-n', '4', '--ranks-per-node', '3'],
         /--ranks-per-node: .*\b4 ranks, got 3/,

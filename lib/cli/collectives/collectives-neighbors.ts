@@ -48,6 +48,7 @@ function optionsOf(
     ['-g', options.ngpus],
     ['-t', options.nthreads],
     ['--gpus', options.gpus],
+    ['--like-nccl-tests', options.likeNcclTests || undefined],
   ] as const) {
     if (given !== undefined) {
       throw new UsageError(`${collective} needs ranks in host memory: omit ${name}.`);
