@@ -6,71 +6,66 @@
 
 #include "core/error.h"
 #include "cuda/abi_numbers.h"
-#include "cuda/put_off.h"
+#include "cuda/kept_memory.h"
 
 namespace gradlink::cuda {
 namespace {
 
-Status allocate(Address& address, std::size_t bytes) {
-  const Allocating now;
-  return Driver::get().memAlloc(&address, bytes);
+MemorySource sourceOf(Device& device) {
+  return {&device,
+          [](void** memory, std::size_t bytes) {
+            Address address = 0;
+            const Status status = Driver::get().memAlloc(&address, bytes);
+            *memory = reinterpret_cast<void*>(address);
+            return status;
+          },
+          [](void* memory) { Driver::get().memFree(addressOf(memory)); }};
+}
+
+MemorySource pinnedSource() {
+  return {nullptr,
+          [](void** memory, std::size_t bytes) {
+            Device::any().makeCurrent();
+            return Driver::get().hostAlloc(memory, bytes, kHostPortable | kHostMapped);
+          },
+          [](void* memory) {
+            try {
+              Device::any().makeCurrent();
+            } catch (const Error&) {
+              // Then the driver says so, and has no memory any more.
+            }
+            Driver::get().hostFree(memory);
+          }};
 }
 
 }  // namespace
 
 DeviceMemory::DeviceMemory(Device& device, std::size_t bytes) : device_(&device), bytes_(bytes) {
   if (bytes == 0) return;
-  const Driver& driver = Driver::get();
-  device.makeCurrent();
-  Address address = 0;
-  Status status = allocate(address, bytes);
-  if (status == kOutOfMemory && freeWhatWasPutOff()) {
-    device.makeCurrent();
-    status = allocate(address, bytes);
+  const Status status = takeMemory(sourceOf(device), bytes, &data_);
+  if (status == kSuccess) return;
+  std::string doing = "cannot allocate " + std::to_string(bytes) + " bytes on " + device.label();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (status == kOutOfMemory && Driver::get().memInfo(&free, &total) == kSuccess) {
+    doing += ", which has " + std::to_string(free) + " of " + std::to_string(total) + " bytes free";
   }
-  if (status != kSuccess) {
-    std::string doing = "cannot allocate " + std::to_string(bytes) + " bytes on " + device.label();
-    std::size_t free = 0;
-    std::size_t total = 0;
-    if (status == kOutOfMemory && driver.memInfo(&free, &total) == kSuccess) {
-      doing +=
-          ", which has " + std::to_string(free) + " of " + std::to_string(total) + " bytes free";
-    }
-    check(status, doing);
-  }
-  data_ = reinterpret_cast<void*>(address);
+  check(status, doing);
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (data_ == nullptr) return;
-  // A destructor cannot throw: what fails here is a context that is broken or a driver that has
-  // gone, and both have freed the memory.
-  freeOrPutOff(device_->context(), data_, bytes_,
-               [](void* memory) { Driver::get().memFree(addressOf(memory)); });
+  if (data_ != nullptr) giveMemoryBack(sourceOf(*device_), bytes_, data_);
 }
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
-  Device::any().makeCurrent();
-  const Allocating now;
-  const Status status = Driver::get().hostAlloc(&data_, bytes, kHostPortable | kHostMapped);
-  if (status != kSuccess) {
-    data_ = nullptr;
-    check(status, "cannot allocate " + std::to_string(bytes) + " bytes of page-locked host memory");
-  }
+  check(takeMemory(pinnedSource(), bytes, &data_),
+        "cannot allocate " + std::to_string(bytes) + " bytes of page-locked host memory");
   std::fill_n(static_cast<std::byte*>(data_), bytes, std::byte());
 }
 
 PinnedMemory::~PinnedMemory() {
-  if (data_ == nullptr) return;
-  freeOrPutOff(nullptr, data_, bytes_, [](void* memory) {
-    try {
-      Device::any().makeCurrent();
-    } catch (const Error&) {
-      // Then the driver says so, and has no memory any more.
-    }
-    Driver::get().hostFree(memory);
-  });
+  if (data_ != nullptr) giveMemoryBack(pinnedSource(), bytes_, data_);
 }
 
 }  // namespace gradlink::cuda

@@ -21,7 +21,7 @@ unite(gradlink_cuda device
   kernel_image.cc
   installed.cc
   kernel_module.cc
-  put_off.cc
+  kept_memory.cc
   kernels.cc
   memory.cc
   nvml.cc

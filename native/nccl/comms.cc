@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/error.h"
-#include "cuda/put_off.h"
 
 namespace gradlink::nccl {
 namespace {
@@ -114,6 +113,7 @@ void Comms::open(std::span<const UniqueId> ids, const Watch& watch, bool blockin
   }
   abi::Config config;
   config.blocking = blocking ? 1 : 0;
+  if (size_ > 1) keeping_.emplace();
   try {
     Group group(library_);
     abi::Result first = abi::kSuccess;
@@ -138,7 +138,7 @@ void Comms::open(std::span<const UniqueId> ids, const Watch& watch, bool blockin
 }
 
 void Comms::group(const Watch& watch, const std::function<abi::Result(std::size_t)>& queue) {
-  const cuda::Launching noAllocations(watch.deadline);
+  const cuda::Launching inOrder(isAlone(), watch.deadline, watch.op, watch.look);
   Group group(library_);
   abi::Result first = abi::kSuccess;
   int blamed = -1;
@@ -160,6 +160,8 @@ void Comms::finish(const Watch& watch, std::span<cuda::Stream* const> streams) {
                        [](const auto& member) { return member->done.done(); });
   };
   try {
+    std::optional<cuda::Launching> othersMayLaunch;
+    if (isAlone()) othersMayLaunch.emplace(true, watch.deadline, watch.op, watch.look);
     cuda::await(allDone, watch.deadline, watch.op, [&] {
       check(watch.op);
       lookUnlessDone(watch, allDone);
@@ -221,7 +223,7 @@ void Comms::settle(const Watch& watch, const char* what) const {
 void Comms::abort() {
   const bool open = std::any_of(members_.begin(), members_.end(),
                                 [](const auto& member) { return member->handle != nullptr; });
-  if (!open) return;
+  if (!open) return keeping_.reset();
   abortAll(library_, members_);
   // Until then the caller's buffers are in use.
   const Deadline grace = Deadline::in(kGraceMs);
@@ -229,9 +231,13 @@ void Comms::abort() {
     try {
       cuda::await([&] { return member->stream.done(); }, grace, "ending aborted work");
     } catch (const Error&) {
-      // The device fails, or never comes back: there is nothing left to wait for.
+      // The device fails, or never comes back: there is nothing left to wait for, and who gave it
+      // memory back would.
+      static const cuda::KeepMemory& forEver = *new cuda::KeepMemory;
+      static_cast<void>(forEver);
     }
   }
+  keeping_.reset();
 }
 
 void Comms::close(Deadline deadline) {
@@ -250,6 +256,7 @@ void Comms::close(Deadline deadline) {
       library_.commDestroy(member->handle);
       member->handle = nullptr;
     }
+    keeping_.reset();
   } catch (const Error&) {
     abort();
   }

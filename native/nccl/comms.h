@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "core/kernels/dtype.h"
 #include "core/kernels/reduce_op.h"
 #include "cuda/device.h"
+#include "cuda/kept_memory.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "nccl/abi.h"
@@ -100,6 +102,8 @@ class Comms {
   void close(Deadline);
 
  private:
+  /// Whether others hold the other ranks, other threads perhaps.
+  bool isAlone() const { return members_.size() == 1 && size_ > 1; }
   void settle(const Watch&, const char* what) const;
   /// Whether the library is done with what it was asked in the background.
   bool settled(const char* op) const;
@@ -108,6 +112,8 @@ class Comms {
   const Library& library_;
   int size_;
   Members members_;
+  /// While the handles are open, and there are several ranks.
+  std::optional<cuda::KeepMemory> keeping_;
 };
 
 }  // namespace gradlink::nccl

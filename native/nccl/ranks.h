@@ -17,7 +17,6 @@
 #include "core/window.h"
 #include "core/windows/wire_windows.h"
 #include "cuda/kernels.h"
-#include "cuda/put_off.h"
 #include "nccl/comms.h"
 #include "nccl/failure.h"
 #include "nccl/nccl.h"
@@ -243,7 +242,6 @@ void Ranks::guarded(const char* op, const CallOptions& options, const Body& body
     const SweepAfter sweep(*core_);
     const std::lock_guard lock(core_->calls);
     const Deadline deadline = Deadline::in(timeoutOf(options));
-    const cuda::FreesPutOff noFrees(deadline);
     checkOpen(op);
     try {
       body(Watch{op, deadline, [this, op] { look(op); }});

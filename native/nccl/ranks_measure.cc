@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cuda/abi_numbers.h"
+#include "cuda/kept_memory.h"
 #include "cuda/memory.h"
 #include "nccl/queue.h"
 #include "nccl/ranks.h"
@@ -60,17 +62,24 @@ class RankRegistration final : public Registration {
   Handles handles_;
 };
 
+cuda::MemorySource sourceOf(cuda::Device& device) {
+  return {&device,
+          [](void** memory, std::size_t bytes) {
+            return Library::get().memAlloc(memory, bytes) == abi::kSuccess ? cuda::kSuccess
+                                                                           : cuda::kOutOfMemory;
+          },
+          [](void* memory) { Library::get().memFree(memory); }};
+}
+
 }  // namespace
 
 Memory::Memory(cuda::Device& device, std::size_t bytes) : device_(&device), bytes_(bytes) {
   if (bytes == 0) return;
-  const Library& library = Library::get();
-  device.makeCurrent();
-  if (library.memAlloc != nullptr) {
-    const cuda::Allocating now;
-    if (library.memAlloc(&own_, bytes) == abi::kSuccess) return;
-    own_ = nullptr;
+  if (Library::get().memAlloc != nullptr &&
+      cuda::takeMemory(sourceOf(device), bytes, &own_) == cuda::kSuccess) {
+    return;
   }
+  own_ = nullptr;
   // Where there is no room this says so better than the library.
   plain_ = cuda::DeviceMemory(device, bytes);
 }
@@ -90,9 +99,7 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 }
 
 Memory::~Memory() {
-  if (own_ == nullptr) return;
-  cuda::freeOrPutOff(device_->context(), own_, bytes_,
-                     [](void* memory) { Library::get().memFree(memory); });
+  if (own_ != nullptr) cuda::giveMemoryBack(sourceOf(*device_), bytes_, own_);
 }
 
 double Ranks::simulate(const Comms& comms, const Shape& shape,

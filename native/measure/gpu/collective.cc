@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "cuda/graph.h"
-#include "cuda/put_off.h"
+#include "cuda/kept_memory.h"
 #include "measure/gpu/collective_data.h"
 #include "measure/gpu/stream_hold.h"
 
@@ -77,7 +77,8 @@ class GpuCollectiveMeasurement {
   GpuCollectiveResult run() {
     // Between two calls of a batch too: what is queued waits for what another rank has yet to
     // queue, and a free for what is queued.
-    const cuda::FreesPutOff noFrees(Deadline::in(timeoutMs()));
+    const cuda::KeepMemory keeping;
+    const cuda::Launching othersMayLaunch(true, Deadline::in(timeoutMs()), record_.name);
     if (options_.registration)
       result_.registered = data_.registerAll(*options_.registration, call_);
     comm_.barrier(call_);
@@ -205,6 +206,7 @@ class GpuCollectiveMeasurement {
     for (std::size_t i = 0; i < streams.size(); ++i) starts_[i]->record(*streams[i]);
     const Clock::time_point begin = Clock::now();
     if (graph) {
+      const cuda::Launching inOrder(isAlone(), Deadline::in(timeoutMs()), record_.name);
       for (int i = 0; i < options_.graphLaunches; ++i) {
         for (const auto& one : graphs_) one->launch();
       }
@@ -217,6 +219,8 @@ class GpuCollectiveMeasurement {
   }
 
   void queueHeld(int batch) {
+    // Who waits for a stream that is held keeps nobody from launching.
+    const cuda::Launching inOrder(isAlone(), Deadline::in(timeoutMs()), record_.name);
     hold_.begin();
     try {
       for (cuda::Stream* stream : data_.streams()) hold_.hold(*stream);
@@ -259,6 +263,7 @@ class GpuCollectiveMeasurement {
     return total.count();
   }
 
+  bool isAlone() const { return comm_.heldRanks().size() == 1; }
   bool holdsAll() const {
     return comm_.heldRanks().size() == static_cast<std::size_t>(comm_.size());
   }

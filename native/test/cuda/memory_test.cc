@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/abi_numbers.h"
 #include "cuda/info.h"
+#include "cuda/kept_memory.h"
 #include "cuda/stream.h"
 #include "test/cuda/support.h"
 
@@ -77,6 +79,7 @@ TEST(CudaMemory, MoreThanThereIsNamesTheDeviceAndWhatIsFree) {
 }
 
 TEST(CudaMemory, PinnedMemoryIsZeroedAndReachedByAllDevices) {
+  const KeepMemory keeping;
   constexpr std::size_t kBytes = 100'003;
   // Leaves its bytes to whoever gets the same place next.
   std::memset(PinnedMemory(kBytes).data(), 0xff, kBytes);
@@ -105,6 +108,101 @@ TEST(CudaMemory, PinnedMemoryThatCannotBeHadIsAnError) {
                                     "CUDA_ERROR_OUT_OF_MEMORY"}),
             "")
       << message;
+}
+
+/// Memory of nobody, so that what is asked of the driver can be counted.
+struct Ledger {
+  static inline std::size_t given = 0;
+  static inline std::size_t most = 0;
+  static inline std::size_t room = 0;
+
+  explicit Ledger(std::size_t bytes) { given = most = 0, room = bytes; }
+  /// One kind for each test: what was in use at once is remembered.
+  template <int kKind>
+  static MemorySource source() {
+    return {nullptr,
+            [](void** memory, std::size_t bytes) {
+              static_assert(kKind >= 0);
+              if (given + bytes > room) return kOutOfMemory;
+              *memory = new std::size_t(bytes);
+              given += bytes;
+              most = std::max(most, given);
+              return kSuccess;
+            },
+            [](void* memory) {
+              given -= *static_cast<std::size_t*>(memory);
+              delete static_cast<std::size_t*>(memory);
+            }};
+  }
+};
+
+void* take(const MemorySource& source, std::size_t bytes) {
+  void* memory = nullptr;
+  EXPECT_EQ(takeMemory(source, bytes, &memory), kSuccess);
+  return memory;
+}
+
+TEST(CudaKeptMemory, ServesWhoNeedsAsMuch) {
+  // In use at once; what comes below is less.
+  DeviceMemory(Device::get(0), 4000);
+  const KeepMemory keeping;
+  void* const data = DeviceMemory(Device::get(0), 1000).data();
+  EXPECT_NE(DeviceMemory(Device::get(0), 1001).data(), data);
+  const DeviceMemory again(Device::get(0), 1000);
+  EXPECT_EQ(again.data(), data);
+  EXPECT_NE(DeviceMemory(Device::get(0), 1000).data(), data);
+}
+
+TEST(CudaKeptMemory, GoesBackWithTheLastThatKeepsIt) {
+  const Ledger ledger(100);
+  const MemorySource source = Ledger::source<0>();
+  giveMemoryBack(source, 10, take(source, 10));
+  EXPECT_EQ(Ledger::given, 0u);
+  {
+    const KeepMemory first;
+    {
+      const KeepMemory second;
+      giveMemoryBack(source, 10, take(source, 10));
+    }
+    EXPECT_EQ(Ledger::given, 10u);
+  }
+  EXPECT_EQ(Ledger::given, 0u);
+}
+
+TEST(CudaKeptMemory, IsWithWhatIsInUseNoMoreThanWasInUseAtOnce) {
+  const Ledger ledger(1000);
+  const MemorySource source = Ledger::source<1>();
+  const KeepMemory keeping;
+  void* const first = take(source, 10);
+  void* const second = take(source, 20);
+  giveMemoryBack(source, 10, first);
+  giveMemoryBack(source, 20, second);
+  // As much was in use at once.
+  EXPECT_EQ(Ledger::given, 30u);
+  for (std::size_t bytes = 1; bytes < 30; ++bytes) {
+    giveMemoryBack(source, bytes, take(source, bytes));
+    EXPECT_LE(Ledger::given, 30u);
+  }
+  void* const large = take(source, 40);
+  EXPECT_EQ(Ledger::most, 40u);
+  giveMemoryBack(source, 40, large);
+}
+
+TEST(CudaKeptMemory, GoesBackWhereThereIsNoRoom) {
+  const Ledger ledger(100);
+  const MemorySource source = Ledger::source<2>();
+  giveMemoryBack(source, 100, take(source, 100));
+  const KeepMemory keeping;
+  giveMemoryBack(source, 30, take(source, 30));
+  // Somebody else's.
+  Ledger::given += 60;
+  {
+    const Launching launching(false, Deadline::never(), "launch");
+    void* memory = nullptr;
+    EXPECT_EQ(takeMemory(source, 20, &memory), kOutOfMemory) << "freed in a launch";
+  }
+  giveMemoryBack(source, 20, take(source, 20));
+  EXPECT_EQ(Ledger::given, 80u);
 }
 
 using CudaMemoryDeathTest = FreshProcesses;

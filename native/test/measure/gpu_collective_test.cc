@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "cuda/put_off.h"
+#include "cuda/kept_memory.h"
 #include "measure/gpu/collective.h"
 #include "measure/gpu/stream_hold.h"
 #include "test/cuda/support.h"
@@ -170,12 +170,19 @@ TEST(GpuCollectives, ShiftTheirArraysThroughTheMemory) {
 }
 
 TEST(GpuCollectives, FreeNothingBetweenTheirCalls) {
-  std::atomic<bool> freed{false};
+  static bool freed = false;
+  const cuda::MemorySource source{nullptr,
+                                  [](void** memory, std::size_t) {
+                                    *memory = &freed;
+                                    return cuda::kSuccess;
+                                  },
+                                  [](void*) { freed = true; }};
   Watched comm(true);
   comm.onEnqueue = [&] {
     EXPECT_FALSE(freed);
-    cuda::freeOrPutOff(nullptr, &freed, 1,
-                       [](void* memory) { *static_cast<std::atomic<bool>*>(memory) = true; });
+    void* memory = nullptr;
+    cuda::takeMemory(source, 1, &memory);
+    cuda::giveMemoryBack(source, 1, memory);
   };
   timeGpuCollective(comm, twoSamples());
   EXPECT_TRUE(freed);

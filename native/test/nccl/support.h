@@ -32,6 +32,14 @@
 
 namespace gradlink::test {
 
+inline std::size_t freeBytes(cuda::Device& device) {
+  device.makeCurrent();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  cuda::Driver::get().memInfo(&free, &total);
+  return free;
+}
+
 using Settings = std::map<std::string, std::string>;
 
 /// A process that runs body, which returns "" or what is wrong. It must be started before this one

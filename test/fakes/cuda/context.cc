@@ -73,6 +73,14 @@ std::shared_ptr<Stream> Context::nullStream() {
   return null_;
 }
 
+HardwareQueue* Context::nextQueue() {
+  static const auto most = static_cast<std::size_t>(faultNumber("queues").value_or(0));
+  if (most == 0) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (queues_.size() < most) queues_.push_back(std::make_unique<HardwareQueue>());
+  return queues_[started_++ % most].get();
+}
+
 void Context::synchronize() {
   std::vector<std::shared_ptr<Stream>> streams;
   {

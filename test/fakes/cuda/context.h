@@ -45,6 +45,8 @@ class Context {
   void synchronize();
   /// Held to queue work; by a free, alone.
   std::shared_mutex& launches() { return launches_; }
+  /// For the next stream; null where each has one of its own.
+  HardwareQueue* nextQueue();
 
  private:
   const int device_;
@@ -54,6 +56,8 @@ class Context {
   std::shared_mutex launches_;
   std::mutex mutex_;
   bool retained_ = false;
+  std::vector<std::unique_ptr<HardwareQueue>> queues_;
+  std::size_t started_ = 0;
   std::shared_ptr<Stream> null_;
   std::vector<std::weak_ptr<Stream>> streams_;
 };

@@ -61,6 +61,26 @@ double Mark::time() const {
   return time_;
 }
 
+std::uint64_t HardwareQueue::place() {
+  const std::lock_guard lock(mutex_);
+  return places_++;
+}
+
+void HardwareQueue::await(std::uint64_t place) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return turn_ == place; });
+}
+
+void HardwareQueue::next() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++turn_;
+  }
+  changed_.notify_all();
+}
+
+Stream::Stream(Context& context) : context_(context), queue_(context.nextQueue()) {}
+
 std::shared_ptr<Stream> Stream::start(Context& context) {
   joinFinished();
   auto stream = std::make_shared<Stream>(context);
@@ -117,6 +137,7 @@ void Stream::add(Item item) {
       if (item.set) item.set->set(clock_);
       return;
     }
+    if (queue_ != nullptr) item.place = queue_->place();
     items_.push_back(std::move(item));
   }
   wake_.notify_one();
@@ -186,12 +207,14 @@ void Stream::run() {
     busy_ = true;
     Execution execution{.context = context_, .now = std::max(clock_, item.queuedAt)};
     lock.unlock();
+    if (queue_ != nullptr) queue_->await(item.place);
     // A broken context runs no more work, but releases those who wait.
     if (item.work && context_.status() == kOk) {
       const Status status = item.work(execution);
       if (status != kOk) context_.fail(status);
     }
     if (item.awaited) execution.now = std::max(execution.now, item.awaited->wait());
+    if (queue_ != nullptr) queue_->next();
     const std::shared_ptr<Mark> mark = std::exchange(item.set, nullptr);
     item = {};
     lock.lock();

@@ -40,6 +40,23 @@ class Mark {
   double time_ = 0;
 };
 
+/// Where items of several streams go one after the other, each when the one before has ended: with
+/// few of them (queues=N) streams that do not wait for one another do so all the same, as on GPUs
+/// with CUDA_DEVICE_MAX_CONNECTIONS=N.
+class HardwareQueue {
+ public:
+  /// In the order that items are queued in.
+  std::uint64_t place();
+  void await(std::uint64_t place);
+  void next();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t places_ = 0;
+  std::uint64_t turn_ = 0;
+};
+
 /// What work sees of the stream that runs it.
 struct Execution {
   Context& context;
@@ -85,7 +102,7 @@ class Stream {
   std::uint64_t queued() const { return queued_.load(); }
   static std::uint64_t queuedOnAll();
 
-  explicit Stream(Context& context) : context_(context) {}
+  explicit Stream(Context& context);
 
  private:
   struct Item {
@@ -93,6 +110,7 @@ class Stream {
     std::shared_ptr<Mark> set;
     std::shared_ptr<Mark> awaited;
     double queuedAt = 0;
+    std::uint64_t place = 0;
   };
   void add(Item item);
   bool finished();
@@ -100,6 +118,7 @@ class Stream {
   void run();
 
   Context& context_;
+  HardwareQueue* const queue_;
   std::atomic<std::uint64_t> queued_{0};
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -33,8 +33,8 @@ struct Counts {
 };
 Counts counts;
 
-/// Launches for non-blocking handles, in the order of the groups. Its thread is there while there
-/// is something to launch, as that of the library is.
+/// Launches for non-blocking handles, each group on a thread of its own, as the library does:
+/// groups of several communicators launch beside one another.
 class Launcher {
  public:
   static Launcher& get() {
@@ -43,39 +43,28 @@ class Launcher {
   }
   void post(std::function<void()> task) {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    if (running_) return;
-    // What ended has nothing more to do with the mutex.
-    if (thread_.joinable()) thread_.join();
-    thread_ = std::thread([this] { run(); });
-    running_ = true;
+    threads_.remove_if([](const auto& one) { return one->ended.load(); });
+    threads_.push_back(std::make_unique<One>());
+    One& one = *threads_.back();
+    one.thread = std::thread([&one, task = std::move(task)] {
+      task();
+      one.ended = true;
+    });
   }
   /// Launching waits for nothing, so its end comes soon.
   void settle() {
-    std::unique_lock lock(mutex_);
-    idle_.wait(lock, [this] { return !running_; });
-    if (thread_.joinable()) thread_.join();
+    const std::lock_guard lock(mutex_);
+    threads_.clear();
   }
 
  private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    while (!tasks_.empty()) {
-      const std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      lock.lock();
-    }
-    running_ = false;
-    idle_.notify_all();
-  }
-
+  struct One {
+    ~One() { thread.join(); }
+    std::atomic<bool> ended{false};
+    std::thread thread;
+  };
   std::mutex mutex_;
-  std::condition_variable idle_;
-  std::deque<std::function<void()>> tasks_;
-  std::thread thread_;
-  bool running_ = false;
+  std::list<std::unique_ptr<One>> threads_;
 };
 
 /// As a group of its own where there is none around it.
