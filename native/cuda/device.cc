@@ -165,4 +165,9 @@ bool Device::disablePeer(const Device& peer) {
   return true;
 }
 
+std::atomic<int>& PeersInUse::users() {
+  static std::atomic<int> users = 0;
+  return users;
+}
+
 }  // namespace gradlink::cuda

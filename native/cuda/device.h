@@ -69,4 +69,31 @@ class Device {
   std::vector<bool> peers_;
 };
 
+/// While one lives, what runs may reach from GPU to GPU, and that is not taken away: who holds
+/// communicators and stores.
+class PeersInUse {
+ public:
+  PeersInUse() { ++users(); }
+  ~PeersInUse() { --users(); }
+  PeersInUse(const PeersInUse&) = delete;
+  PeersInUse& operator=(const PeersInUse&) = delete;
+  static bool any() { return users() != 0; }
+
+ private:
+  static std::atomic<int>& users();
+};
+
+/// Leaves this thread the current context that it had: of calls on threads that other libraries
+/// use, which go on where they were.
+class SameContext {
+ public:
+  SameContext() { Driver::get().getCurrent(&before_); }
+  ~SameContext() { Driver::get().setCurrent(before_); }
+  SameContext(const SameContext&) = delete;
+  SameContext& operator=(const SameContext&) = delete;
+
+ private:
+  ContextHandle before_ = nullptr;
+};
+
 }  // namespace gradlink::cuda

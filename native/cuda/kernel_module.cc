@@ -85,7 +85,10 @@ KernelModule::KernelModule(Device& device, const KernelCode& code) : device_(dev
     check(driver.moduleGetFunction(&function, loaded.module, name),
           "cannot find the kernel " + std::string(name) + " on " + device.label());
     // A driver that loads lazily has only looked it up so far.
-    if (driver.functionAttribute != nullptr) {
+    if (driver.functionLoad != nullptr) {
+      check(driver.functionLoad(function),
+            "cannot load the kernel " + std::string(name) + " on " + device.label());
+    } else if (driver.functionAttribute != nullptr) {
       int registers = 0;
       check(driver.functionAttribute(&registers, kRegistersOfFunction, function),
             "cannot load the kernel " + std::string(name) + " on " + device.label());

@@ -14,8 +14,8 @@ struct PackedPtx {
 };
 
 struct KernelCode {
-  /// "sumFloat32", "weighted", "compression", "diagnostics", "patternFloat32", "stepAdam", "LambSquares",
-  /// "norms".
+  /// "sumFloat32", "weighted", "compression", "diagnostics", "patternFloat32", "stepAdam",
+  /// "LambSquares", "norms".
   const char* name;
   PackedPtx ptx;
   std::span<const char* const> kernels;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <fstream>
 #include <string>
 
 #include "core/error.h"
@@ -38,10 +39,19 @@ MemorySource pinnedSource() {
           }};
 }
 
+bool hasTensorflow() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/libtensorflow") != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 DeviceMemory::DeviceMemory(Device& device, std::size_t bytes) : device_(&device), bytes_(bytes) {
   if (bytes == 0) return;
+  const SameContext same;
   const Status status = takeMemory(sourceOf(device), bytes, &data_);
   if (status == kSuccess) return;
   std::string doing = "cannot allocate " + std::to_string(bytes) + " bytes on " + device.label();
@@ -49,23 +59,33 @@ DeviceMemory::DeviceMemory(Device& device, std::size_t bytes) : device_(&device)
   std::size_t total = 0;
   if (status == kOutOfMemory && Driver::get().memInfo(&free, &total) == kSuccess) {
     doing += ", which has " + std::to_string(free) + " of " + std::to_string(total) + " bytes free";
+    if (hasTensorflow()) {
+      doing +=
+          " (TensorFlow, which is in this process, takes all of a GPU's memory at its start unless "
+          "TF_FORCE_GPU_ALLOW_GROWTH=true is set before)";
+    }
   }
   check(status, doing);
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (data_ != nullptr) giveMemoryBack(sourceOf(*device_), bytes_, data_);
+  if (data_ == nullptr) return;
+  const SameContext same;
+  giveMemoryBack(sourceOf(*device_), bytes_, data_);
 }
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
+  const SameContext same;
   check(takeMemory(pinnedSource(), bytes, &data_),
         "cannot allocate " + std::to_string(bytes) + " bytes of page-locked host memory");
   std::fill_n(static_cast<std::byte*>(data_), bytes, std::byte());
 }
 
 PinnedMemory::~PinnedMemory() {
-  if (data_ != nullptr) giveMemoryBack(pinnedSource(), bytes_, data_);
+  if (data_ == nullptr) return;
+  const SameContext same;
+  giveMemoryBack(pinnedSource(), bytes_, data_);
 }
 
 }  // namespace gradlink::cuda

@@ -143,8 +143,8 @@ class Call {
   /// Norms of every array, then the rates in the list itself.
   void scaleRates() {
     const auto* norms = static_cast<const NormData*>(there_.norms);
-    launch(squaresOf(ratio_), squaresOf(ratio_), divideUp(blocks_ * kernels::kLanes, kThreads), constTasks(),
-           norms, count32(), blocks_);
+    launch(squaresOf(ratio_), squaresOf(ratio_), divideUp(blocks_ * kernels::kLanes, kThreads),
+           constTasks(), norms, count32(), blocks_);
     const KernelModule& module = kernelModule(stream_.device(), kNorms);
     module.launch(stream_, "gradlinkFoldLanes", divideUp(2 * blocks_, kThreads), kThreads, norms,
                   count32(), blocks_);

@@ -109,6 +109,7 @@ class Comms {
   bool settled(const char* op) const;
   [[noreturn]] void throwLate(const Watch&) const;
 
+  const cuda::PeersInUse peersInUse_;
   const Library& library_;
   int size_;
   Members members_;

@@ -61,6 +61,7 @@ class GpuDeviceSite::Updater final : public InFlight {
   /// `sum`: where what was pushed will be.
   Updater(GpuDeviceSite& site, GpuKey& key, const void* sum)
       : site_(site), key_(key), marks_(site.places_.events(), site.options_.timeoutMs) {
+    key.copiesCurrent = false;
     cuda::Stream& stream = site_.places_[key.owner].stream;
     stream.copy(received(), sum, key.bytes());
     stream.copy(stored(), key.value.data(), key.bytes());

@@ -133,6 +133,15 @@ struct GpuKey {
   /// On the owner; for `local` in pinned memory.
   cuda::DeviceMemory value;
   cuda::PinnedMemory hostValue;
+  /// The value by place, but for the owner's, where NCCL left a push's sum on all: what is pulled
+  /// then is there already. Empty until such a push.
+  std::vector<cuda::DeviceMemory> copies;
+  /// Whether they are the value.
+  bool copiesCurrent = false;
+  /// Whether there was no memory for them.
+  bool copiesLack = false;
+  /// With them.
+  void* valueOn(std::size_t place) { return place == owner ? value.data() : copies[place].data(); }
   /// Compression's error feedback, one array for each that is pushed.
   std::vector<cuda::DeviceMemory> residuals;
   /// Arrays on their way through the host; for updaters that run outside, what was received and

@@ -83,6 +83,7 @@ class GpuPlaces {
  private:
   bool isStaged(const GpuCopy& copy) const;
 
+  const cuda::PeersInUse peersInUse_;
   std::vector<std::unique_ptr<GpuPlace>> places_;
   std::vector<bool> reach_;
   GpuEvents events_;

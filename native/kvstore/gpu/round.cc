@@ -29,6 +29,7 @@ GpuRound::GpuRound(GpuPlaces& places, const GradientCompression* compression,
 
 void GpuRound::addPush(GpuUnit& unit) {
   GpuKey& key = unit.key();
+  key.copiesCurrent = false;
   if (key.count == 0 || share(unit)) return;
   if (fromHost(unit)) {
     work_[key.owner].arriving.push_back(
@@ -44,9 +45,27 @@ void GpuRound::addPush(GpuUnit& unit) {
 
 void GpuRound::addPull(GpuUnit& unit) {
   GpuKey& key = unit.key();
-  if (key.count == 0 || (unit.in.empty() && share(unit))) return;
+  if (key.count == 0) return;
+  if (key.copiesCurrent && collectives_ != nullptr) return pullCopies(unit);
+  if (unit.in.empty() && share(unit)) return;
   addSums(key.owner, key.dtype,
           {cuda::Sources({key.value.data()}, &memory_), targetsOf(unit, unit.out), key.count});
+}
+
+/// Each place has the value.
+void GpuRound::pullCopies(GpuUnit& unit) {
+  GpuKey& key = unit.key();
+  std::vector<cuda::Targets> targets(places_.size());
+  for (const GpuArray& out : unit.out) {
+    if (out.place == kHostPlace) {
+      leave(unit, out, key.value.data());
+    } else {
+      targets[out.place].push_back(out.data);
+    }
+  }
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    addSums(place, key.dtype, {{key.valueOn(place)}, std::move(targets[place]), key.count});
+  }
 }
 
 void* GpuRound::addSum(GpuUnit& unit) {
@@ -184,7 +203,7 @@ bool GpuRound::share(GpuUnit& unit) {
   if (collectives_ == nullptr || unit.kind() == OperationKind::init) return false;
   GpuKey& key = unit.key();
   if (isPush(unit.kind()) && compression_ != nullptr && key.dtype == DType::float32) return false;
-  Shared shared{&unit, nullptr, nullptr, {}, {}};
+  Shared shared{&unit, nullptr, nullptr, false, {}, {}};
   const bool spreads = splitOutputs(unit, shared);
   KeyCollective part{Stage::before, Kind::reduce, key.dtype, key.count, key.owner, {}, {}};
   part.in.resize(places_.size());
@@ -201,6 +220,15 @@ bool GpuRound::share(GpuUnit& unit) {
     } else if (spreads) {
       sum.kind = Kind::allReduce;
       sum.out = shared.filled;
+    } else if (makeCopies(key)) {
+      // Later pulls then move nothing between the GPUs: a reduction to the owner and a broadcast
+      // from it take every link for all of the value twice, an all-reduce for 2(n-1)/n of it.
+      shared.keeps = true;
+      sum.kind = Kind::allReduce;
+      for (std::size_t place = 0; place < places_.size(); ++place) {
+        shared.filled.push_back(key.valueOn(place));
+      }
+      sum.out = shared.filled;
     } else {
       sum.out[key.owner] = key.value.data();
     }
@@ -216,6 +244,25 @@ bool GpuRound::share(GpuUnit& unit) {
     shared.spread = &collectives_->add(std::move(part));
   }
   shared_.push_back(std::move(shared));
+  return true;
+}
+
+/// Memory for the value on every place. A store whose keys are cut has each part in one place.
+bool GpuRound::makeCopies(GpuKey& key) {
+  if (key.whole != nullptr || key.copiesLack) return false;
+  if (!key.copies.empty()) return true;
+  std::vector<cuda::DeviceMemory> copies(places_.size());
+  try {
+    for (std::size_t place = 0; place < places_.size(); ++place) {
+      if (place == key.owner) continue;
+      copies[place] = cuda::DeviceMemory(places_[place].device, key.bytes());
+    }
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::outOfMemory) throw;
+    key.copiesLack = true;
+    return false;
+  }
+  key.copies = std::move(copies);
   return true;
 }
 
@@ -282,7 +329,8 @@ void GpuRound::finishShared(Shared& shared) {
   if (shared.sum->kind == Kind::allReduce && shared.sum->packed) {
     unpack(shared, *shared.sum, &Work::sums);
   }
-  if (sum != key.value.data()) targets.push_back(key.value.data());
+  // The copies have been unpacked with the value.
+  if (sum != key.value.data() && !shared.keeps) targets.push_back(key.value.data());
   addSums(key.owner, key.dtype, {{sum}, std::move(targets), key.count});
 }
 
@@ -329,6 +377,9 @@ void GpuRound::launch() {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     launchSums(place, work_[place].unpacking);
     places_.copy(place, work_[place].leaving);
+  }
+  for (const Shared& shared : shared_) {
+    if (shared.keeps) shared.unit->key().copiesCurrent = true;
   }
 }
 
@@ -388,6 +439,7 @@ void GpuRound::addRows(GpuUnit& unit) {
 
 void GpuRound::addRowUpdate(GpuUnit& unit) {
   GpuKey& key = unit.key();
+  key.copiesCurrent = false;
   GpuKeyState& state = *unit.head().state;
   if (key.count == 0) return;
   makeState(key, state, places_[key.owner]);

@@ -73,6 +73,7 @@ class GpuRound {
     GpuUnit* unit;
     KeyCollective* sum;     // null: a pull
     KeyCollective* spread;  // broadcast of the value, or null
+    bool keeps;             // the sum fills the key's copies
     /// Of its outputs, those that the collectives do not fill, then those they do, by place.
     std::vector<GpuArray> others;
     std::vector<void*> filled;
@@ -91,6 +92,8 @@ class GpuRound {
   void addSums(std::size_t place, DType, cuda::SumTask task);
 
   bool share(GpuUnit& unit);
+  bool makeCopies(GpuKey& key);
+  void pullCopies(GpuUnit& unit);
   std::optional<std::vector<const void*>> inputByPlace(const GpuUnit& unit) const;
   bool splitOutputs(const GpuUnit& unit, Shared& shared) const;
   void finishShared(Shared& shared);

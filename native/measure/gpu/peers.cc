@@ -6,6 +6,13 @@
 namespace gradlink::measure {
 
 PeerAccess::PeerAccess(const std::vector<Pair>& pairs, bool wanted) {
+  if (!wanted && !pairs.empty() && cuda::PeersInUse::any()) {
+    throw Error(ErrorCode::unsupported,
+                "access between GPUs is not taken away from a communicator or a store that this "
+                "process has open: close it first")
+        .withOp("timeGpuCopies")
+        .stillUsable();
+  }
   for (const auto& [one, other] : pairs) {
     for (const Pair& way : {Pair(one, other), Pair(other, one)}) {
       cuda::Device& from = cuda::Device::get(way.first);

@@ -50,6 +50,7 @@ inline constexpr RecordedFunction kCudaFunctions[] = {
     {"cuDeviceGetUuid_v2", "i4(p,i4)", "13.0"},
     {"cuDeviceGetUuid", "i4(p,i4)", "13.0"},
     {"cuFuncGetAttribute", "i4(p,i4,p)", "13.0"},
+    {"cuFuncLoad", "i4(p)", "13.0"},
     {"cuModuleLoadDataEx", "i4(p,p,u4,p,p)", "13.0"},
     {"cuStreamBeginCapture_v2", "i4(p,i4)", "13.0"},
     {"cuStreamEndCapture", "i4(p,p)", "13.0"},

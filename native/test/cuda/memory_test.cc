@@ -78,6 +78,21 @@ TEST(CudaMemory, MoreThanThereIsNamesTheDeviceAndWhatIsFree) {
   EXPECT_NE(DeviceMemory(device, 1000).data(), nullptr);
 }
 
+TEST(CudaMemory, LeavesTheThreadItsContext) {
+  const std::vector<Device*> devices = allDevices();
+  for (Device* const own : {devices.front(), devices.back()}) {
+    own->makeCurrent();
+    for (Device* const device : devices) {
+      const DeviceMemory memory(*device, 1000);
+      const PinnedMemory pinned(1000);
+    }
+    EXPECT_THROW(DeviceMemory(*devices.back(), std::size_t{1} << 50), Error);
+    ContextHandle current = nullptr;
+    check(Driver::get().getCurrent(&current), "asking");
+    EXPECT_EQ(current, own->context());
+  }
+}
+
 TEST(CudaMemory, PinnedMemoryIsZeroedAndReachedByAllDevices) {
   const KeepMemory keeping;
   constexpr std::size_t kBytes = 100'003;

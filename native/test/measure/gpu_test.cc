@@ -209,6 +209,10 @@ TEST(GpuCopies, StageWithoutPeerAccessAndGiveItBack) {
   const GpuCopiesResult staged = timeGpuCopies(options);
   EXPECT_EQ(staged.wrong, 0u);
   EXPECT_FALSE(staged.direct[0]);
+  {
+    const cuda::PeersInUse store;
+    messageOf(ErrorCode::unsupported, [&] { timeGpuCopies(options); });
+  }
   // A kernel reaches the peer again, where it could before.
   if (could) {
     EXPECT_EQ(timeGpuCopies(quick({{.from = 0, .to = 1, .by = 0, .kernel = true}})).wrong, 0u);

@@ -163,6 +163,11 @@ FAKE_EXPORT(Status, cuModuleGetFunction,
   return kOk;
 }
 
+FAKE_EXPORT(Status, cuFuncLoad, (FunctionHandle handle)) {
+  if (const Status status = enter()) return status;
+  return World::get().functions.find(handle) ? kOk : kInvalidHandle;
+}
+
 FAKE_EXPORT(Status, cuFuncGetAttribute, (int* value, int attribute, FunctionHandle handle)) {
   if (const Status status = enter()) return status;
   if (!World::get().functions.find(handle)) return kInvalidHandle;

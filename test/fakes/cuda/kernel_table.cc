@@ -166,10 +166,12 @@ struct CopyKernel {
       "gradlinkWeighted" #Element)
 #define GRADLINK_FAKE_KERNEL(name, traffic) entry<&kernels::name, &traffic>(#name)
 
-#define GRADLINK_FAKE_PATTERNS(X)                                                             \
-  X(Int8)                                                                                     \
-  X(Uint8) X(Int32) X(Uint32) X(Int64) X(Uint64) X(Float16) X(Bfloat16) X(Float32) X(Float64) \
-      X(Float8e4m3) X(Float8e5m2)
+#define GRADLINK_FAKE_PATTERNS(X) \
+  X(Int8)                         \
+  X(Uint8)                        \
+  X(Int32)                        \
+  X(Uint32)                       \
+  X(Int64) X(Uint64) X(Float16) X(Bfloat16) X(Float32) X(Float64) X(Float8e4m3) X(Float8e5m2)
 
 #define GRADLINK_FAKE_PATTERN(Type)                                        \
   entry<&kernels::gradlinkFill##Type, &fillTraffic>("gradlinkFill" #Type), \
@@ -191,8 +193,7 @@ constexpr Kernel kSumKernels[] = {
     GRADLINK_FAKE_KERNEL(gradlinkCompress1, compressTraffic<kernels::OneBit>),
     GRADLINK_FAKE_KERNEL(gradlinkDecompress2, decompressTraffic<kernels::TwoBit>),
     GRADLINK_FAKE_KERNEL(gradlinkDecompress1, decompressTraffic<kernels::OneBit>),
-    GRADLINK_FAKE_PATTERNS(GRADLINK_FAKE_PATTERN)
-    {"gradlinkCopy", &CopyKernel::bind},
+    GRADLINK_FAKE_PATTERNS(GRADLINK_FAKE_PATTERN){"gradlinkCopy", &CopyKernel::bind},
     GRADLINK_FAKE_KERNEL(gradlinkSpin, spinTraffic),
     {"gradlinkChase", &Chase::bind},
 };

@@ -17,6 +17,7 @@
 #include "core/collective.h"
 #include "core/error.h"
 #include "cuda/driver.h"
+#include "cuda/memory.h"
 #include "nccl/nccl.h"
 #include "test/kvstore/gpu/support.h"
 
@@ -154,6 +155,74 @@ TEST_F(GpuShards, AreAReduceScatterAndAnAllGather) {
   const NcclCalls assigning;
   step(*store, {key}, count);
   EXPECT_EQ(assigning.collectives(), (Counts{1, 0, 0, 0, 0}));
+}
+
+// Whatever the time between push and pull, the links carry what an all-reduce takes.
+TEST_F(GpuShards, WithoutShardsAPushIsAnAllReduceAndAPullMovesNothing) {
+  if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
+  // Packed with another, and alone.
+  for (const std::size_t count : {std::size_t{10}, gpus.size() * kLong}) {
+    const auto store = open(false);
+    const KeyId key = defineWith(*store, "w", Floats(count));
+    const KeyId other = defineWith(*store, "v", Floats(count));
+    const auto expectPulled = [&](KeyId which, float value, const Counts& counts) {
+      const GpuArrays outs(gpus, Floats(count, -1));
+      const NcclCalls calls;
+      pull(*store, which, outs);
+      for (const Floats& got : outs.read()) EXPECT_EQ(got, Floats(count, value));
+      if (calls.known()) {
+        EXPECT_EQ(calls.collectives(), counts);
+      }
+    };
+    const GpuArrays ones(gpus, Floats(count, 1));
+    const float sum = static_cast<float>(gpus.size());
+    const NcclCalls calls;
+    Waiter waiter;
+    const auto ticket = waiter.ticket();
+    store->submit({pushOf(key, ones, ticket), pushOf(other, ones, ticket)});
+    waiter.wait();
+    if (calls.known()) {
+      const std::size_t reductions = count == 10 ? 1 : 2;
+      EXPECT_EQ(calls.collectives(), (Counts{reductions, 0, 0, 0, 0}));
+    }
+    expectPulled(key, sum, {0, 0, 0, 0, 0});
+    expectPulled(other, sum, {0, 0, 0, 0, 0});
+    // The owner has a newer value than the others.
+    store->setOptimizer(adam());
+    push(*store, key, ones);
+    const GpuArrays outs(gpus, Floats(count));
+    pull(*store, key, outs);
+    const float stepped = outs.read().front().front();
+    EXPECT_LT(stepped, sum);
+    expectPulled(key, stepped, {0, 0, 1, 0, 0});
+    store->setOptimizer(nullptr);
+    push(*store, key, ones);
+    expectPulled(key, sum, {0, 0, 0, 0, 0});
+  }
+}
+
+TEST_F(GpuShards, WithoutShardsAndRoomForCopiesAPushIsAReduction) {
+  if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
+  const auto store = open(false);
+  EXPECT_TRUE(cuda::PeersInUse::any());
+  constexpr std::size_t kCount = std::size_t{1} << 20;
+  const KeyId key = defineWith(*store, "w", Floats(kCount));
+  const GpuArrays arrays(gpus, Floats(kCount, 1));
+  cuda::Device& full = cuda::Device::get(gpus[1]);
+  full.makeCurrent();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  cuda::check(cuda::Driver::get().memInfo(&free, &total), "asking");
+  const cuda::DeviceMemory rest(full, free - kCount);
+  const NcclCalls calls;
+  push(*store, key, arrays);
+  pull(*store, key, arrays);
+  for (const Floats& got : arrays.read()) {
+    EXPECT_EQ(got, Floats(kCount, static_cast<float>(gpus.size())));
+  }
+  if (calls.known()) {
+    EXPECT_EQ(calls.collectives(), (Counts{0, 1, 1, 0, 0}));
+  }
 }
 
 TEST_F(GpuShards, WhatIsLeftOverIsAKeyMore) {
