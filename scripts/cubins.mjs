@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Makes machine code of the kernels' PTX, so that a GPU's driver compiles nothing: a cubin for each module and
+// Makes machine code of the kernels' PTX, so that a GPU's driver compiles nothing: a cubin for each source and
 // architecture, which the platform packages carry beside the addon. Needs ptxas of CUDA 12.8 or newer in PATH, no GPU. Best
 // is 12.8 or 12.9: drivers from 525 on take what CUDA 12 made, only those from 580 on what CUDA 13 made, and CUDA 13 knows
 // Volta (sm_70) no more.

@@ -1,11 +1,13 @@
 #include "cuda/kept_memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <list>
 #include <map>
 #include <mutex>
 #include <new>
+#include <thread>
 
 #include "cuda/abi_numbers.h"
 #include "cuda/driver.h"
@@ -25,7 +27,7 @@ struct Stock {
 /// Never destroyed: memory is given back until the process ends.
 struct State {
   /// Held to launch over several GPUs, and to ask the driver for memory or give it some.
-  std::recursive_mutex launching;
+  std::recursive_timed_mutex launching;
   /// Of the thread that has it: how many launches.
   int launches = 0;
 
@@ -33,6 +35,7 @@ struct State {
   std::mutex mutex;
   int keepers = 0;
   int alone = 0;
+  int noAllocations = 0;
   std::list<Stock> stocks;
 
   Stock& of(const MemorySource& source) {
@@ -79,25 +82,50 @@ void freeAllUnlessKept() noexcept {
   freeWhile([](const Stock&) { return state().keepers == 0; });
 }
 
+/// Of this thread.
+thread_local int ownNoAllocations = 0;
+
+/// At most a second: who is waited for may wait for what this thread does.
+template <class Done>
+bool waitAWhile(const Done& done) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
 Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
-  const std::lock_guard launching(state().launching);
-  const auto quiet = [] { return state().launches == 0 && state().alone == 0; };
+  waitAWhile([] {
+    const std::lock_guard lock(state().mutex);
+    return state().noAllocations == ownNoAllocations;
+  });
+  std::unique_lock launching(state().launching, std::chrono::seconds(1));
+  // With both locks.
+  const auto quiet = [&] {
+    return launching.owns_lock() && state().launches == 0 && state().alone == 0;
+  };
   const auto allocate = [&] {
     if (source.device != nullptr) source.device->makeCurrent();
     return source.allocate(memory, bytes);
   };
-  freeWhile([&](const Stock& stock) {
-    const std::size_t inUse = stock.inUse + bytes;
-    return stock.source == source && quiet() &&
-           inUse + stock.keptBytes > std::max(inUse, stock.mostInUse);
-  });
-  const Status status = allocate();
-  if (status != kOutOfMemory || !freeWhile([&](const Stock& stock) {
-        return stock.source.device == source.device && quiet();
-      })) {
-    return status;
+  if (launching.owns_lock()) {
+    freeWhile([&](const Stock& stock) {
+      const std::size_t inUse = stock.inUse + bytes;
+      return stock.source == source && quiet() &&
+             inUse + stock.keptBytes > std::max(inUse, stock.mostInUse);
+    });
   }
-  return allocate();
+  const Status status = allocate();
+  if (status != kOutOfMemory || !launching.owns_lock()) return status;
+  waitAWhile([&] {
+    const std::lock_guard lock(state().mutex);
+    return quiet();
+  });
+  const bool any = freeWhile(
+      [&](const Stock& stock) { return stock.source.device == source.device && quiet(); });
+  return any ? allocate() : status;
 }
 
 }  // namespace
@@ -126,6 +154,18 @@ Launching::~Launching() {
   }
 }
 
+NoAllocations::NoAllocations() {
+  const std::lock_guard lock(state().mutex);
+  ++state().noAllocations;
+  ++ownNoAllocations;
+}
+
+NoAllocations::~NoAllocations() {
+  const std::lock_guard lock(state().mutex);
+  --state().noAllocations;
+  --ownNoAllocations;
+}
+
 KeepMemory::KeepMemory() {
   const std::lock_guard lock(state().mutex);
   ++state().keepers;
@@ -135,11 +175,12 @@ KeepMemory::~KeepMemory() {
   {
     const std::lock_guard lock(state().mutex);
     if (--state().keepers > 0) return;
+    for (Stock& stock : state().stocks) stock.mostInUse = stock.inUse;
   }
   freeAllUnlessKept();
 }
 
-Status takeMemory(const MemorySource& source, std::size_t bytes, void** memory) {
+Status takeMemory(const MemorySource& source, std::size_t bytes, void** memory, bool fresh) {
   const auto take = [&](bool isNew) {
     const std::lock_guard lock(state().mutex);
     Stock& stock = state().of(source);
@@ -154,7 +195,7 @@ Status takeMemory(const MemorySource& source, std::size_t bytes, void** memory) 
     stock.mostInUse = std::max(stock.mostInUse, stock.inUse);
     return true;
   };
-  if (take(false)) return kSuccess;
+  if (!fresh && take(false)) return kSuccess;
   const Status status = takeNew(source, bytes, memory);
   if (status == kSuccess) take(true);
   return status;

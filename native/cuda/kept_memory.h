@@ -17,12 +17,12 @@
 namespace gradlink::cuda {
 
 /// While one lives, no other thread launches over several GPUs, and nobody asks the driver for
-/// memory. A thread may have several.
+/// memory, or only who has waited a second. A thread may have several.
 class Launching {
  public:
-  /// Waits for its turn, as await() does. `alone`: it launches on one GPU of several whose others
-  /// are launched on by other threads, perhaps. They wait for one another, so they cannot take
-  /// turns: then it only keeps memory from being given back to the driver.
+  /// Waits for its turn, as await() does. `alone`: others, in other threads or processes, launch on
+  /// some of the GPUs. They wait for one another, so they cannot take turns: then it only keeps
+  /// memory from being given back to the driver.
   Launching(bool alone, Deadline, const char* op, const std::function<void()>& look = {});
   ~Launching();
   Launching(const Launching&) = delete;
@@ -30,6 +30,16 @@ class Launching {
 
  private:
   const bool alone_;
+};
+
+/// While one lives, others wait up to a second before they ask the driver for memory: for the time
+/// of launching alone.
+class NoAllocations {
+ public:
+  NoAllocations();
+  ~NoAllocations();
+  NoAllocations(const NoAllocations&) = delete;
+  NoAllocations& operator=(const NoAllocations&) = delete;
 };
 
 /// While any lives, memory that is given back is kept for whoever needs as much. The last to go
@@ -54,8 +64,8 @@ struct MemorySource {
 
 /// What was given back, or new memory. What is kept and in use is never more than what was in use
 /// at once: before new memory is asked for, the rest goes back to the driver, and where there is
-/// none, all that is kept of the device.
-Status takeMemory(const MemorySource&, std::size_t bytes, void** memory);
+/// none, all that is kept of the device. `fresh`: new in any case, for who cares where it lies.
+Status takeMemory(const MemorySource&, std::size_t bytes, void** memory, bool fresh = false);
 /// Nothing that was queued may use it any more.
 void giveMemoryBack(const MemorySource&, std::size_t bytes, void* memory) noexcept;
 

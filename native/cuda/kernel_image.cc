@@ -133,21 +133,41 @@ std::string imageFor(const KernelCode& code, const Device& device) {
   return cubin ? "cubin " + cubin->architecture : kCompiled;
 }
 
+namespace {
+
+/// A cubin on a device, which has the kernels of all modules of its source: one is enough.
+struct LoadedCubin {
+  std::mutex mutex;
+  ModuleHandle module = nullptr;
+  Status status = kNotReady;
+};
+
+/// Tried once. A lock for each: loading waits for what runs on the device, and what runs may wait
+/// for what is to be loaded on another.
+std::pair<ModuleHandle, Status> loadCubin(const Device& device, const Cubin& cubin) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& all = *new std::map<std::pair<int, std::string>, LoadedCubin>;
+  std::unique_lock<std::mutex> lock(mutex);
+  LoadedCubin& loaded = all[{device.ordinal(), cubin.file}];
+  lock.unlock();
+  const std::lock_guard<std::mutex> own(loaded.mutex);
+  if (loaded.status == kNotReady) {
+    const std::optional<std::vector<char>> image = readCubin(cubin.file);
+    loaded.status =
+        image ? Driver::get().moduleLoadData(&loaded.module, image->data()) : kInvalidImage;
+  }
+  return {loaded.module, loaded.status};
+}
+
+}  // namespace
+
 LoadedImage loadImage(const KernelCode& code, const Device& device) {
   const std::optional<Cubin> cubin =
       cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
   if (!cubin) return {compile(device, code.ptx), kCompiled};
-  // It has the kernels of all modules of its source: one is enough.
-  static std::mutex& mutex = *new std::mutex;
-  static auto& cubins = *new std::map<std::pair<int, std::string>, ModuleHandle>;
-  const std::lock_guard<std::mutex> lock(mutex);
-  ModuleHandle& module = cubins[{device.ordinal(), cubin->file}];
-  if (module != nullptr) return {module, "cubin " + cubin->architecture};
-  const std::optional<std::vector<char>> image = readCubin(cubin->file);
   // A driver older than the cubin's toolkit says so in one of several ways. What has nothing to do
   // with the cubin, PTX meets too.
-  const Status status =
-      image ? Driver::get().moduleLoadData(&module, image->data()) : kInvalidImage;
+  const auto [module, status] = loadCubin(device, *cubin);
   if (status == kSuccess) return {module, "cubin " + cubin->architecture};
   return {compile(device, code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +
                                          cubin->architecture + " (" + statusText(status) + ")"};

@@ -3,8 +3,7 @@
 //
 // Kernels take lists of tasks, so that two hundred small arrays are one launch: a list is put
 // together on the host, travels in one copy beside the stream's work, and every block finds its
-// piece in it. Steps of
-// optimizers are in step.h, gradient compression in compress.h.
+// piece in it. Gradient compression is in compress.h, steps of optimizers in step.h.
 #pragma once
 
 #include <cstddef>

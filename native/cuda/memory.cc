@@ -74,10 +74,10 @@ DeviceMemory::~DeviceMemory() {
   giveMemoryBack(sourceOf(*device_), bytes_, data_);
 }
 
-PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
+PinnedMemory::PinnedMemory(std::size_t bytes, bool fresh) : bytes_(bytes) {
   if (bytes == 0) return;
   const SameContext same;
-  check(takeMemory(pinnedSource(), bytes, &data_),
+  check(takeMemory(pinnedSource(), bytes, &data_, fresh),
         "cannot allocate " + std::to_string(bytes) + " bytes of page-locked host memory");
   std::fill_n(static_cast<std::byte*>(data_), bytes, std::byte());
 }

@@ -40,7 +40,8 @@ class DeviceMemory {
 class PinnedMemory {
  public:
   PinnedMemory() = default;
-  explicit PinnedMemory(std::size_t bytes);
+  /// `fresh`: allocated now, on the node of the thread, and nobody's before.
+  explicit PinnedMemory(std::size_t bytes, bool fresh = false);
   PinnedMemory(PinnedMemory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   PinnedMemory& operator=(PinnedMemory&& other) noexcept {

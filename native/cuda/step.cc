@@ -105,7 +105,6 @@ class Call {
       *trust++ = trustOf(task.trust);
       firstBlock += blocks;
     }
-    // The rates that a trust ratio scales are in it.
     ring_.send(list);
   }
 

@@ -139,6 +139,8 @@ void Comms::open(std::span<const UniqueId> ids, const Watch& watch, bool blockin
 
 void Comms::group(const Watch& watch, const std::function<abi::Result(std::size_t)>& queue) {
   const cuda::Launching inOrder(isAlone(), watch.deadline, watch.op, watch.look);
+  std::optional<cuda::NoAllocations> none;
+  if (isAlone() && members_.size() > 1) none.emplace();
   Group group(library_);
   abi::Result first = abi::kSuccess;
   int blamed = -1;
@@ -161,7 +163,8 @@ void Comms::finish(const Watch& watch, std::span<cuda::Stream* const> streams) {
   };
   try {
     std::optional<cuda::Launching> othersMayLaunch;
-    if (isAlone()) othersMayLaunch.emplace(true, watch.deadline, watch.op, watch.look);
+    if (isAlone() && !allDone())
+      othersMayLaunch.emplace(true, watch.deadline, watch.op, watch.look);
     cuda::await(allDone, watch.deadline, watch.op, [&] {
       check(watch.op);
       lookUnlessDone(watch, allDone);

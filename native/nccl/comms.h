@@ -102,8 +102,8 @@ class Comms {
   void close(Deadline);
 
  private:
-  /// Whether others hold the other ranks, other threads perhaps.
-  bool isAlone() const { return members_.size() == 1 && size_ > 1; }
+  /// Whether others hold ranks, other threads or processes.
+  bool isAlone() const { return members_.size() < static_cast<std::size_t>(size_); }
   void settle(const Watch&, const char* what) const;
   /// Whether the library is done with what it was asked in the background.
   bool settled(const char* op) const;

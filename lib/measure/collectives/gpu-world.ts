@@ -29,8 +29,13 @@ export async function openGpuWorld(options: GpuWorldOptions): Promise<SweepWorld
 
 /** `gpu:0 [0000:1b:00.0] NVIDIA H200`, of a GPU of this process. */
 function deviceName(gpu: number): string {
-  const { name, pciBusId } = native().gpuInfo(gpu);
-  return `gpu:${gpu} [${pciBusId}] ${name}`;
+  try {
+    const { name, pciBusId } = native().gpuInfo(gpu);
+    return `gpu:${gpu} [${pciBusId}] ${name}`;
+  } catch {
+    // The others wait for its text.
+    return `gpu:${gpu}`;
+  }
 }
 
 /** A name has at most 96 in NVML. */

@@ -202,6 +202,7 @@ export async function timeStore(
 ): Promise<CaseResult> {
   const { network, devices, dtype, mode } = options;
   const { gpus, gradients, limits } = context;
+  await using store = opened;
   const job = isShared(options.kvStore) ? context.job : aloneInJob;
   const merging = mergingOf(options);
   const bytes = network.bytes(dtype);
@@ -209,7 +210,6 @@ export async function timeStore(
   const lengths = gradients.map(([first]) => first?.length ?? 0);
   const zeros = allocate(parseDType(dtype), Math.max(0, ...lengths)) as GradientArray;
 
-  await using store = opened;
   await using arrays = await openStoreArrays(dtype, gradients, gpus, store);
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, zeros.subarray(0, lengths[key]), halfOption(dtype));

@@ -26,11 +26,11 @@ class GpuWindowMemory final : public WindowMemory {
   GpuWindowMemory(Device& device, const WindowSpec& spec, int size)
       : WindowMemory(spec, size),
         device_(device),
-        stream_(device),
-        ring_(stream_),
         own_(spec.array),
         // The buffers, then a place for what a message brings.
-        buffers_(device, arrays() * padded(bytes())) {
+        buffers_(device, arrays() * padded(bytes())),
+        stream_(device),
+        ring_(stream_) {
     Device* const own = &device_;
     loadKernels({&own, 1}, {isFloat(dtype()) ? "weighted" : sumModule(dtype())});
     if (bytes() == 0) return;
@@ -141,11 +141,12 @@ class GpuWindowMemory final : public WindowMemory {
   Device& device_;
   /// Over the stream and what it works on.
   std::mutex mutex_;
-  Stream stream_;
-  TaskRing ring_;
   const std::shared_ptr<void> own_;
   DeviceMemory buffers_;
   PinnedMemory host_;
+  Stream stream_;
+  /// Waits for what works on the memory, and so goes before it.
+  TaskRing ring_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cuda/kernel_module.h"
 #include "cuda/kernels.h"
 #include "kvstore/gpu/call.h"
 #include "kvstore/gpu/round.h"
@@ -132,6 +133,7 @@ GpuDistSite::GpuDistSite(Store& inner, const GpuDistOptions& options, std::funct
 GpuDistSite::~GpuDistSite() = default;
 
 void GpuDistSite::makeRoom(GpuKey& key) {
+  if (!options_.onHost) cuda::loadKernels(places_.devices(), {cuda::sumModule(key.dtype)});
   key.owner = places_.chooseOwner(key.bytes());
   key.staged.emplace_back(key.bytes());
 }

@@ -24,7 +24,7 @@ GpuBuffer::GpuBuffer(int place, int user, std::size_t bytes, bool affinity)
   const OnNode here(affinity ? cuda::nearestNode(cuda::pciBusIdOf(user_)) : std::nullopt);
   near_ = here.moved();
   cuda::Device::get(user_).makeCurrent();
-  pinned_ = cuda::PinnedMemory(bytes);
+  pinned_ = cuda::PinnedMemory(bytes, true);
 }
 
 cuda::Stream& GpuChecker::streamOf(int gpu) {

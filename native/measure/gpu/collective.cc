@@ -75,8 +75,8 @@ class GpuCollectiveMeasurement {
   }
 
   GpuCollectiveResult run() {
-    // Between two calls of a batch too: what is queued waits for what another rank has yet to
-    // queue, and a free for what is queued.
+    // Between two calls of a batch too, what is queued waits for what another rank has yet to
+    // queue: meanwhile nothing is freed.
     const cuda::KeepMemory keeping;
     const cuda::Launching othersMayLaunch(true, Deadline::in(timeoutMs()), record_.name);
     if (options_.registration)
@@ -206,7 +206,7 @@ class GpuCollectiveMeasurement {
     for (std::size_t i = 0; i < streams.size(); ++i) starts_[i]->record(*streams[i]);
     const Clock::time_point begin = Clock::now();
     if (graph) {
-      const cuda::Launching inOrder(isAlone(), Deadline::in(timeoutMs()), record_.name);
+      const cuda::Launching inOrder(!holdsAll(), Deadline::in(timeoutMs()), record_.name);
       for (int i = 0; i < options_.graphLaunches; ++i) {
         for (const auto& one : graphs_) one->launch();
       }
@@ -220,7 +220,7 @@ class GpuCollectiveMeasurement {
 
   void queueHeld(int batch) {
     // Who waits for a stream that is held keeps nobody from launching.
-    const cuda::Launching inOrder(isAlone(), Deadline::in(timeoutMs()), record_.name);
+    const cuda::Launching inOrder(!holdsAll(), Deadline::in(timeoutMs()), record_.name);
     hold_.begin();
     try {
       for (cuda::Stream* stream : data_.streams()) hold_.hold(*stream);
@@ -263,7 +263,6 @@ class GpuCollectiveMeasurement {
     return total.count();
   }
 
-  bool isAlone() const { return comm_.heldRanks().size() == 1; }
   bool holdsAll() const {
     return comm_.heldRanks().size() == static_cast<std::size_t>(comm_.size());
   }
@@ -303,12 +302,13 @@ class GpuCollectiveMeasurement {
   const CollectiveRecord& record_;
   CallOptions call_;
   Shape shape_;
+  /// Streams look at its flag until `data_` has waited for them.
+  StreamHold hold_;
   GpuCollectiveData data_;
   MessageSteps messages_;
   std::vector<std::unique_ptr<cuda::Event>> starts_;
   std::vector<std::unique_ptr<cuda::Event>> stops_;
   std::vector<std::unique_ptr<cuda::Graph>> graphs_;
-  StreamHold hold_;
   bool holding_ = true;
   Seconds queueing_{0};
   int queued_ = 0;

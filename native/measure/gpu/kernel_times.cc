@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/kernel_module.h"
 #include "cuda/kernels.h"
 #include "cuda/step.h"
 
@@ -15,6 +16,12 @@ class KernelArrays {
  public:
   KernelArrays(const GpuLoopOptions& options, cuda::Stream& stream)
       : options_(options), stream_(stream), ring_(stream) {
+    cuda::Device* const device = &stream.device();
+    if (options.loop == GpuLoop::sum)
+      cuda::loadKernels({&device, 1}, {cuda::sumModule(DType::float32)});
+    if (options.loop == GpuLoop::sgdMomentum) {
+      cuda::loadSteps({&device, 1}, StepKernel::sgdMomentum, TrustRatio::none);
+    }
     const int written = options.loop == GpuLoop::sgdMomentum ? 2 : 1;
     for (int i = 0; i < sources() + written; ++i) {
       memory_.emplace_back(stream.device(), options.count * sizeof(float));
@@ -68,8 +75,9 @@ class KernelArrays {
 
   const GpuLoopOptions& options_;
   cuda::Stream& stream_;
-  cuda::TaskRing ring_;
   std::vector<cuda::DeviceMemory> memory_;
+  /// Waits for what works on the memory, and so goes before it.
+  cuda::TaskRing ring_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "measure/gpu/latency.h"
 
+#include <memory>
 #include <string>
 
 #include "core/error.h"
@@ -40,13 +41,20 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
   cuda::Device& device = cuda::Device::get(options.by);
   cuda::Stream stream(device);
   const std::size_t bytes = options.nodes * options.stride;
-  const GpuBuffer list(options.memory, options.by, bytes, options.affinity);
-  const cuda::PinnedMemory image(bytes);
-  cuda::chaseList(image.data(), list.data(), options.nodes, options.stride);
-  stream.copy(list.data(), image.data(), bytes);
   const int multiprocessors = device.multiprocessors();
   const auto count = static_cast<std::size_t>(multiprocessors);
-  const cuda::PinnedMemory results(count * 2 * sizeof(std::uint64_t));
+  struct Memory {
+    GpuBuffer list;
+    cuda::PinnedMemory image;
+    cuda::PinnedMemory results;
+  };
+  std::unique_ptr<const Memory> memory(
+      new Memory{{options.memory, options.by, bytes, options.affinity},
+                 cuda::PinnedMemory(bytes),
+                 cuda::PinnedMemory(count * 2 * sizeof(std::uint64_t))});
+  const auto& [list, image, results] = *memory;
+  cuda::chaseList(image.data(), list.data(), options.nodes, options.stride);
+  stream.copy(list.data(), image.data(), bytes);
   auto* const result = static_cast<std::uint64_t*>(results.data());
   const auto steps = static_cast<std::uint32_t>((options.steps + count - 1) / count);
   const cuda::Address last = cuda::addressOf(list.data()) + steps % options.nodes * options.stride;
@@ -55,8 +63,14 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
   latency.near = list.isNear();
   latency.multiprocessorSeconds.resize(count);
   const auto finish = [&] {
-    cuda::await([&] { return stream.done(); }, Deadline::in(options.timeoutMs),
-                "following a list of pointers");
+    try {
+      cuda::await([&] { return stream.done(); }, Deadline::in(options.timeoutMs),
+                  "following a list of pointers");
+    } catch (const Error&) {
+      // What never ends still works on it.
+      static_cast<void>(memory.release());
+      throw;
+    }
   };
   // Once around, so that caches and translations are as they are later.
   cuda::chase(stream, list.data(), static_cast<std::uint32_t>(options.nodes), 0, result);

@@ -194,12 +194,15 @@ TEST_F(KernelImageDeathTest, DamagedCubinsAndThoseOfOtherKernelsAreNotLoaded) {
               ExitedWithCode(0), "");
 }
 
-TEST_F(KernelImageDeathTest, AllGpusCompileAtOnce) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", ""},
-                         {"GRADLINK_FAKE_GPUS", "3"},
-                         {"GRADLINK_FAKE_FAULTS", "jit-meets=3"}},
-                        [] { loadKernels(allDevices(), {"sumFloat32"}); }),
-              ExitedWithCode(0), "");
+TEST_F(KernelImageDeathTest, AllGpusCompileAtOnceAlsoWhatTheDriverRefuses) {
+  writeCubins(90);
+  for (const std::string& cubins : {std::string(), folder_.string()}) {
+    EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", cubins},
+                           {"GRADLINK_FAKE_GPUS", "3"},
+                           {"GRADLINK_FAKE_FAULTS", "jit-meets=3,cubin=209"}},
+                          [] { loadKernels(allDevices(), {"sumFloat32"}); }),
+                ExitedWithCode(0), "");
+  }
 }
 
 }  // namespace

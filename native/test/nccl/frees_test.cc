@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "cuda/kept_memory.h"
@@ -129,24 +131,32 @@ TEST_F(GpuFrees, DoNotComeInACallOfARankWhosePeersAreOfOtherThreads) {
 
 TEST_F(GpuFrees, AllocationsWaitForOthersLaunches) {
   EXPECT_EQ(inProcess([]() -> std::string {
-              std::atomic<bool> allocated{false};
-              bool waited = false;
-              std::thread other;
-              {
-                const cuda::Launching launching(false, Deadline::never(), "launch");
-                const cuda::DeviceMemory own(cuda::Device::get(0), 1000);
-                std::promise<void> begun;
-                other = std::thread([&] {
-                  begun.set_value();
-                  const cuda::DeviceMemory theirs(cuda::Device::get(0), 2000);
-                  allocated = true;
-                });
-                begun.get_future().wait();
-                for (int i = 0; i < 100 && !allocated; ++i) std::this_thread::yield();
-                waited = !allocated;
+              // A communicator that has all its ranks here, and one that has some of them.
+              for (const bool alone : {false, true}) {
+                std::atomic<bool> allocated{false};
+                bool waited = false;
+                std::thread other;
+                {
+                  const auto began = std::chrono::steady_clock::now();
+                  const cuda::Launching launching(alone, Deadline::never(), "launch");
+                  std::optional<cuda::NoAllocations> none;
+                  if (alone) none.emplace();
+                  const cuda::DeviceMemory own(cuda::Device::get(0), 1000);
+                  other = std::thread([&] {
+                    const cuda::DeviceMemory theirs(cuda::Device::get(0), 2000);
+                    allocated = true;
+                  });
+                  for (int i = 0; i < 50 && !allocated; ++i) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                  }
+                  // After a second they go on.
+                  waited = !allocated ||
+                           std::chrono::steady_clock::now() - began > std::chrono::seconds(1);
+                }
+                other.join();
+                if (!waited) return "allocated in a launch";
               }
-              other.join();
-              return waited ? "" : "allocated in a launch";
+              return "";
             }),
             "");
 }
