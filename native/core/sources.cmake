@@ -25,6 +25,7 @@ unite(gradlink_core kernels
   direct.cc
   uncompress.cc
   kernels/integer_weights.cc
+  kernels/partial.cc
   kernels/reduce_kernels.cc
   kernels/simd/level.cc
   sha256.cc

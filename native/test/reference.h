@@ -103,7 +103,7 @@ T foldInteger(T a, T b, ReduceOp op) {
   __extension__ using Wide = unsigned __int128;
   switch (op) {
     case ReduceOp::sum:
-    case ReduceOp::avg:
+    case ReduceOp::avg:  // averageIntegers() has those
       return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
     case ReduceOp::prod:
       return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
@@ -116,7 +116,35 @@ T foldInteger(T a, T b, ReduceOp op) {
 }
 
 template <class T>
+void averageIntegers(void* out, std::span<const void* const> in, std::size_t i) {
+  __extension__ using Wide = __int128;
+  Wide sum = 0;
+  for (const void* const array : in) {
+    sum += read<T>(array, i);
+    // 64 bits wrap as sums do.
+    if constexpr (sizeof(T) == 8) sum = static_cast<T>(sum);
+  }
+  write<T>(out, i, static_cast<T>(sum / static_cast<Wide>(in.size())));
+}
+
+/// From the sum, or where that has overflowed from the arrays.
+template <class T>
+T average(T sum, std::span<const void* const> in, std::size_t i) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isfinite(sum)) return sum / static_cast<T>(in.size());
+    constexpr double kScale = sizeof(T) == 8 ? 0x1p-64 : 1;
+    double wide = 0;
+    for (const void* const array : in) wide += static_cast<double>(read<T>(array, i)) * kScale;
+    return static_cast<T>(wide / static_cast<double>(in.size()) / kScale);
+  }
+  return sum;
+}
+
+template <class T>
 void reduceElement(void* out, std::span<const void* const> in, std::size_t i, ReduceOp op) {
+  if constexpr (!std::is_floating_point_v<T>) {
+    if (op == ReduceOp::avg) return averageIntegers<T>(out, in, i);
+  }
   T result = read<T>(in[0], i);
   for (std::size_t s = 1; s < in.size(); ++s) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -125,14 +153,7 @@ void reduceElement(void* out, std::span<const void* const> in, std::size_t i, Re
       result = foldInteger(result, read<T>(in[s], i), op);
     }
   }
-  if (op == ReduceOp::avg) {
-    if constexpr (std::is_floating_point_v<T>) {
-      result /= static_cast<T>(in.size());
-    } else {
-      __extension__ using Wide = __int128;
-      result = static_cast<T>(static_cast<Wide>(result) / static_cast<Wide>(in.size()));
-    }
-  }
+  if (op == ReduceOp::avg) result = average(result, in, i);
   write<T>(out, i, result);
 }
 
@@ -141,10 +162,15 @@ inline void reduceNarrow(void* out, std::span<const void* const> in, std::size_t
   const auto at = [&](std::size_t s) {
     return static_cast<float>(widen(read<std::uint16_t>(in[s], i), exponentBits));
   };
-  float result = at(0);
-  for (std::size_t s = 1; s < in.size(); ++s) result = foldFloat(result, at(s), op);
-  if (op == ReduceOp::avg) result /= static_cast<float>(in.size());
-  write(out, i, narrow(result, exponentBits));
+  const auto fold = [&]<class T>(T) {
+    T result = at(0);
+    for (std::size_t s = 1; s < in.size(); ++s) result = foldFloat<T>(result, at(s), op);
+    return op == ReduceOp::avg ? result / static_cast<T>(in.size()) : result;
+  };
+  const float result = fold(float{});
+  // A partial result may have been beyond float32.
+  const double value = std::isfinite(result) ? result : fold(double{});
+  write(out, i, narrow(static_cast<float>(value), exponentBits));
 }
 
 inline void reduce(void* out, std::span<const void* const> in, std::size_t count, DType dtype,

@@ -40,6 +40,7 @@ constexpr bool isFloat8(DType dtype) {
 }
 /// Of 16 bits and more.
 constexpr bool isFloat(DType dtype) { return dtype >= DType::float16 && dtype <= DType::float64; }
+constexpr bool isHalf(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 constexpr bool isOnGpus(DType dtype) { return static_cast<int>(dtype) < kGpuDTypeCount; }
 
 constexpr std::size_t sizeOf(DType dtype) {

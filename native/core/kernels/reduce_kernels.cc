@@ -132,13 +132,15 @@ struct MixPlan {
 
 void reduceMany(const KernelTable& level, std::span<void* const> dst,
                 std::span<const void* const> src, std::size_t count, DType dtype, ReduceOp op,
-                Streaming streaming) {
+                Streaming streaming, std::size_t divisor) {
   if (count == 0 || dst.empty() || src.empty()) return;
   const std::size_t elementBytes = sizeOf(dtype);
-  if (src.size() == 1) return copyMany(level, dst, src[0], count * elementBytes, streaming);
+  if (divisor == 0) divisor = src.size();
+  if (src.size() == 1 && divisor == 1) {
+    return copyMany(level, dst, src[0], count * elementBytes, streaming);
+  }
   const Reduce kernel = level.reduce[static_cast<int>(dtype)][static_cast<int>(op)];
-  ReduceArguments arguments{dst.data(), dst.size(), 0,     src.data(),
-                            src.size(), 0,          count, src.size()};
+  ReduceArguments arguments{dst.data(), dst.size(), 0, src.data(), src.size(), 0, count, divisor};
   if (count * elementBytes < kAlignFromBytes) return kernel(arguments);
   const auto runFrom = [&](std::size_t head, std::size_t streamed) {
     if (head != 0) {
@@ -156,13 +158,18 @@ void reduceMany(const KernelTable& level, std::span<void* const> dst,
   runFrom(order.head, order.streamed);
 }
 
-void divideBy(const KernelTable& level, void* data, std::size_t count, DType dtype,
-              std::size_t divisor) {
-  if (count == 0 || divisor == 1) return;
-  void* const dst[] = {data};
-  const void* const src[] = {data};
-  level.reduce[static_cast<int>(dtype)][static_cast<int>(ReduceOp::avg)](
-      {dst, 1, 0, src, 1, 0, count, divisor});
+void widen(const KernelTable& level, const void* halves, float* to, std::size_t count,
+           DType halfType) {
+  const bool brain = halfType == DType::bfloat16;
+  (brain ? level.widenBrain : level.widenHalf)(static_cast<const std::uint16_t*>(halves), to,
+                                               count);
+}
+
+void narrow(const KernelTable& level, const float* from, void* halves, std::size_t count,
+            DType halfType, std::size_t divisor) {
+  const bool brain = halfType == DType::bfloat16;
+  (brain ? level.narrowBrain : level.narrowHalf)(from, static_cast<std::uint16_t*>(halves), count,
+                                                 divisor);
 }
 
 void weightedSum(const KernelTable& level, void* dst, std::span<const void* const> src,
@@ -235,8 +242,24 @@ void reduceMany(std::span<void* const> dst, std::span<const void* const> src, st
   simd::reduceMany(simd::currentLevel(), dst, src, count, dtype, op, streaming);
 }
 
+void averageMany(std::span<void* const> dst, std::span<const void* const> src, std::size_t count,
+                 DType dtype, std::size_t divisor) {
+  simd::reduceMany(simd::currentLevel(), dst, src, count, dtype, ReduceOp::avg, {}, divisor);
+}
+
 void divideBy(void* data, std::size_t count, DType dtype, std::size_t divisor) {
-  simd::divideBy(simd::currentLevel(), data, count, dtype, divisor);
+  void* const dst[] = {data};
+  const void* const src[] = {data};
+  averageMany(dst, src, count, dtype, divisor);
+}
+
+void widen(const void* halves, float* to, std::size_t count, DType halfType) {
+  simd::widen(simd::currentLevel(), halves, to, count, halfType);
+}
+
+void narrow(const float* from, void* halves, std::size_t count, DType halfType,
+            std::size_t divisor) {
+  simd::narrow(simd::currentLevel(), from, halves, count, halfType, divisor);
 }
 
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,

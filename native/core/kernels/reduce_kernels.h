@@ -37,8 +37,19 @@ struct Streaming {
 void reduceMany(std::span<void* const> dst, std::span<const void* const> src, std::size_t count,
                 DType, ReduceOp, Streaming = {});
 
+/// (src[0][i] + src[1][i] + ...) / divisor, as avg of so many arrays would be.
+void averageMany(std::span<void* const> dst, std::span<const void* const> src, std::size_t count,
+                 DType, std::size_t divisor);
+
 /// data[i] /= divisor, as avg divides: what is left of an average whose sum came about in steps.
 void divideBy(void* data, std::size_t count, DType, std::size_t divisor);
+
+/// Halves (float16, bfloat16) as float32, exactly.
+void widen(const void* halves, float* to, std::size_t count, DType halfType);
+/// from[i] / divisor, rounded to halves once: to nearest, ties to even; NaN stays NaN. `halves` may
+/// begin where `from` does.
+void narrow(const float* from, void* halves, std::size_t count, DType halfType,
+            std::size_t divisor = 1);
 
 /// dst[i] = sum over s of weights[s] * src[s][i], from the left; float16 and bfloat16 in float32,
 /// float32 in float32, float64 in float64, integers as integer_weights.h says. dst may be one of

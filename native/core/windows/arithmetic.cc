@@ -35,10 +35,10 @@ void combine(void* to, std::span<const void* const> arrays, std::span<const doub
   // Integers know no weights, and a plain sum of floats is the same and faster.
   if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 1; })) {
     void* const dst[] = {to};
-    reduceMany(dst, arrays, count, dtype, ReduceOp::sum);
-  } else {
-    weightedSum(to, arrays, weights, count, dtype);
+    if (divisor == 1) return reduceMany(dst, arrays, count, dtype, ReduceOp::sum);
+    return averageMany(dst, arrays, count, dtype, divisor);
   }
+  weightedSum(to, arrays, weights, count, dtype);
   divideBy(to, count, dtype, divisor);
 }
 

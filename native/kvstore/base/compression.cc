@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/kernels/reduce_kernels.h"
 #include "kvstore/optimizer/simd/kernels.h"
 
 namespace gradlink {
@@ -56,6 +57,10 @@ GradientCompression GradientCompression::create(const std::string& type, double 
 
 const char* GradientCompression::name() const { return nameOf(type_); }
 
+DType GradientCompression::halfType() const {
+  return type_ == CompressionType::float16 ? DType::float16 : DType::bfloat16;
+}
+
 std::size_t GradientCompression::elementsPerWord() const {
   switch (type_) {
     case CompressionType::twoBit:
@@ -77,8 +82,7 @@ void GradientCompression::compress(const float* grad, float* residual, std::uint
       return kernels.compress1(grad, residual, codes, threshold_, count);
     case CompressionType::float16:
     case CompressionType::bfloat16:
-      (type_ == CompressionType::float16 ? kernels.toFloat16 : kernels.toBfloat16)(
-          grad, reinterpret_cast<std::uint16_t*>(codes), count);
+      narrow(grad, codes, count, halfType());
       if (count % 2 != 0) std::memset(codes + 2 * count, 0, 2);
   }
 }
@@ -92,9 +96,8 @@ void GradientCompression::decompress(const std::uint8_t* codes, float* out,
     case CompressionType::oneBit:
       return kernels.decompress1(codes, out, count);
     case CompressionType::float16:
-      return kernels.fromFloat16(reinterpret_cast<const std::uint16_t*>(codes), out, count);
     case CompressionType::bfloat16:
-      return kernels.fromBfloat16(reinterpret_cast<const std::uint16_t*>(codes), out, count);
+      return widen(codes, out, count, halfType());
   }
 }
 

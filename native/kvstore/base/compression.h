@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/kernels/dtype.h"
+
 namespace gradlink {
 
 enum class CompressionType : std::uint8_t { twoBit = 0, oneBit = 1, float16 = 2, bfloat16 = 3 };
@@ -52,6 +54,9 @@ class GradientCompression {
   void quantize(const float* grad, float* residual, float* out, std::size_t count) const;
 
  private:
+  /// Of float16 and bfloat16.
+  DType halfType() const;
+
   CompressionType type_;
   float threshold_;
 };

@@ -5,14 +5,13 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/kernels/reduce_kernels.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/math.h"
 
 namespace gradlink {
 
 namespace {
-
-bool isHalf(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 bool endsWith(const std::string& text, const char* suffix) {
   const std::size_t length = std::strlen(suffix);
@@ -26,11 +25,8 @@ StateArray makeArray(std::string name, DType dtype, std::size_t count) {
 /// The weights in the precision of the step.
 void copyWeights(void* to, const void* weight, std::size_t count, DType dtype) {
   if (count == 0) return;
-  const KvKernels& kernels = kvKernels();
-  if (dtype == DType::float16) {
-    kernels.fromFloat16(static_cast<const std::uint16_t*>(weight), static_cast<float*>(to), count);
-  } else if (dtype == DType::bfloat16) {
-    kernels.fromBfloat16(static_cast<const std::uint16_t*>(weight), static_cast<float*>(to), count);
+  if (isHalf(dtype)) {
+    widen(weight, static_cast<float*>(to), count, dtype);
   } else {
     std::memcpy(to, weight, count * sizeOf(dtype));
   }

@@ -215,9 +215,6 @@ struct UpdateRun::Impl {
   }
 
   void runHalf(int phase, std::size_t start, std::size_t end) {
-    const KvKernels& kernels = kvKernels();
-    const auto widen = state.dtype == DType::float16 ? kernels.fromFloat16 : kernels.fromBfloat16;
-    const auto narrow = state.dtype == DType::float16 ? kernels.toFloat16 : kernels.toBfloat16;
     const bool writes = phase == lastPhase();
     std::array<float, kUpdateBlock> wide;
     std::array<float, kUpdateBlock> wideGrad;
@@ -225,17 +222,16 @@ struct UpdateRun::Impl {
     for (; start < end; start += kUpdateBlock) {
       const std::size_t count = std::min(kUpdateBlock, end - start);
       auto* narrowWeights = static_cast<std::uint16_t*>(weight) + start;
-      widen(static_cast<const std::uint16_t*>(gradientAt(start, count, sum.data())),
-            wideGrad.data(), count);
+      widen(gradientAt(start, count, sum.data()), wideGrad.data(), count, state.dtype);
       float* weights = wide.data();
       if (master != nullptr) {
         weights = master + start;
       } else {
-        widen(narrowWeights, weights, count);
+        widen(narrowWeights, weights, count, state.dtype);
       }
       step<float>(phase, start, count, weights, wideGrad.data());
       if (writes) {
-        narrow(weights, narrowWeights, count);
+        narrow(weights, narrowWeights, count, state.dtype);
         copyOut(start, count);
       }
     }

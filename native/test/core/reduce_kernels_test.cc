@@ -144,7 +144,9 @@ TEST(ReduceKernels, DivideAsAveragesDo) {
       reference::reduce(expected.data(), in, kLongest, dtype, ReduceOp::avg);
       for (const simd::KernelTable* level : allLevels()) {
         Bytes got = data;
-        simd::divideBy(*level, got.data(), kLongest, dtype, divisor);
+        void* const dst[] = {got.data()};
+        const void* const src[] = {got.data()};
+        simd::reduceMany(*level, dst, src, kLongest, dtype, ReduceOp::avg, {}, divisor);
         EXPECT_EQ(reference::difference(got.data(), expected.data(), kLongest, dtype), "")
             << level->name << " " << nameOf(dtype) << " by " << divisor;
       }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/kernels/dtype.h"
@@ -80,12 +81,21 @@ struct CopyArguments {
 };
 using Copy = void (*)(const CopyArguments&);
 
+/// Halves to float32, and back after a division; what is written may begin where the source does.
+using Widen = void (*)(const std::uint16_t* from, float* to, std::size_t count);
+using Narrow = void (*)(const float* from, std::uint16_t* to, std::size_t count,
+                        std::size_t divisor);
+
 struct KernelTable {
   const char* name;
   Reduce reduce[kDTypeCount][kReduceOpCount];  // null for float8
   Weighted weighted[kDTypeCount];              // null for integers
   Mix mix[kDTypeCount];                        // likewise
   Copy copy;
+  Widen widenHalf;
+  Widen widenBrain;
+  Narrow narrowHalf;
+  Narrow narrowBrain;
 };
 
 /// The levels this build and this machine have, the narrowest first; returns how many.
@@ -99,9 +109,12 @@ const KernelTable& currentLevel();
 const KernelTable& levelFor(const char* name);
 
 // The calls of core/reduce_kernels.h at a chosen level.
+/// `divisor`: of avg; 0: as many as sources.
 void reduceMany(const KernelTable&, std::span<void* const> dst, std::span<const void* const> src,
-                std::size_t count, DType, ReduceOp, Streaming);
-void divideBy(const KernelTable&, void* data, std::size_t count, DType, std::size_t divisor);
+                std::size_t count, DType, ReduceOp, Streaming, std::size_t divisor = 0);
+void widen(const KernelTable&, const void* halves, float* to, std::size_t count, DType);
+void narrow(const KernelTable&, const float* from, void* halves, std::size_t count, DType,
+            std::size_t divisor);
 void weightedSum(const KernelTable&, void* dst, std::span<const void* const> src,
                  std::span<const double> weights, std::size_t count, DType);
 void weightedSums(const KernelTable&, std::span<const WeightedOutput> outputs,

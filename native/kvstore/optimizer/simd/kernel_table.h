@@ -3,7 +3,6 @@
 
 #include "kvstore/optimizer/simd/compression_loops.inc"
 #include "kvstore/optimizer/simd/fused_loops.inc"
-#include "kvstore/optimizer/simd/half_loops.inc"
 #include "kvstore/optimizer/simd/kernels.h"
 #include "kvstore/optimizer/simd/step_loops.inc"
 
@@ -30,10 +29,6 @@ constexpr KvKernels tableOf(const char* level) {
                       GRADLINK_HOST_FORMULAS(GRADLINK_FUSED_LOOP, double) nullptr},
       .sumOfSquares32 = sumOfSquares<float>,
       .sumOfSquares64 = sumOfSquares<double>,
-      .fromFloat16 = fromFloat16,
-      .toFloat16 = toFloat16,
-      .fromBfloat16 = fromBfloat16,
-      .toBfloat16 = toBfloat16,
       .quantize2 = quantize2,
       .quantize1 = quantize1,
       .compress2 = compress2,

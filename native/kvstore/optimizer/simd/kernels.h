@@ -50,10 +50,6 @@ struct KvKernels {
   /// Sum of squares in float64, in sixteen fixed lanes.
   double (*sumOfSquares32)(const float*, std::size_t);
   double (*sumOfSquares64)(const double*, std::size_t);
-  void (*fromFloat16)(const std::uint16_t*, float*, std::size_t);
-  void (*toFloat16)(const float*, std::uint16_t*, std::size_t);
-  void (*fromBfloat16)(const std::uint16_t*, float*, std::size_t);
-  void (*toBfloat16)(const float*, std::uint16_t*, std::size_t);
   void (*quantize2)(const float* grad, float* residual, float* out, float threshold, std::size_t);
   void (*quantize1)(const float* grad, float* residual, float* out, float threshold, std::size_t);
   void (*compress2)(const float* grad, float* residual, std::uint8_t* codes, float threshold,

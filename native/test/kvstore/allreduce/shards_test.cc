@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernels/reduce_kernels.h"
 #include "kvstore/allreduce/allreduce_store.h"
-#include "kvstore/optimizer/simd/kernels.h"
 #include "test/kvstore/support.h"
 #include "test/threads_support.h"
 
@@ -55,7 +55,7 @@ Bytes numbers(std::size_t count, DType dtype, unsigned seed) {
   if (dtype == DType::float32 && count != 0) {
     std::memcpy(bytes.data(), values.data(), bytes.size());
   } else if (count != 0) {
-    kvKernels().toFloat16(values.data(), reinterpret_cast<std::uint16_t*>(bytes.data()), count);
+    narrow(values.data(), bytes.data(), count, dtype);
   }
   return bytes;
 }

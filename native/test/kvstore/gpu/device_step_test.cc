@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/kernels/reduce_kernels.h"
 #include "cuda/step.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/optimizer.h"
@@ -70,13 +71,10 @@ Bytes randomFloats(DType dtype, std::size_t count, unsigned seed) {
     if (i % 89 == 0) values[i] *= 1e-6f;
   }
   Bytes bytes(count * sizeOf(dtype));
-  auto* halves = reinterpret_cast<std::uint16_t*>(bytes.data());
   switch (dtype) {
     case DType::float16:
-      kvKernels().toFloat16(values.data(), halves, count);
-      break;
     case DType::bfloat16:
-      kvKernels().toBfloat16(values.data(), halves, count);
+      narrow(values.data(), bytes.data(), count, dtype);
       break;
     case DType::float64:
       for (std::size_t i = 0; i < count; ++i) {

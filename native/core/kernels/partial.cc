@@ -1,0 +1,67 @@
+#include "core/kernels/partial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace gradlink {
+namespace {
+
+// Elements of an array that are widened at a time: in the first-level cache, for a few arrays.
+constexpr std::size_t kBlock = 1024;
+constexpr float kScale = 0x1p-16F;
+
+}  // namespace
+
+void Partial::take(const void* from, std::byte* to, std::size_t count) const {
+  if (count == 0) return;
+  if (!isWider()) {
+    std::memcpy(to, from, count * sizeOf(dtype));
+    return;
+  }
+  auto* const wide = reinterpret_cast<float*>(to);
+  widen(from, wide, count, result);
+  if (!isScaled()) return;
+  for (std::size_t i = 0; i < count; ++i) wide[i] *= kScale;
+}
+
+void Partial::finish(std::byte* sums, std::byte* to, std::size_t count, std::size_t arrays) const {
+  const std::size_t divisor = op == ReduceOp::avg ? arrays : 1;
+  if (!isWider()) return divideBy(sums, count, dtype, divisor);
+  auto* const wide = reinterpret_cast<float*>(sums);
+  if (!isScaled()) return narrow(wide, to, count, result, divisor);
+  const auto parts = static_cast<float>(divisor);
+  for (std::size_t i = 0; i < count; ++i) {
+    // Either step alone is exact where it comes first.
+    const bool large = std::abs(wide[i]) >= 1;
+    wide[i] = large ? wide[i] / parts / kScale : wide[i] / kScale / parts;
+  }
+  narrow(wide, to, count, result);
+}
+
+void Partial::sum(std::span<const void* const> arrays, std::size_t first, std::byte* to,
+                  std::size_t count) const {
+  std::vector<const void*> sources(arrays.size());
+  const auto at = [&](std::size_t array, std::size_t element) {
+    return static_cast<const std::byte*>(arrays[array]) + element * sizeOf(result);
+  };
+  if (!isWider()) {
+    for (std::size_t i = 0; i < arrays.size(); ++i) sources[i] = at(i, first);
+    void* const target[] = {to};
+    return reduceMany(target, sources, count, dtype, ReduceOp::sum);
+  }
+  std::vector<float> wide(arrays.size() * std::min(kBlock, count));
+  for (std::size_t done = 0; done < count; done += kBlock) {
+    const std::size_t part = std::min(kBlock, count - done);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      float* const block = wide.data() + i * part;
+      take(at(i, first + done), reinterpret_cast<std::byte*>(block), part);
+      sources[i] = block;
+    }
+    void* const target[] = {reinterpret_cast<float*>(to) + done};
+    reduceMany(target, sources, part, dtype, ReduceOp::sum);
+  }
+}
+
+}  // namespace gradlink
