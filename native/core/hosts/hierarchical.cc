@@ -22,7 +22,20 @@ std::vector<int> gatherInts(Communicator& comm, int own, const CallOptions& opti
   return all;
 }
 
+/// Partial sums of integers wrap where their average does not, and no type is wider than the
+/// widest.
+bool averagesIntegers(const Shape& shape) {
+  const bool reduces = shape.kind == Kind::allReduce || shape.kind == Kind::reduce ||
+                       shape.kind == Kind::reduceScatter;
+  return reduces && shape.op == ReduceOp::avg && !isFloat(shape.dtype);
+}
+
 }  // namespace
+
+bool Hierarchical::isSmall(const Shape& shape) {
+  const std::size_t bytes = shape.count * sizeOf(partialOf(shape.dtype, shape.op));
+  return shape.kind == Kind::allReduce && !averagesIntegers(shape) && bytes <= kSmallBytes;
+}
 
 std::unique_ptr<Communicator> overHosts(Levels levels) {
   const NodeMap map(levels.nodeOf, levels.world->heldRanks()[0]);
@@ -67,9 +80,7 @@ void Hierarchical::collective(const Shape& shape, const Buffers& buffers,
     const Call call = begin(shape, options);
     if (shape.kind == Kind::barrier) return agree(call);
     checkBuffers(call.shape, buffers);
-    if (shape.kind == Kind::allReduce && shape.count * sizeOf(shape.dtype) <= kSmallBytes) {
-      return smallAllReduce(call, buffers);
-    }
+    if (isSmall(shape)) return smallAllReduce(call, buffers);
     agree(call);
     if (shape.count > 0) move(call, buffers);
   });
@@ -84,6 +95,10 @@ void Hierarchical::smallAllReduce(const Call& call, const Buffers& buffers) {
 }
 
 void Hierarchical::move(const Call& call, const Buffers& buffers) {
+  const auto inOneStep = [&] {
+    onWorld(call.op(), [&] { world_->collective(call.shape, buffers, left(call, Step::node)); });
+  };
+  if (averagesIntegers(call.shape)) return inOneStep();
   switch (call.shape.kind) {
     case Kind::allReduce:
       return runAllReduce(call, buffers);
@@ -97,7 +112,7 @@ void Hierarchical::move(const Call& call, const Buffers& buffers) {
       return runReduceScatter(call, buffers);
     default:
       // Nothing is reduced: the hosts would only be in the way.
-      onWorld(call.op(), [&] { world_->collective(call.shape, buffers, left(call, Step::node)); });
+      inOneStep();
   }
 }
 

@@ -39,7 +39,8 @@ std::unique_ptr<Communicator> overHosts(Levels levels);
 
 class Hierarchical final : public OneRank {
  public:
-  /// The largest sum that travels with the announcement of its call.
+  /// The largest sum that travels with the announcement of its call, as the type of its partial
+  /// results.
   static constexpr std::size_t kSmallBytes = 96;
 
   explicit Hierarchical(Levels levels);
@@ -89,6 +90,7 @@ class Hierarchical final : public OneRank {
   // ---- hierarchical.cc
 
   Call begin(const Shape& shape, const CallOptions& options);
+  static bool isSmall(const Shape& shape);
   void move(const Call&, const Buffers&);
   void smallAllReduce(const Call&, const Buffers&);
   /// Runs a call; where it fails for good, all ranks' calls end with its error.

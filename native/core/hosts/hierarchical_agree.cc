@@ -7,7 +7,7 @@
 
 #include "core/call_differences.h"
 #include "core/hosts/hierarchical_templates.h"
-#include "core/kernels/reduce_kernels.h"
+#include "core/kernels/partial.h"
 
 namespace gradlink {
 namespace {
@@ -17,13 +17,13 @@ using Small = std::array<std::byte, Hierarchical::kSmallBytes>;
 
 struct FromRank {
   ShapeOnWire announced;
-  Small data{};
+  alignas(8) Small data{};
 };
 
 /// What a leader tells the others.
 struct FromNode {
   ShapeOnWire announced;
-  Small data{};
+  alignas(8) Small data{};
   /// The first rank of the host that makes another call than its leader; -1 where there is none.
   std::int64_t odd = -1;
   /// "rank 2 called ...; rank 3 called ...", where they differ.
@@ -32,7 +32,7 @@ struct FromNode {
 
 /// What a leader tells its host.
 struct Outcome {
-  Small data{};
+  alignas(8) Small data{};
   /// The first rank whose call differs from rank 0's; -1 where all make the same.
   std::int64_t odd = -1;
   /// Rank 0's call.
@@ -61,19 +61,13 @@ std::string callOf(const std::vector<int>& members, const ShapeOnWire& announced
   return groups.text();
 }
 
-/// Elements of a small sum, or 0 for other calls.
-std::size_t smallCount(const Shape& shape) {
-  const bool fits = shape.count <= Hierarchical::kSmallBytes / sizeOf(shape.dtype);
-  return shape.kind == Kind::allReduce && fits ? shape.count : 0;
-}
-
 template <class One>
-void combine(Small& into, const std::vector<One>& all, const Shape& shape) {
+void combine(Small& into, const std::vector<One>& all, std::size_t count, const Partial& partial) {
   std::vector<const void*> from;
   from.reserve(all.size());
   for (const One& one : all) from.push_back(one.data.data());
   void* const to[] = {into.data()};
-  reduceMany(to, from, shape.count, shape.dtype, stepOf(shape.op));
+  reduceMany(to, from, count, partial.dtype, stepOf(partial.op));
 }
 
 template <class T>
@@ -117,25 +111,25 @@ Outcome judge(const std::vector<FromNode>& all, const NodeMap& map) {
 
 void Hierarchical::agree(const Call& call, std::byte* small) {
   const Shape& shape = call.shape;
-  const std::size_t count = small == nullptr ? 0 : smallCount(shape);
+  const Partial partial(shape.dtype, shape.op);
+  const std::size_t count = small == nullptr ? 0 : shape.count;
   const std::size_t bytes = count * sizeOf(shape.dtype);
   FromRank own{ShapeOnWire(shape)};
-  if (small != nullptr && bytes > 0) std::memcpy(own.data.data(), small, bytes);
+  partial.take(small, own.data.data(), count);
   std::vector<FromRank> ranks(map_.ownMembers().size());
   onNode(call.op(), [&] { gatherAll(*node_, own, ranks, left(call, Step::node)); });
 
   Outcome outcome;
   if (leaders_) {
     FromNode mine = summaryOf(ranks, map_.ownMembers());
-    if (count > 0 && mine.odd < 0) combine(mine.data, ranks, shape);
+    if (count > 0 && mine.odd < 0) combine(mine.data, ranks, count, partial);
     std::vector<FromNode> nodes(static_cast<std::size_t>(map_.nodes()));
     onLeaders(call.op(), [&] { gatherAll(*leaders_, mine, nodes, left(call, Step::leaders)); });
     outcome = judge(nodes, map_);
     if (count > 0 && outcome.odd < 0) {
-      combine(outcome.data, nodes, shape);
-      if (shape.op == ReduceOp::avg) {
-        divideBy(outcome.data.data(), count, shape.dtype, static_cast<std::size_t>(size()));
-      }
+      combine(outcome.data, nodes, count, partial);
+      std::byte* const sums = outcome.data.data();
+      partial.finish(sums, sums, count, static_cast<std::size_t>(size()));
     }
   }
   onNode(call.op(), [&] {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/hosts/hierarchical_templates.h"
-#include "core/kernels/reduce_kernels.h"
+#include "core/kernels/partial.h"
 
 namespace gradlink {
 namespace {
@@ -34,6 +34,11 @@ struct Pair {
   const void* in[1];
   void* out[1];
 };
+
+Shape as(DType dtype, Shape shape) {
+  shape.dtype = dtype;
+  return shape;
+}
 
 }  // namespace
 
@@ -95,70 +100,89 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
 
 void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
-  const ReduceOp op = call.shape.op;
-  const auto part = [&](const Slice& p) {
-    return Pair(bytesAt(b.in[0], p.at, dtype), bytesAt(b.out[0], p.at, dtype));
-  };
-  pipeline(
-      call.op(), cut(call.shape, 1),
-      [&](const Slice& p) {
-        onNode(call.op(), [&] {
-          node_->reduce(part(p), p.count, dtype, stepOf(op), 0, left(call, Step::node));
-        });
-      },
-      [&](const Slice& p) {
-        std::byte* const sum = bytesAt(b.out[0], p.at, dtype);
-        onLeaders(call.op(), [&] {
-          leaders_->allReduce(Pair(sum, sum), p.count, dtype, stepOf(op),
-                              left(call, Step::leaders));
-        });
-        if (op == ReduceOp::avg) divideBy(sum, p.count, dtype, static_cast<std::size_t>(size()));
-      },
-      [&](const Slice& p) {
-        std::byte* const sum = bytesAt(b.out[0], p.at, dtype);
-        onNode(call.op(), [&] {
-          node_->broadcast(Pair(sum, sum), p.count, dtype, 0, left(call, Step::result));
-        });
-      });
-}
-
-void Hierarchical::runReduce(const Call& call, const Buffers& b) {
-  const DType dtype = call.shape.dtype;
-  const ReduceOp op = call.shape.op;
-  const int root = call.shape.root;
-  const Cut pieces = cut(call.shape, 1);
-  const std::size_t pieceBytes = pieces.step * sizeOf(dtype);
-  const int rootNode = map_.nodeOf(root);
-  const int rootLocal = map_.localOf(root);
-  const bool withRoot = map_.ownNode() == rootNode;
-  // The leader's partial sums: in the result where it is the root.
-  std::byte* const sums = leaders_ && rank() != root ? scratch(2 * pieceBytes) : nullptr;
+  const ReduceOp step = stepOf(call.shape.op);
+  const Partial partial(dtype, call.shape.op);
+  const Cut pieces = cut(as(partial.dtype, call.shape), 1);
+  const std::size_t pieceBytes = pieces.step * sizeOf(partial.dtype);
+  std::byte* const wider = partial.isWider() ? scratch(2 * pieceBytes) : nullptr;
+  const auto resultOf = [&](const Slice& p) { return bytesAt(b.out[0], p.at, dtype); };
   const auto sumOf = [&](const Slice& p) {
-    return rank() == root ? bytesAt(b.out[0], p.at, dtype) : sums + p.set() * pieceBytes;
+    return partial.isWider() ? wider + p.set() * pieceBytes : resultOf(p);
   };
   pipeline(
       call.op(), pieces,
       [&](const Slice& p) {
-        std::byte* const sum = leaders_ ? sumOf(p) : nullptr;
+        const void* in = bytesAt(b.in[0], p.at, dtype);
+        if (partial.isWider()) {
+          partial.take(in, sumOf(p), p.count);
+          in = sumOf(p);
+        }
         onNode(call.op(), [&] {
-          node_->reduce(Pair(bytesAt(b.in[0], p.at, dtype), sum), p.count, dtype, stepOf(op), 0,
+          node_->reduce(Pair(in, sumOf(p)), p.count, partial.dtype, step, 0,
                         left(call, Step::node));
         });
       },
       [&](const Slice& p) {
         std::byte* const sum = sumOf(p);
         onLeaders(call.op(), [&] {
-          leaders_->reduce(Pair(sum, sum), p.count, dtype, stepOf(op), rootNode,
+          leaders_->allReduce(Pair(sum, sum), p.count, partial.dtype, step,
+                              left(call, Step::leaders));
+        });
+        partial.finish(sum, resultOf(p), p.count, static_cast<std::size_t>(size()));
+      },
+      [&](const Slice& p) {
+        onNode(call.op(), [&] {
+          node_->broadcast(Pair(resultOf(p), resultOf(p)), p.count, dtype, 0,
+                           left(call, Step::result));
+        });
+      });
+}
+
+void Hierarchical::runReduce(const Call& call, const Buffers& b) {
+  const DType dtype = call.shape.dtype;
+  const ReduceOp step = stepOf(call.shape.op);
+  const int root = call.shape.root;
+  const Partial partial(dtype, call.shape.op);
+  const Cut pieces = cut(as(partial.dtype, call.shape), 1);
+  const std::size_t pieceBytes = pieces.step * sizeOf(partial.dtype);
+  const int rootNode = map_.nodeOf(root);
+  const int rootLocal = map_.localOf(root);
+  const bool withRoot = map_.ownNode() == rootNode;
+  // The leader's partial sums: in the result where it is the root and the type is the same.
+  const bool inResult = rank() == root && !partial.isWider();
+  const bool needed = partial.isWider() || (leaders_ && !inResult);
+  std::byte* const sums = needed ? scratch(2 * pieceBytes) : nullptr;
+  const auto setOf = [&](const Slice& p) { return sums + p.set() * pieceBytes; };
+  const auto resultOf = [&](const Slice& p) {
+    return rank() == root ? bytesAt(b.out[0], p.at, dtype) : setOf(p);
+  };
+  const auto sumOf = [&](const Slice& p) { return inResult ? resultOf(p) : setOf(p); };
+  pipeline(
+      call.op(), pieces,
+      [&](const Slice& p) {
+        const void* in = bytesAt(b.in[0], p.at, dtype);
+        if (partial.isWider()) {
+          partial.take(in, sumOf(p), p.count);
+          in = sumOf(p);
+        }
+        std::byte* const sum = leaders_ ? sumOf(p) : nullptr;
+        onNode(call.op(), [&] {
+          node_->reduce(Pair(in, sum), p.count, partial.dtype, step, 0, left(call, Step::node));
+        });
+      },
+      [&](const Slice& p) {
+        std::byte* const sum = sumOf(p);
+        onLeaders(call.op(), [&] {
+          leaders_->reduce(Pair(sum, sum), p.count, partial.dtype, step, rootNode,
                            left(call, Step::leaders));
         });
-        if (op == ReduceOp::avg && withRoot)
-          divideBy(sum, p.count, dtype, static_cast<std::size_t>(size()));
+        if (withRoot) partial.finish(sum, resultOf(p), p.count, static_cast<std::size_t>(size()));
       },
       [&](const Slice& p) {
         if (!withRoot || rootLocal == 0) return;
         onNode(call.op(), [&] {
           const CallOptions options = left(call, Step::result);
-          if (leaders_) node_->send(sumOf(p), p.count, dtype, rootLocal, 0, options);
+          if (leaders_) node_->send(resultOf(p), p.count, dtype, rootLocal, 0, options);
           if (rank() == root)
             node_->receive(bytesAt(b.out[0], p.at, dtype), p.count, dtype, 0, 0, options);
         });
@@ -236,12 +260,13 @@ void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
 
 void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
-  const ReduceOp op = call.shape.op;
+  const ReduceOp step = stepOf(call.shape.op);
+  const Partial partial(dtype, call.shape.op);
   const std::size_t count = call.shape.count;
-  const std::size_t element = sizeOf(dtype);
+  const std::size_t element = sizeOf(partial.dtype);
   const std::size_t widest = static_cast<std::size_t>(map_.widest());
-  const Cut pieces = cut(call.shape, map_.slots());
-  const bool asGiven = pieces.pieces() == 1 && map_.slotsAreRanks();
+  const Cut pieces = cut(as(partial.dtype, call.shape), map_.slots());
+  const bool asGiven = pieces.pieces() == 1 && map_.slotsAreRanks() && !partial.isWider();
   const std::size_t allBytes = map_.slots() * pieces.step * element;
   const std::size_t ownBytes = widest * pieces.step * element;
   // Input in the order of hosts, then the leader's sums and what of them is this host's.
@@ -254,26 +279,25 @@ void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
         const void* blocks = b.in[0];
         if (!asGiven) {
           for (int r = 0; r < size(); ++r) {
-            std::memcpy(bytesAt(packed, map_.slotOf(r) * p.count, dtype),
-                        bytesAt(b.in[0], static_cast<std::size_t>(r) * count + p.at, dtype),
-                        p.count * element);
+            partial.take(bytesAt(b.in[0], static_cast<std::size_t>(r) * count + p.at, dtype),
+                         bytesAt(packed, map_.slotOf(r) * p.count, partial.dtype), p.count);
           }
           blocks = packed;
         }
         std::byte* const sums = leaders_ ? sumsOf(p) : nullptr;
         onNode(call.op(), [&] {
-          node_->reduce(Pair(blocks, sums), map_.slots() * p.count, dtype, stepOf(op), 0,
+          node_->reduce(Pair(blocks, sums), map_.slots() * p.count, partial.dtype, step, 0,
                         left(call, Step::node));
         });
       },
       [&](const Slice& p) {
         const Pair buffers(sumsOf(p), resultOf(p));
         onLeaders(call.op(), [&] {
-          leaders_->reduceScatter(buffers, widest * p.count, dtype, stepOf(op),
+          leaders_->reduceScatter(buffers, widest * p.count, partial.dtype, step,
                                   left(call, Step::leaders));
         });
-        if (op == ReduceOp::avg)
-          divideBy(resultOf(p), widest * p.count, dtype, static_cast<std::size_t>(size()));
+        partial.finish(resultOf(p), resultOf(p), widest * p.count,
+                       static_cast<std::size_t>(size()));
       },
       [&](const Slice& p) {
         const std::byte* const result = leaders_ ? resultOf(p) : nullptr;

@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "core/hosts/rank_names.h"
 #include "test/hosts/support.h"
@@ -56,6 +59,35 @@ TEST(HostsTogether, TakeManyPiecesInPlaceAndForEveryRoot) {
       for (const bool inPlace : {false, true}) right(op, 0, inPlace);
     }
     EXPECT_EQ(runRank(comm, {Op::allReduce, 5, 550001, DType::float32, ReduceOp::avg}), "");
+  }));
+}
+
+// bfloat16 has float32's range, which its partial sums must not leave where the result does not.
+TEST(HostsTogether, SumsOfTheLargestHalvesAreWhatOneHostGives) {
+  expectNone(onHosts({0, 0, 1, 1}, [&](Communicator& comm, int rank) {
+    for (const auto& [dtype, large] :
+         {std::pair(DType::float16, 0x7bff), {DType::bfloat16, 0x7f7f}}) {
+      for (const std::size_t count : {1, 1000, 300'001}) {
+        const auto value = [&](int bits) { return std::vector(4 * count, std::uint16_t(bits)); };
+        const auto reduced = [&](const std::vector<std::uint16_t>& from, ReduceOp op,
+                                 bool scatter) {
+          std::vector<std::uint16_t> to(scatter ? count : 4 * count);
+          const void* const in[] = {from.data()};
+          void* const out[] = {to.data()};
+          if (scatter) {
+            comm.reduceScatter({in, out}, count, dtype, op);
+          } else {
+            comm.allReduce({in, out}, 4 * count, dtype, op);
+          }
+          return std::set(to.begin(), to.end());
+        };
+        for (const bool scatter : {false, true}) {
+          const int opposite = rank < 2 ? large : large | 0x8000;
+          EXPECT_EQ(reduced(value(large), ReduceOp::avg, scatter), std::set{std::uint16_t(large)});
+          EXPECT_EQ(reduced(value(opposite), ReduceOp::sum, scatter), std::set{std::uint16_t{0}});
+        }
+      }
+    }
   }));
 }
 
