@@ -132,6 +132,9 @@ void AllreduceEngine::enqueue(Operation operation, bool here) {
              .count = key.count,
              .rowLength = key.rowLength,
              .name = fingerprint(key.name),
+             .rows = isPush(operation.kind) && isHalf(key.dtype) && operation.in.size() > 1
+                         ? kWiderArray
+                         : kWholeArray,
              .kind = steps                                   ? SumKind::step
                      : operation.kind == OperationKind::init ? SumKind::init
                                                              : SumKind::push,

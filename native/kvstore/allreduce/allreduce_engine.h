@@ -19,6 +19,7 @@
 
 #include "core/communicator.h"
 #include "core/error.h"
+#include "core/kernels/partial.h"
 #include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/allreduce/key_agreement.h"
 #include "kvstore/allreduce/shards.h"
@@ -115,6 +116,7 @@ class AllreduceEngine {
     Waiting* waiting = nullptr;       // at the front of its key's queue; null once this worker left
     Key* key = nullptr;               // null: made after this worker had left
     const std::byte* sum = nullptr;   // what the store of this worker gets, unless of rows
+    Partial partial;                  // what is summed
   };
 
   void serve();
@@ -150,7 +152,7 @@ class AllreduceEngine {
   void gatherRows(std::size_t block);
   void giveRows(const Share& part, std::size_t block, Operation& to) const;
   // ---- allreduce/steps.cc
-  std::size_t shardRoomOf(const Announcement& announced) const;
+  std::size_t shardRoomOf(const Announcement& announced, DType dtype) const;
   void stepTogether(std::vector<Share>& parts, std::size_t room, Lock& lock);
   void checkStep(const Share& part) const;
   void fillShards(const std::vector<Share>& parts, std::size_t room);

@@ -103,8 +103,9 @@ void Agreement::take(int worker, const Announcement& announced) {
 }
 
 void Agreement::takeRows(Slot& slot, int worker, const Announcement& announced) const {
-  if (announced.rows == kWholeArray) {
+  if (announced.rows >= kWiderArray) {
     slot.whole = true;
+    slot.wider = slot.wider || announced.rows == kWiderArray;
     return;
   }
   if (announced.rowLength == 0 || announced.rows > announced.count / announced.rowLength) {
@@ -151,7 +152,9 @@ std::vector<ReadySum> Agreement::takeReady() {
   ready.reserve(slots.size());
   for (Slot& slot : slots) {
     if (slot.whole) slot.rows.clear();
-    ready.push_back({slot.announced, std::move(slot.rows)});
+    const DType dtype = slot.announced.dtype;
+    const Partial partial = slot.wider ? Partial(dtype, ReduceOp::sum) : Partial::none(dtype);
+    ready.push_back({slot.announced, std::move(slot.rows), partial});
   }
   return ready;
 }

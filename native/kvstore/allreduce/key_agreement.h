@@ -13,6 +13,7 @@
 #include "core/communicator.h"
 #include "core/deadline.h"
 #include "core/kernels/dtype.h"
+#include "core/kernels/partial.h"
 
 namespace gradlink {
 
@@ -23,6 +24,8 @@ enum class SumKind : std::uint8_t { init = 0, push = 1, barrier = 2, step = 3, s
 
 /// Instead of a number of rows: the array is whole.
 inline constexpr std::uint32_t kWholeArray = ~std::uint32_t{0};
+/// The same, and summed of several devices' halves: it is kept wider until all are summed.
+inline constexpr std::uint32_t kWiderArray = kWholeArray - 1;
 
 /// An operation that needs all workers. The n-th of a key here goes with the n-th of the key
 /// elsewhere.
@@ -47,6 +50,8 @@ struct ReadySum {
   Announcement announced;
   /// How many rows each worker brings; empty: the arrays are whole, of those who bring rows too.
   std::vector<std::uint32_t> rows;
+  /// What the sum is kept in: wider than the key where somebody brings a wider array.
+  Partial partial;
 };
 
 /// The key of barriers.
@@ -98,6 +103,7 @@ class Agreement {
     Deadline::Clock::time_point since;
     std::vector<std::uint32_t> rows = {};  // by worker; none until one brings rows
     bool whole = false;                    // somebody brings all
+    bool wider = false;                    // and wider
   };
   struct Line {
     std::uint64_t base = 0;            // operations that were ready

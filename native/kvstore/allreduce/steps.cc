@@ -23,8 +23,8 @@ AllreduceShards::Waits AllreduceEngine::waits() {
 }
 
 /// What each worker's part of a key takes of its room.
-std::size_t AllreduceEngine::shardRoomOf(const Announcement& announced) const {
-  return shards_->roomOf(announced.count) * sizeOf(announced.dtype);
+std::size_t AllreduceEngine::shardRoomOf(const Announcement& announced, DType dtype) const {
+  return shards_->roomOf(announced.count) * sizeOf(dtype);
 }
 
 /// The lock is held before and after. `room`: bytes of one worker's parts.
@@ -44,7 +44,7 @@ void AllreduceEngine::stepTogether(std::vector<Share>& parts, std::size_t room, 
       into += std::chrono::duration<double>(now - from).count();
       from = now;
     };
-    const DType dtype = parts.front().announced.dtype;
+    const DType dtype = parts.front().partial.dtype;
     const std::size_t count = room / sizeOf(dtype);
     std::byte* const base = static_cast<std::byte*>(buffer_);
     std::byte* const own = base + room * static_cast<std::size_t>(rank_);
@@ -56,6 +56,10 @@ void AllreduceEngine::stepTogether(std::vector<Share>& parts, std::size_t room, 
       void* const out = own;
       comm_->reduceScatter({.in = {&in, 1}, .out = {&out, 1}}, count, dtype, ReduceOp::sum,
                            options);
+    }
+    for (const Share& part : parts) {
+      std::byte* const mine = at(part) + room * static_cast<std::size_t>(rank_);
+      part.partial.finish(mine, mine, shards_->own(part.announced.count).count, 1);
     }
     lap(reduced);
     endForAll([&] { stepShards(parts, room); });
@@ -91,15 +95,14 @@ void AllreduceEngine::checkStep(const Share& part) const {
 /// worker's room.
 void AllreduceEngine::fillShards(const std::vector<Share>& parts, std::size_t room) {
   for (const Share& part : parts) {
-    const DType dtype = part.announced.dtype;
     for (int worker = 0; worker < shards_->workers(); ++worker) {
       const auto [first, count] = shards_->partOf(worker, part.announced.count);
       if (count == 0) continue;
       std::byte* const to = at(part) + room * static_cast<std::size_t>(worker);
       if (part.waiting == nullptr) {
-        std::memset(to, 0, count * sizeOf(dtype));
+        std::memset(to, 0, count * sizeOf(part.partial.dtype));
       } else {
-        sumInto(to, part.waiting->operation.in, first, count, dtype);
+        sumInto(to, part.waiting->operation.in, first, count, part.partial);
       }
     }
   }
@@ -156,9 +159,10 @@ void AllreduceEngine::stepShards(const std::vector<Share>& parts, std::size_t ro
   });
 }
 
-/// Finds the new values in the buffer. One key's parts follow one another; several keys' do not.
+/// Finds the new values in the buffer. One key's parts follow one another, unless their sums took
+/// more room; several keys' do not.
 void AllreduceEngine::joinShards(std::vector<Share>& parts, std::size_t room) {
-  if (parts.size() == 1) {
+  if (parts.size() == 1 && !parts.front().partial.isWider()) {
     parts.front().sum = at(parts.front());
     return;
   }
@@ -166,7 +170,8 @@ void AllreduceEngine::joinShards(std::vector<Share>& parts, std::size_t room) {
   std::size_t bytes = 0;
   for (const Share& part : parts) {
     offsets.push_back(bytes);
-    bytes += shardRoomOf(part.announced) * static_cast<std::size_t>(shards_->workers());
+    bytes += shardRoomOf(part.announced, part.announced.dtype) *
+             static_cast<std::size_t>(shards_->workers());
   }
   if (whole_.size() < bytes) whole_ = AlignedBuffer(bytes);
   ThreadPool::shared().parallel(parts.size(), [&](std::size_t i) {

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/kernels/dtype.h"
+#include "core/kernels/partial.h"
 
 namespace gradlink {
 
-/// Elements [first, first + count) of all arrays, summed from the left, on the shared thread pool.
+/// Partial::sum() on the shared thread pool.
 void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::size_t first,
-             std::size_t count, DType dtype);
+             std::size_t count, const Partial& partial);
 
 }  // namespace gradlink

@@ -19,26 +19,20 @@ constexpr std::size_t kAlign = 64;
 /// What one thread sums or copies at a time.
 constexpr std::size_t kBlockBytes = 256 << 10;
 
-std::size_t bytesOf(const Announcement& announced) {
-  return announced.count * sizeOf(announced.dtype);
+std::size_t bytesOf(const Announcement& announced, DType dtype) {
+  return announced.count * sizeOf(dtype);
 }
 
 }  // namespace
 
 void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::size_t first,
-             std::size_t count, DType dtype) {
-  const std::size_t block = kBlockBytes / sizeOf(dtype);
+             std::size_t count, const Partial& partial) {
+  const std::size_t size = sizeOf(partial.dtype);
+  const std::size_t block = kBlockBytes / size;
   const std::size_t parts = (count + block - 1) / block;
   const auto one = [&](std::size_t part) {
     const std::size_t begin = part * block;
-    const std::size_t offset = (first + begin) * sizeOf(dtype);
-    std::vector<const void*> sources;
-    sources.reserve(arrays.size());
-    for (const void* array : arrays) {
-      sources.push_back(static_cast<const std::byte*>(array) + offset);
-    }
-    void* const to = target + begin * sizeOf(dtype);
-    reduceMany({&to, 1}, sources, std::min(block, count - begin), dtype, ReduceOp::sum);
+    partial.sum(arrays, first + begin, target + begin * size, std::min(block, count - begin));
   };
   if (parts == 1) return one(0);
   ThreadPool::shared().parallel(parts, one);
@@ -47,8 +41,8 @@ void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::siz
 /// Bytes that a key takes in the buffer, or in each worker's block of it.
 std::size_t AllreduceEngine::roomOf(const ReadySum& ready) const {
   const Announcement& announced = ready.announced;
-  if (announced.kind == SumKind::step) return shardRoomOf(announced);
-  std::size_t bytes = bytesOf(announced);
+  if (announced.kind == SumKind::step) return shardRoomOf(announced, ready.partial.dtype);
+  std::size_t bytes = bytesOf(announced, ready.partial.dtype);
   if (!ready.rows.empty()) {
     const std::size_t rowBytes = announced.rowLength * sizeOf(announced.dtype);
     bytes =
@@ -83,9 +77,10 @@ void AllreduceEngine::sum(std::vector<ReadySum>&& ready, Lock& lock) {
     const std::size_t own = roomOf(one);
     Key* const key = announced.key < keys_.size() ? &keys_[announced.key] : nullptr;
     Waiting* const waiting = left_ ? nullptr : &key->queue.front();
-    Share part{announced, std::move(one.rows), bytes, waiting, key};
+    Share part{announced, std::move(one.rows), bytes, waiting, key, nullptr, one.partial};
     const bool fits = !parts.empty() && parts.front().announced.kind == announced.kind &&
                       parts.front().announced.dtype == announced.dtype &&
+                      parts.front().partial.dtype == part.partial.dtype &&
                       parts.front().ofRows() == part.ofRows() &&
                       (bytes + own) * blocks(part) <= options_.fuseBytes;
     if (!fits) flush();
@@ -146,31 +141,39 @@ void AllreduceEngine::fill(const std::vector<Share>& parts) {
       const bool gives = part.waiting != nullptr && agreement_.root() == rank_;
       // An empty array may have no memory.
       if (gives && announced.count > 0) {
-        std::memcpy(at(part), part.waiting->operation.in.front(), bytesOf(announced));
+        part.partial.take(part.waiting->operation.in.front(), at(part), announced.count);
       }
     } else if (part.waiting == nullptr) {
-      std::memset(at(part), 0, bytesOf(announced));
+      std::memset(at(part), 0, bytesOf(announced, part.partial.dtype));
     } else if (part.waiting->ofRows()) {
       const std::size_t rowBytes = announced.rowLength * sizeOf(announced.dtype);
-      spreadRows(part.waiting->touched, rowBytes, at(part), bytesOf(announced));
+      const std::size_t bytes = bytesOf(announced, announced.dtype);
+      // Where it becomes wider, from the end of its place on to all of it.
+      std::byte* const own = at(part) + bytesOf(announced, part.partial.dtype) - bytes;
+      spreadRows(part.waiting->touched, rowBytes, own, bytes);
+      if (own != at(part)) part.partial.take(own, at(part), announced.count);
     } else {
-      sumInto(at(part), part.waiting->operation.in, 0, announced.count, announced.dtype);
+      sumInto(at(part), part.waiting->operation.in, 0, announced.count, part.partial);
     }
   }
 }
 
 void AllreduceEngine::reduce(const std::vector<Share>& parts, std::size_t bytes) {
   const Announcement& first = parts.front().announced;
-  const std::size_t count = bytes / sizeOf(first.dtype);
+  const DType dtype = parts.front().partial.dtype;
+  const std::size_t count = bytes / sizeOf(dtype);
   const void* const in = buffer_;
   void* const out = buffer_;
   const Buffers buffers{.in = {&in, 1}, .out = {&out, 1}};
   const CallOptions options{.timeoutMs = options_.timeoutMs};
   if (count == 0) return;
   if (first.kind == SumKind::init) {
-    comm_->broadcast(buffers, count, first.dtype, agreement_.root(), options);
-  } else {
-    comm_->allReduce(buffers, count, first.dtype, ReduceOp::sum, options);
+    comm_->broadcast(buffers, count, dtype, agreement_.root(), options);
+    return;
+  }
+  comm_->allReduce(buffers, count, dtype, ReduceOp::sum, options);
+  for (const Share& part : parts) {
+    part.partial.finish(at(part), at(part), part.announced.count, 1);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/deadline.h"
-#include "core/kernels/reduce_kernels.h"
+#include "core/kernels/partial.h"
 #include "kvstore/protocol/piece_rows.h"
 
 namespace gradlink::dist {
@@ -115,31 +115,32 @@ void Merger::sum(void* to, std::span<const PushedPiece> pieces, std::size_t coun
     reduceMany(target, sources_, count, dtype, ReduceOp::sum, streaming);
     return;
   }
-  // Compressed pushes are of float32 keys. Block by block, so that what is decoded stays in the
-  // first-level cache.
-  const std::size_t room = pieces.size() * kUpdateBlock * sizeof(float);
+  // Compressed pushes are of float32 keys, wider ones of keys of halves. Block by block, so that
+  // what is decoded stays in the first-level cache.
+  const bool half = isHalf(dtype);
+  const Partial partial(dtype, ReduceOp::sum);
+  const std::size_t room = (pieces.size() + 1) * kUpdateBlock * sizeof(float);
   if (decoded_.size() < room) decoded_ = AlignedBuffer(room);
-  auto* const blocks = static_cast<float*>(decoded_.data());
-  auto* const out = static_cast<float*>(to);
+  auto* const summed = static_cast<float*>(decoded_.data());
   for (std::size_t done = 0; done < count; done += kUpdateBlock) {
     const std::size_t part = std::min(kUpdateBlock, count - done);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      if (pieces[i].encoding == Encoding::plain) {
-        sources_[i] = static_cast<const float*>(pieces[i].data) + done;
-        continue;
-      }
-      float* const block = blocks + i * kUpdateBlock;
-      compression->decompress(
-          static_cast<const std::uint8_t*>(pieces[i].data) + compression->compressedBytes(done),
-          block, part);
+      float* const block = summed + (i + 1) * kUpdateBlock;
+      const auto* const bytes = static_cast<const std::uint8_t*>(pieces[i].data);
       sources_[i] = block;
+      if (pieces[i].encoding == Encoding::wider ||
+          (pieces[i].encoding == Encoding::plain && dtype == DType::float32)) {
+        sources_[i] = bytes + done * sizeof(float);
+      } else if (pieces[i].encoding == Encoding::plain) {
+        partial.take(bytes + done * sizeOf(dtype), reinterpret_cast<std::byte*>(block), part);
+      } else {
+        compression->decompress(bytes + compression->compressedBytes(done), block, part);
+      }
     }
-    void* const block[] = {out + done};
-    if (pieces.size() == 1) {
-      copyMany(block, sources_[0], part * sizeof(float), streaming);
-    } else {
-      reduceMany(block, sources_, part, dtype, ReduceOp::sum, streaming);
-    }
+    std::byte* const result = static_cast<std::byte*>(to) + done * sizeOf(dtype);
+    void* const block[] = {half ? static_cast<void*>(summed) : result};
+    reduceMany(block, sources_, part, DType::float32, ReduceOp::sum, streaming && !half);
+    if (half) partial.finish(reinterpret_cast<std::byte*>(summed), result, part, 1);
   }
 }
 

@@ -51,6 +51,7 @@ bool ServerShard::agreesWith(const Header& definition, const std::string& name) 
 
 std::size_t ServerShard::wireBytes(const Header& header) const {
   if (header.encoding == Encoding::plain) return header.count * sizeOf(dtype_);
+  if (header.encoding == Encoding::wider && isHalf(dtype_)) return header.count * sizeof(float);
   const GradientCompression* const agreed = compression();
   const auto type = static_cast<int>(header.encoding) - 1;
   if (agreed == nullptr || static_cast<int>(agreed->type()) != type || dtype_ != DType::float32) {

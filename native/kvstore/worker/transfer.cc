@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/kernels/reduce_kernels.h"
+#include "core/kernels/partial.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/store_checks.h"
 
@@ -69,8 +69,7 @@ Transfer::Transfer(DistKey& key, std::uint64_t request)
   if (isPush(kind_)) ++key.rounds;
   encoding_ = chooseEncoding();
   if (!inRows.empty()) sumInputs(inRows);
-  const bool compresses = encoding_ != Encoding::plain && encoding_ != Encoding::rows;
-  const bool feedsBack = compresses && key.compression->feedsBack();
+  const bool feedsBack = isCompressed() && key.compression->feedsBack();
   if (feedsBack && key.residual.size() == 0) key.residual = AlignedBuffer(key.bytes());
   if (kind_ == OperationKind::rowSparsePull) {
     expectRows();
@@ -118,6 +117,8 @@ void Transfer::take() {
 }
 
 Encoding Transfer::chooseEncoding() const {
+  const bool severalHalves = isPush(kind_) && isHalf(key_.dtype) && inputs_.size() > 1;
+  if (severalHalves) return Encoding::wider;
   if (!isPush(kind_) || key_.compression == nullptr) return Encoding::plain;
   switch (key_.compression->type()) {
     case CompressionType::twoBit:
@@ -151,7 +152,8 @@ Piece Transfer::pieceOf(const Header& header) const {
 
 std::size_t Transfer::wireBytes(const Piece& piece) const {
   if (isOfRows()) return pushBytes(runsIn(piece), key_.dtype);
-  if (encoding() != Encoding::plain) return key_.compression->compressedBytes(piece.count);
+  if (encoding() == Encoding::wider) return piece.count * sizeof(float);
+  if (isCompressed()) return key_.compression->compressedBytes(piece.count);
   return piece.count * sizeOf(key_.dtype);
 }
 
@@ -167,6 +169,10 @@ const void* Transfer::memoryOf(const Piece& piece) const {
 void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
   const std::size_t size = sizeOf(key_.dtype);
   if (isOfRows()) return writePush(runsIn(piece), rowData_.data(), key_.dtype, to);
+  if (encoding() == Encoding::wider) {
+    return Partial(key_.dtype, ReduceOp::sum)
+        .sum(inputs_, piece.first, static_cast<std::byte*>(to), piece.count);
+  }
   if (encoding() == Encoding::plain) {
     void* const target[] = {to};
     if (inputs_.size() == 1) {

@@ -112,6 +112,9 @@ class Transfer {
   /// Of a pull of rows: whether so many bytes are what is wanted of the piece.
   bool expects(const Piece&, std::size_t bytes) const;
   bool isOfRows() const { return encoding_ == Encoding::rows; }
+  bool isCompressed() const {
+    return encoding_ != Encoding::plain && encoding_ != Encoding::wider && !isOfRows();
+  }
 
   /// The one array whose elements travel as they are; null where there is none such.
   const void* plainArray() const;

@@ -171,6 +171,75 @@ TEST_P(Stores, StepOnceARoundAtTheRateOfTheTime) {
   }));
 }
 
+/// Those whose sums are made here, and not by NCCL or on GPUs.
+class StoresOfTheHost : public Stores {};
+std::vector<StoreMaker> makersOfTheHost() {
+  std::vector<StoreMaker> makers(std::begin(kStoreMakers), std::end(kStoreMakers));
+  std::erase_if(makers, [](const StoreMaker& one) { return one.onGpus; });
+  return makers;
+}
+INSTANTIATE_TEST_SUITE_P(Makers, StoresOfTheHost, testing::ValuesIn(makersOfTheHost()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// One large value and many ones, which each half alone would lose; and the largest ones of both
+// signs, of which two overflow.
+TEST_P(StoresOfTheHost, SumsOfHalvesAreRoundedOnce) {
+  expectNone(onStores(GetParam(), [](const AnyStore& store) {
+    const int all = static_cast<int>(store.arrays());
+    constexpr std::size_t kCount = 1025;
+    using Halves = std::vector<std::uint16_t>;
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      const bool brain = dtype == DType::bfloat16;
+      const float base = brain ? 256 : 2048;
+      const float most = brain ? 0x1.FEp127F : 65504;
+      std::vector<Halves> in;
+      Halves expected(kCount);
+      for (int device = 0; device < all; ++device) {
+        Floats values(kCount);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          const float sign = device < all / 2 ? 1.F : -1.F;
+          values[i] = i % 2 == 1 ? sign * most : device == 0 ? base : 1;
+        }
+        narrow(values.data(), in.emplace_back(kCount).data(), kCount, dtype);
+      }
+      Floats sums(kCount);
+      for (std::size_t i = 0; i < kCount; i += 2) sums[i] = base + static_cast<float>(all - 1);
+      narrow(sums.data(), expected.data(), kCount, dtype);
+      const auto pushed = [&](const char* name, std::int32_t bits) {
+        const KeyId key = store.store.define(name + std::to_string(bits), dtype, kCount, 1);
+        Halves value(kCount);
+        std::vector<Halves> out(2, Halves(kCount, 7));
+        Waiter waiter;
+        std::vector<Operation> operations(3);
+        operations[0].kind = init;
+        operations[0].in = {value.data()};
+        operations[1].kind = push;
+        operations[2].kind = pull;
+        for (std::size_t device = 0; device < 2; ++device) {
+          operations[1].in.push_back(in[static_cast<std::size_t>(store.rank) * 2 + device].data());
+          operations[2].out.push_back(out[device].data());
+        }
+        const auto ticket = waiter.ticket();
+        for (Operation& operation : operations) {
+          operation.key = key;
+          operation.ticket = ticket;
+        }
+        store.store.submit(std::move(operations), false);
+        waiter.wait();
+        EXPECT_EQ(out[0], out[1]);
+        return out[0];
+      };
+      EXPECT_EQ(pushed("assigned", brain), expected);
+      // What is stepped at a rate of 1 from 0 is the sum with the other sign.
+      store.store.setOptimizer(Optimizer::create(specOf("sgd", {{"learningRate", 1}})));
+      Halves stepped = pushed("stepped", brain);
+      for (std::size_t i = 0; i < kCount; i += 2) stepped[i] ^= 0x8000;
+      EXPECT_EQ(stepped, expected);
+      store.store.setOptimizer(nullptr);
+    }
+  }));
+}
+
 TEST_P(Stores, StatesGoOnFromAFile) {
   const std::string file = testing::TempDir() + "gradlink-stores-" + std::to_string(getpid());
   constexpr std::size_t kCount = 3000;
