@@ -38,8 +38,9 @@ export type NativeOpName = (typeof nativeCollectives)[number]['name'];
 export type NativeTimedName = NativeOpName | 'sendReceive' | 'allToAllV' | 'hypercube';
 
 /**
- * How values are combined. Sums and products of integers wrap; `avg` of integers truncates towards zero; `min` and
- * `max` give NaN where any value is NaN. float16 and bfloat16 are combined in float32 and rounded once.
+ * How values are combined. Sums and products of integers wrap; `avg` of integers truncates towards zero and, up to 32 bits,
+ * does not wrap; `min` and `max` give NaN where any value is NaN. float16 and bfloat16 are combined in float32 and rounded once.
+ * On GPUs as NCCL does it: averages of integers wrap, and halves are rounded at each of its steps.
  */
 export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'avg';
 

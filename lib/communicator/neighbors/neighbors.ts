@@ -67,8 +67,8 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
    * (data of s)`. Without weights over the rank and its sources in the topology: uniformly, as a sum that is then
    * divided, or by the graph's own weights where {@link setTopology} said `weighted`.
    *
-   * float16 and bfloat16 are summed in float32 and rounded once. Integers, in the memory of the host: without weights as the
-   * `avg` of `allReduce`; whole weights are exact and wrap around; others are summed in float64 and rounded to the nearest whole
+   * float16 and bfloat16 are summed in float32 and rounded once. Integers, in the memory of the host: without weights a sum
+   * that wraps around and is then divided, toward zero; whole weights are exact and wrap around; others are summed in float64 and rounded to the nearest whole
    * number, halves to the even one, and what is beyond the type becomes its least or greatest value.
    *
    * @param data - `count` elements, the result's place when there is no `out`.
