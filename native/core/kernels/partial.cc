@@ -9,8 +9,8 @@ namespace gradlink {
 namespace {
 
 // Elements of an array that are widened at a time: in the first-level cache, for a few arrays.
-constexpr std::size_t kBlock = 1024;
-constexpr float kScale = 0x1p-16F;
+constexpr std::size_t kWidened = 1024;
+constexpr float kSmaller = 0x1p-16F;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ void Partial::take(const void* from, std::byte* to, std::size_t count) const {
   auto* const wide = reinterpret_cast<float*>(to);
   widen(from, wide, count, result);
   if (!isScaled()) return;
-  for (std::size_t i = 0; i < count; ++i) wide[i] *= kScale;
+  for (std::size_t i = 0; i < count; ++i) wide[i] *= kSmaller;
 }
 
 void Partial::finish(std::byte* sums, std::byte* to, std::size_t count, std::size_t arrays) const {
@@ -35,7 +35,7 @@ void Partial::finish(std::byte* sums, std::byte* to, std::size_t count, std::siz
   for (std::size_t i = 0; i < count; ++i) {
     // Either step alone is exact where it comes first.
     const bool large = std::abs(wide[i]) >= 1;
-    wide[i] = large ? wide[i] / parts / kScale : wide[i] / kScale / parts;
+    wide[i] = large ? wide[i] / parts / kSmaller : wide[i] / kSmaller / parts;
   }
   narrow(wide, to, count, result);
 }
@@ -51,9 +51,9 @@ void Partial::sum(std::span<const void* const> arrays, std::size_t first, std::b
     void* const target[] = {to};
     return reduceMany(target, sources, count, dtype, ReduceOp::sum);
   }
-  std::vector<float> wide(arrays.size() * std::min(kBlock, count));
-  for (std::size_t done = 0; done < count; done += kBlock) {
-    const std::size_t part = std::min(kBlock, count - done);
+  std::vector<float> wide(arrays.size() * std::min(kWidened, count));
+  for (std::size_t done = 0; done < count; done += kWidened) {
+    const std::size_t part = std::min(kWidened, count - done);
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       float* const block = wide.data() + i * part;
       take(at(i, first + done), reinterpret_cast<std::byte*>(block), part);
