@@ -50,6 +50,71 @@ describe('readJob', () => {
     expect(readJob({ ...torchrun, ...slurm })?.launcher).toBe('Slurm');
   });
 
+  it.each([
+    [{ WORLD_SIZE: '2' }, 'RANK, MASTER_ADDR, MASTER_PORT'],
+    [{ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: '127.0.0.1' }, 'MASTER_PORT'],
+    [{ RANK: '1', WORLD_SIZE: '2', MASTER_PORT: '29500', LOCAL_WORLD_SIZE: '2' }, 'MASTER_ADDR'],
+    [{ WORLD_SIZE: 'two', RANK: '' }, 'RANK'],
+    [{ RANK: '1', MASTER_ADDR: 'node1', MASTER_PORT: '29500' }, 'WORLD_SIZE'],
+    [{ GRADLINK_RANK: '0', GRADLINK_SIZE: '2' }, 'GRADLINK_JOB'],
+    [{ GRADLINK_SIZE: '2', GRADLINK_JOB: 'secret' }, 'GRADLINK_RANK'],
+    [{ GRADLINK_RANK: '3', GRADLINK_JOB: 'secret' }, 'GRADLINK_SIZE'],
+    [{ OMPI_COMM_WORLD_SIZE: '2' }, 'OMPI_COMM_WORLD_RANK'],
+    [{ PMI_SIZE: '2' }, 'PMI_RANK'],
+    [{ ...slurm, SLURM_PROCID: '' }, 'SLURM_PROCID'],
+    [{ SLURM_PROCID: '3', SLURM_NTASKS: '8', SLURM_JOB_ID: '17' }, 'SLURM_STEP_ID'],
+    // Names that only others read.
+    [{ MV2_COMM_WORLD_SIZE: '2', MV2_COMM_WORLD_RANK: '0' }, 'WORLD_SIZE'],
+    [{ HOROVOD_SIZE: '2', HOROVOD_RANK: '0' }, 'WORLD_SIZE'],
+    [{ DMLC_ROLE: 'worker', DMLC_NUM_WORKER: '2' }, 'WORLD_SIZE'],
+    [{ PMIX_RANK: '0' }, 'WORLD_SIZE'],
+    // A step of one task, and half of what a launcher in it would say.
+    [{ ...slurm, SLURM_PROCID: '0', SLURM_NTASKS: '1', WORLD_SIZE: '2' }, 'MASTER_PORT'],
+  ])('refuses %j, half a place, and names what is missing', (env, missing) => {
+    expect(() => readJob(env)).toThrow(errorWith('ERR_UNSUPPORTED', new RegExp(missing)));
+  });
+
+  it.each([
+    [{ RANK: '-1', WORLD_SIZE: '2' }],
+    [{ RANK: '-1', WORLD_SIZE: '2', MASTER_ADDR: 'node1', MASTER_PORT: '29500' }],
+    [{ RANK: '3' }],
+    [{ WORLD_SIZE: '1' }],
+    [{ MASTER_ADDR: 'node1', MASTER_PORT: '29500' }],
+    [{ OMPI_COMM_WORLD_SIZE: '1' }],
+    [{ HOROVOD_SIZE: '1' }],
+    // A shell of salloc's, as a step of its own too, and a batch script.
+    [{ SLURM_NTASKS: '4', SLURM_JOB_ID: '17', SLURM_NNODES: '2' }],
+    [{ ...slurm, SLURM_PROCID: '0', SLURM_STEP_ID: '4294967290' }],
+    [{ SLURM_PROCID: '0', SLURM_NTASKS: '4', SLURM_JOB_ID: '17' }],
+    // As Open MPI leaves it in a process that joined alone.
+    [{ PMIX_RANK: '0', OMPI_MCA_ess: 'singleton' }],
+  ])('lets %j run alone', (env) => {
+    expect(readJob(env)).toBeUndefined();
+  });
+
+  it('takes what torchrun says in a step that started torchrun', () => {
+    const once = { ...torchrun, ...slurm, SLURM_PROCID: '0', SLURM_NTASKS: '1' };
+    expect(readJob(once)).toMatchObject({ launcher: 'torchrun', size: 6 });
+    const eachHost = { ...torchrun, ...openMpi, ...slurm, TORCHELASTIC_RUN_ID: '17' };
+    expect(readJob(eachHost)).toMatchObject({ launcher: 'torchrun', size: 6 });
+  });
+
+  it('takes no server for a world of one', () => {
+    const server = { GRADLINK_JOB: 'secret', GRADLINK_ROLE: 'server', GRADLINK_NUM_WORKERS: '2' };
+    expect(() => readJob(server)).toThrow(errorWith('ERR_UNSUPPORTED', /servers.* 2 workers/));
+  });
+
+  it('takes addresses in brackets, and refuses at once what none can be', () => {
+    const at = (address: string) => () => readJob({ ...torchrun, MASTER_ADDR: address })?.master;
+    expect(at('[::1]')()?.address).toBe('::1');
+    for (const good of ['fe80::1%eth0', '127.0.0.1', 'job-0.job', 'node_1', 'localhost']) {
+      expect(at(good)()?.address).toBe(good);
+    }
+    for (const bad of ['127.0.0.1:29500', 'tcp://node1', '300.1.1.1', '[::1', 'a b', '[]']) {
+      expect(at(bad)).toThrow(errorWith('ERR_INVALID_ARG_VALUE', /MASTER_ADDR/));
+    }
+  });
+
   it('gives equal jobs to ranks of one job only', () => {
     expect(readJob({ ...launch, GRADLINK_RANK: '3' })?.job).toBe(readJob(launch)?.job);
     expect(readJob({ ...launch, GRADLINK_JOB: 'other' })?.job).not.toBe(readJob(launch)?.job);

@@ -1,8 +1,9 @@
 // Which job this process belongs to, as its launcher told it through the environment.
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 
-import { GradlinkError, describe } from '../../errors.js';
+import { GradlinkError, argumentError, describe } from '../../errors.js';
+import { first, isSet, sourceOf, type Env, type Source } from './sources.js';
 
 /** What ranks on several hosts meet over. */
 export type Transport = 'mpi' | 'tcp';
@@ -30,91 +31,23 @@ export interface JobPlace {
   readonly master?: { readonly address: string; readonly port: number };
 }
 
-type Env = Readonly<Record<string, string | undefined>>;
-
-interface Source {
-  readonly launcher: string;
-  readonly rank: string;
-  readonly size: string;
-  /** Ranks of this host; a job is of one host when it equals the size. */
-  readonly localSize?: string;
-  readonly localRank?: string;
-  /** It starts no MPI processes. */
-  readonly withoutMpi?: boolean;
-  /** Further variables that must be there for the source to count. */
-  readonly needs?: readonly string[];
-  job(env: Env): string;
-}
-
-const first = (env: Env, names: readonly string[]): string =>
-  names.map((name) => env[name]).find((value) => value !== undefined && value !== '') ?? '';
-
-// In the order of precedence. A launcher that starts another (mpirun under Slurm) is the outer one: the inner comes
-// first.
-const sources: readonly Source[] = [
-  {
-    launcher: 'gradlink launch',
-    rank: 'GRADLINK_RANK',
-    size: 'GRADLINK_SIZE',
-    localRank: 'LOCAL_RANK',
-    withoutMpi: true,
-    needs: ['GRADLINK_JOB'],
-    job: (env) => env['GRADLINK_JOB'] ?? '',
-  },
-  {
-    launcher: 'Open MPI',
-    rank: 'OMPI_COMM_WORLD_RANK',
-    size: 'OMPI_COMM_WORLD_SIZE',
-    localSize: 'OMPI_COMM_WORLD_LOCAL_SIZE',
-    localRank: 'OMPI_COMM_WORLD_LOCAL_RANK',
-    job: (env) =>
-      first(env, ['PMIX_NAMESPACE', 'OMPI_MCA_ess_base_jobid', 'OMPI_MCA_orte_hnp_uri']),
-  },
-  {
-    launcher: 'PMI (MPICH, Intel MPI)',
-    rank: 'PMI_RANK',
-    size: 'PMI_SIZE',
-    localSize: 'MPI_LOCALNRANKS',
-    localRank: 'MPI_LOCALRANKID',
-    // Hydra gives its processes no name of the job; what they share on a host is its proxy.
-    job: (env) => env['PMI_JOBID'] ?? `proxy ${ancestor('hydra_pmi_prox')}`,
-  },
-  {
-    launcher: 'Slurm',
-    rank: 'SLURM_PROCID',
-    size: 'SLURM_NTASKS',
-    localRank: 'SLURM_LOCALID',
-    // A batch script itself has SLURM_PROCID too: only a step's tasks know their step.
-    needs: ['SLURM_JOB_ID', 'SLURM_STEP_ID'],
-    job: (env) => `${env['SLURM_JOB_ID'] ?? ''}.${env['SLURM_STEP_ID'] ?? ''}`,
-  },
-  {
-    launcher: 'torchrun',
-    rank: 'RANK',
-    size: 'WORLD_SIZE',
-    localSize: 'LOCAL_WORLD_SIZE',
-    localRank: 'LOCAL_RANK',
-    withoutMpi: true,
-    needs: ['MASTER_PORT'],
-    job: (env) => [env['TORCHELASTIC_RUN_ID'], env['MASTER_ADDR'], env['MASTER_PORT']].join(' '),
-  },
-];
-
 /**
- * Reads the launcher's variables: `gradlink launch`'s, Open MPI's, PMI's, Slurm's, torchrun's, in this order.
+ * Reads the launcher's variables: `gradlink launch`'s, Open MPI's, PMI's, Slurm's, torchrun's, in this order. `torchrun`'s
+ * come before those of MPI and Slurm where it has surely started this process: they tell of what started it.
  *
  * Where the launcher says GRADLINK_TRANSPORT=mpi, the first GRADLINK_NUM_WORKERS processes of the MPI job are workers.
  * Ranks of several hosts that are no MPI job meet at MASTER_ADDR:MASTER_PORT.
  *
  * @returns undefined when no launcher started this process.
- * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts that have nothing to meet over, and for a server: its process
- *   is no rank of the workers.
+ * @throws GradlinkError ERR_UNSUPPORTED where the variables tell of several ranks, but not all that a rank must know; for ranks on
+ *   several hosts that have nothing to meet over; and for a server: its process is no rank of the workers.
  */
 export function readJob(env: Env = process.env): JobPlace | undefined {
-  const source = sources.find((one) =>
-    [one.rank, one.size, ...(one.needs ?? [])].every((name) => (env[name] ?? '') !== ''),
-  );
-  if (source === undefined) return undefined;
+  const source = sourceOf(env);
+  if (source === undefined) {
+    if (env['GRADLINK_ROLE'] !== 'server' || !isSet(env, 'GRADLINK_JOB')) return undefined;
+    throw ofServers('this process', Number(env['GRADLINK_NUM_WORKERS']));
+  }
   const all = variable(env, source.size, 1, 2 ** 16);
   const rank = variable(env, source.rank, 0, all - 1);
   const { launcher, withoutMpi = false } = source;
@@ -135,12 +68,8 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
     overMpi && (env['GRADLINK_NUM_WORKERS'] ?? '') !== ''
       ? variable(env, 'GRADLINK_NUM_WORKERS', 1, all)
       : all;
-  if (rank >= size) {
-    throw new GradlinkError(
-      'ERR_UNSUPPORTED',
-      `process ${rank} of this job is one of its servers: only its ${size} workers are ranks of a communicator`,
-    );
-  }
+  if (rank >= size) throw ofServers(`process ${rank}`, size);
+  if (transport === 'tcp' && master !== undefined) checkAddress(master.address);
   // The launcher's text may be a port or a path: a digest is short, and tells nothing. What mpirun and srun give may be
   // guessed by other users of the host; the secret of a `gradlink launch` around them is not.
   const job = createHash('sha256')
@@ -162,8 +91,24 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
   };
 }
 
+function ofServers(who: string, workers: number): GradlinkError {
+  return new GradlinkError(
+    'ERR_UNSUPPORTED',
+    `${who} of this job is one of its servers: only its ${workers} workers are ranks of a communicator`,
+  );
+}
+
+/** Ranks that wait for a name to become known would wait for this one until their deadline. */
+function checkAddress(address: string): void {
+  if (isIP(address) !== 0) return;
+  if (/^[^\s/:?#@[\]]+$/.test(address) && URL.canParse(`http://${address}/`)) return;
+  const expected = "a name or an address of rank 0's host, without a port";
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'MASTER_ADDR', expected, address);
+}
+
 function readMaster(env: Env): JobPlace['master'] {
-  const address = env['MASTER_ADDR'] ?? '';
+  // As hostfiles and URLs have addresses of IPv6.
+  const address = (env['MASTER_ADDR'] ?? '').replace(/^\[(.+)\]$/, '$1');
   if (address === '' || (env['MASTER_PORT'] ?? '') === '') return undefined;
   // There torchrun's own store listens at the port.
   const taken = env['TORCHELASTIC_USE_AGENT_STORE'] === 'True' ? 1 : 0;
@@ -213,25 +158,4 @@ function hasSeveralHosts(env: Env, source: Source, size: number): boolean {
   }
   const local = source.localSize === undefined ? '' : (env[source.localSize] ?? '');
   return local !== '' && Number(local) < size;
-}
-
-/** The nearest ancestor process whose name begins so; the parent when there is none. */
-function ancestor(name: string): number {
-  let pid = process.ppid;
-  while (pid > 1) {
-    // "PID (NAME) STATE PPID ...": the name may hold blanks and parentheses itself.
-    const parts = /^\d+ \((.*)\) \S (\d+)/s.exec(readStat(pid));
-    if (parts === null) break;
-    if (parts[1]?.startsWith(name)) return pid;
-    pid = Number(parts[2]);
-  }
-  return process.ppid;
-}
-
-function readStat(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8');
-  } catch {
-    return '';
-  }
 }

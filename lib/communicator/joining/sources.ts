@@ -1,0 +1,200 @@
+// The launchers whose variables are understood, which of them speaks to this process, and variables that tell half of it.
+import { readFileSync } from 'node:fs';
+
+import { GradlinkError } from '../../errors.js';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** A launcher's names for what a rank must know. */
+export interface Source {
+  readonly launcher: string;
+  readonly rank: string;
+  readonly size: string;
+  /** Ranks of this host; a job is of one host when it equals the size. */
+  readonly localSize?: string;
+  readonly localRank?: string;
+  /** It starts no MPI processes. */
+  readonly withoutMpi?: boolean;
+  /** Further variables that must be there for the source to count. */
+  readonly needs?: readonly string[];
+  /** Whether the variables that are there are of ranks, and not of an allocation or of a program that is to run alone. */
+  ofRanks?(env: Env): boolean;
+  job(env: Env): string;
+}
+
+export const isSet = (env: Env, name: string): boolean => (env[name] ?? '') !== '';
+
+/** The value of the first of these that is set. */
+export const first = (env: Env, names: readonly string[]): string =>
+  names.map((name) => env[name] ?? '').find((value) => value !== '') ?? '';
+
+const launch: Source = {
+  launcher: 'gradlink launch',
+  rank: 'GRADLINK_RANK',
+  size: 'GRADLINK_SIZE',
+  localRank: 'LOCAL_RANK',
+  withoutMpi: true,
+  needs: ['GRADLINK_JOB'],
+  job: (env) => env['GRADLINK_JOB'] ?? '',
+};
+
+/** From here on Slurm numbers what is no step of ranks: batch scripts, interactive shells. */
+const firstReservedStep = 0xffff_fff0;
+
+const slurm: Source = {
+  launcher: 'Slurm',
+  rank: 'SLURM_PROCID',
+  size: 'SLURM_NTASKS',
+  localRank: 'SLURM_LOCALID',
+  // A batch script itself has SLURM_PROCID too, always 0: only a step's tasks know their step.
+  needs: ['SLURM_JOB_ID', 'SLURM_STEP_ID'],
+  ofRanks: (env) =>
+    isSet(env, 'SLURM_STEP_ID')
+      ? !(Number(env['SLURM_STEP_ID']) >= firstReservedStep)
+      : Number(env['SLURM_PROCID']) > 0,
+  job: (env) => `${env['SLURM_JOB_ID'] ?? ''}.${env['SLURM_STEP_ID'] ?? ''}`,
+};
+
+const meeting = ['MASTER_ADDR', 'MASTER_PORT'] as const;
+
+const torchrun: Source = {
+  launcher: 'torchrun',
+  rank: 'RANK',
+  size: 'WORLD_SIZE',
+  localSize: 'LOCAL_WORLD_SIZE',
+  localRank: 'LOCAL_RANK',
+  withoutMpi: true,
+  needs: meeting,
+  // Programs are told so that they run alone. RANK by itself is many a program's own word.
+  ofRanks: (env) =>
+    env['RANK'] !== '-1' && (isSet(env, 'WORLD_SIZE') || meeting.some((name) => isSet(env, name))),
+  job: (env) => [env['TORCHELASTIC_RUN_ID'], ...meeting.map((name) => env[name])].join(' '),
+};
+
+// In the order of precedence. A launcher that starts another (mpirun under Slurm) is the outer one: the inner comes
+// first.
+const sources: readonly Source[] = [
+  launch,
+  {
+    launcher: 'Open MPI',
+    rank: 'OMPI_COMM_WORLD_RANK',
+    size: 'OMPI_COMM_WORLD_SIZE',
+    localSize: 'OMPI_COMM_WORLD_LOCAL_SIZE',
+    localRank: 'OMPI_COMM_WORLD_LOCAL_RANK',
+    job: (env) =>
+      first(env, ['PMIX_NAMESPACE', 'OMPI_MCA_ess_base_jobid', 'OMPI_MCA_orte_hnp_uri']),
+  },
+  {
+    launcher: 'PMI (MPICH, Intel MPI)',
+    rank: 'PMI_RANK',
+    size: 'PMI_SIZE',
+    localSize: 'MPI_LOCALNRANKS',
+    localRank: 'MPI_LOCALRANKID',
+    // Hydra gives its processes no name of the job; what they share on a host is its proxy.
+    job: (env) => env['PMI_JOBID'] ?? `proxy ${ancestor('hydra_pmi_prox')}`,
+  },
+  slurm,
+  torchrun,
+];
+
+/** Sizes that launchers give whose other variables are not read: MVAPICH, horovodrun, jsrun, MXNet, PaddlePaddle. */
+const foreignSize =
+  /^(?:[A-Z][A-Z0-9]*_COMM_WORLD_SIZE|HOROVOD_SIZE|JSM_NAMESPACE_SIZE|DMLC_NUM_WORKER|PADDLE_TRAINERS_NUM)$/;
+
+const variablesOf = ({ rank, size, needs = [] }: Source): readonly string[] => [
+  rank,
+  size,
+  ...needs,
+];
+
+function isWhole(source: Source, env: Env): boolean {
+  return variablesOf(source).every((name) => isSet(env, name)) && (source.ofRanks?.(env) ?? true);
+}
+
+/** What is no number may be meant as one above one. */
+const isSeveral = (text: string | undefined): boolean =>
+  text !== undefined && text !== '' && !(Number(text) <= 1);
+
+/**
+ * The launcher that gave this process its place.
+ *
+ * @returns undefined for a process that runs alone
+ * @throws GradlinkError ERR_UNSUPPORTED where variables tell of several ranks, but not all that a rank must know: each would
+ *   run alone otherwise, and nobody would say so
+ */
+export function sourceOf(env: Env): Source | undefined {
+  const whole = sources.filter((source) => isWhole(source, env));
+  const [outer] = whole;
+  if (outer === launch) return outer;
+  // mpirun or srun may have started it once a host, or once: what it started has their variables too.
+  const ownRanks = whole.includes(torchrun) && env['GRADLINK_TRANSPORT'] !== 'mpi';
+  const inner = ownRanks && isSet(env, 'TORCHELASTIC_RUN_ID');
+  const alone = outer !== undefined && !isSeveral(env[outer.size]);
+  if (inner || (ownRanks && alone && isSeveral(env[torchrun.size]))) return torchrun;
+  if (outer === undefined) {
+    refuseHalves(env, sources);
+    // It has no size beside it. An MPI that was joined alone sets it for itself, and says so.
+    const byPmix = isSet(env, 'PMIX_RANK') && env['OMPI_MCA_ess'] !== 'singleton';
+    if (byPmix) throw unknown(env, 'PMIX_RANK');
+  } else if (alone && outer !== torchrun) refuseHalves(env, [torchrun]);
+  return outer;
+}
+
+function refuseHalves(env: Env, told: readonly Source[]): void {
+  for (const source of told) {
+    const { launcher, rank, size } = source;
+    if (source.ofRanks?.(env) === false) continue;
+    const teller = [size, rank].find((name) =>
+      name === size ? isSeveral(env[name]) : Number(env[name]) > 0,
+    );
+    if (teller === undefined) continue;
+    const missing = variablesOf(source).filter((name) => !isSet(env, name));
+    if (missing.length > 0) throw half(env, teller, `variables of ${launcher}`, missing);
+  }
+  const foreign = Object.keys(env).find(
+    (name) => foreignSize.test(name) && isSeveral(env[name]) && !isOwnSize(name),
+  );
+  if (foreign !== undefined) throw unknown(env, foreign);
+}
+
+const isOwnSize = (name: string): boolean => sources.some(({ size }) => size === name);
+
+function half(env: Env, teller: string, whose: string, missing: readonly string[]): GradlinkError {
+  const one = missing.length === 1;
+  return new GradlinkError(
+    'ERR_UNSUPPORTED',
+    `${teller}=${env[teller]} says that this process is one of several ranks, but of the ${whose} ${missing.join(', ')} ` +
+      `${one ? 'is' : 'are'} not set, so that it would run alone: set ${one ? 'it' : 'them'} on every rank, or unset ${teller} ` +
+      'for a program of one rank',
+  );
+}
+
+function unknown(env: Env, teller: string): GradlinkError {
+  return new GradlinkError(
+    'ERR_UNSUPPORTED',
+    `${teller}=${env[teller]} says that a launcher started this process as one of several ranks, but not how they meet, so that ` +
+      `it would run alone: set ${variablesOf(torchrun).join(', ')} on every rank, start them with gradlink launch, mpirun or ` +
+      `srun, or unset ${teller} for a program of one rank`,
+  );
+}
+
+/** The nearest ancestor process whose name begins so; the parent when there is none. */
+function ancestor(name: string): number {
+  let pid = process.ppid;
+  while (pid > 1) {
+    // "PID (NAME) STATE PPID ...": the name may hold blanks and parentheses itself.
+    const parts = /^\d+ \((.*)\) \S (\d+)/s.exec(readStat(pid));
+    if (parts === null) break;
+    if (parts[1]?.startsWith(name)) return pid;
+    pid = Number(parts[2]);
+  }
+  return process.ppid;
+}
+
+function readStat(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return '';
+  }
+}
