@@ -48,10 +48,14 @@ export async function runJob(programs, { timeoutMs, onRecord = () => {} }) {
   };
   const records = [];
   let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    endAll();
-  }, timeoutMs);
+  const timer = setTimeout(
+    () => {
+      late = true;
+      endAll();
+      // A longer one would fire at once.
+    },
+    Math.min(timeoutMs, 2 ** 31 - 1),
+  );
   process.on('exit', endAll);
   try {
     const read = (i) => programs[i].record ?? recordOf;

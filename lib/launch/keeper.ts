@@ -21,6 +21,7 @@ import { signalProcess } from './processes.js';
 import { ofRole, roleEnvVariable } from './role-env.js';
 import { runJob } from './run-job.js';
 import { firstNode, placeEnvironment } from './torchrun.js';
+import { after } from '../time.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -246,11 +247,13 @@ async function report(connection: Connection, exit: Exit): Promise<boolean> {
   const { line, socket, graceMs } = connection;
   if (socket.destroyed) return false;
   const seen = await new Promise<boolean>((resolve) => {
-    const timer = setTimeout(resolve, 2 * (graceMs + seenPatienceMs), false);
     const done = (seen: boolean): void => {
-      clearTimeout(timer);
+      callOff();
       resolve(seen);
     };
+    const callOff = after(2 * (graceMs + seenPatienceMs), () => {
+      done(false);
+    });
     connection.onFrame = (type) => {
       if (type === 'seen') done(true);
     };

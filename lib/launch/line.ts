@@ -4,6 +4,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 
+import { longestTimerMs } from '../time.js';
 import { frameTypes, type FrameType } from './frames.js';
 
 type Side = 'launcher' | 'keeper';
@@ -18,6 +19,7 @@ const mostUnproven = 4096;
 /** The launcher's is short, and a keeper that it was too short for calls again. */
 const proofPatienceMs = { launcher: 5000, keeper: 15_000 };
 const beatsInPatience = 5;
+const beatMs = (silenceMs: number): number => Math.min(silenceMs / beatsInPatience, longestTimerMs);
 
 const forged =
   'a frame on its connection was not authentic: altered, repeated, out of order or from a process without the secret';
@@ -109,7 +111,7 @@ export class Line {
 
   /** Tells the other side a few times within its patience that this one is there. Ends with the socket. */
   keepBeating(silenceMs: number): void {
-    const timer = setInterval(() => this.write('beat'), silenceMs / beatsInPatience);
+    const timer = setInterval(() => this.write('beat'), beatMs(silenceMs));
     this.socket.on('close', () => {
       clearInterval(timer);
     });
@@ -121,7 +123,7 @@ export class Line {
     const timer = setInterval(() => {
       if (this.socket.isPaused()) this.heard = performance.now();
       if (performance.now() - this.heard > silenceMs) onSilence();
-    }, silenceMs / beatsInPatience);
+    }, beatMs(silenceMs));
     this.socket.on('close', () => {
       clearInterval(timer);
     });

@@ -10,6 +10,7 @@ import type { Ending, Member, RemoteMembers } from './members.js';
 import { jobProcesses, signalProcess } from './processes.js';
 import { causePatience, Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
+import { after } from '../time.js';
 
 /** A process that failed. */
 export interface Failure extends Ending {
@@ -82,7 +83,7 @@ class Job {
   private interruption: Interruption | undefined;
   private finish: () => void = () => undefined;
   private hurry: () => void = () => undefined;
-  private readonly timers = new Set<NodeJS.Timeout>();
+  private readonly callOffs: (() => void)[] = [];
 
   constructor(private readonly options: JobOptions) {
     this.output = new JobOutput(options.output);
@@ -125,7 +126,7 @@ class Job {
       await this.drain();
       return this.result({ survivors, crowd }, silent);
     } finally {
-      for (const timer of this.timers) clearTimeout(timer);
+      for (const callOff of this.callOffs) callOff();
       for (const signal of caughtSignals) signals.off(signal, onSignal);
       remote?.close();
       watchdog.dismiss();
@@ -225,7 +226,7 @@ class Job {
   }
 
   private after(milliseconds: number, what: () => void): void {
-    this.timers.add(setTimeout(what, milliseconds));
+    this.callOffs.push(after(milliseconds, what));
   }
 
   /** A process's background processes end with it. Its group is forgotten once empty: the number may come again. */

@@ -21,6 +21,9 @@ while [ "$waited" -lt "$1" ] && [ -n "$(members)" ]; do sleep 1; waited=$((waite
 for pid in $(members); do kill -s KILL -- "-$pid" "$pid" 2>/dev/null; done
 `;
 
+/** What every shell can count to. */
+const longestGrace = 2 ** 31 - 1;
+
 export interface Watchdog {
   /** The job has ended in good order. */
   dismiss(): void;
@@ -35,7 +38,7 @@ export function startWatchdog(mark: string, graceMs: number): Watchdog {
   const env = { PATH: process.env.PATH ?? '/usr/bin:/bin' };
   const child = spawn(
     '/bin/sh',
-    ['-c', script, 'gradlink-watchdog', String(Math.ceil(graceMs / 1000))],
+    ['-c', script, 'gradlink-watchdog', String(Math.ceil(Math.min(graceMs / 1000, longestGrace)))],
     {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],

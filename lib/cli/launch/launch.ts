@@ -14,6 +14,7 @@ import {
   environment,
   prepareDirectory,
   readLaunch,
+  toMs,
   type LaunchOptions,
 } from './options.js';
 import { launcherName } from './mxnet.js';
@@ -114,7 +115,7 @@ async function runOnce(
           workers,
           servers,
           graceMs,
-          silenceMs: options.hostTimeout * 1000,
+          silenceMs: toMs(options.hostTimeout),
           ownHost: staysOnOwnHost(launcher.name, job),
           ...(hosts === undefined ? {} : { hosts }),
         })
@@ -137,7 +138,7 @@ async function runOnce(
       signals: io,
       graceMs,
       ...(remote === undefined ? {} : { remote }),
-      ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * 1000 }),
+      ...(timeoutSeconds === undefined ? {} : { timeoutMs: toMs(timeoutSeconds) }),
       output: {
         stdout: io.stdout,
         stderr: io.stderr,

@@ -54,6 +54,9 @@ export interface LaunchOptions {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+/** Any number of seconds; it stays one that JSON has. */
+export const toMs = (seconds: number): number => Math.min(seconds * 1000, Number.MAX_VALUE);
+
 /** Collects NAME=VALUE options; MXNet writes NAME:VALUE. */
 export function environment(
   text: string,
@@ -167,7 +170,7 @@ export function readLaunch(
     cores: options.bindTo === 'core' ? allowedCores() : [],
     ...(gpusPerWorker === undefined ? {} : { gpusPerWorker }),
     tolerateWorkerLoss: options.tolerateWorkerLoss === true,
-    graceMs: options.grace * 1000,
+    graceMs: toMs(options.grace),
     outerEnv: withoutOuterJob(env),
     starterArguments: options.launcherArg,
     ...(hostfile === undefined ? {} : { hosts: readHosts(options, servers) }),
