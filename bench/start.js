@@ -16,14 +16,11 @@ export async function start(command, file = 'cli.js') {
     process.exitCode = 1;
     return;
   }
-  // A reader that left (`… | head`) is no failure of ours, and there is nobody left to tell.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error) => {
-      if (error.code !== 'EPIPE') throw error;
-    });
-  }
-  const { main } = await import(program.href);
+  const { main, surroundings } = await import(program.href);
   const argv = process.argv.slice(2);
   // exitCode and not exit(): native threads wind down first.
-  process.exitCode = await main(command === undefined ? argv : [command, ...argv], process);
+  process.exitCode = await main(
+    command === undefined ? argv : [command, ...argv],
+    surroundings(process),
+  );
 }

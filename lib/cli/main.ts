@@ -10,6 +10,8 @@ import { printableLines } from '../printable.js';
 import { terminalWidth } from './terminal/terminal-width.js';
 import { UsageError } from './usage-error.js';
 
+export { surroundings } from './surroundings.js';
+
 const examples = `
 Examples:
   $ gradlink doctor                                  what is here, what is missing, what to do

@@ -336,6 +336,7 @@ export async function keep(
         stdout: frameWriter(line, 'stdout'),
         stderr: frameWriter(line, 'stderr'),
         tag: false,
+        raw: true,
       },
     });
     const [ending] = how;

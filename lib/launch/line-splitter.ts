@@ -1,15 +1,33 @@
 // Cuts a byte stream into lines, so that the output of several processes mixes by lines and never inside one.
 
 const newline = 0x0a;
-/** A longer line is passed on in parts: a program that never ends its line must not fill our memory. */
-const longestLine = 1 << 20;
+const defaultRoom = 1 << 20;
+
+/** What unfinished lines may take, of one stream or of several together: a line that never ends must not fill our memory. */
+export class Room {
+  private taken = 0;
+
+  constructor(private readonly bytes = defaultRoom) {}
+
+  /** @returns whether there is too little */
+  take(bytes: number): boolean {
+    this.taken += bytes;
+    return this.taken >= this.bytes;
+  }
+}
 
 export class LineSplitter {
   private parts: Buffer[] = [];
   private length = 0;
 
-  /** @param onLine gets each line with its newline; parts of overlong lines and the last line get one added. */
-  constructor(private readonly onLine: (line: Buffer) => void) {}
+  /**
+   * @param onLine gets each line with its newline. What comes without one is a part of a line for which there is no room, or
+   *   the last line of a stream that does not end it.
+   */
+  constructor(
+    private readonly onLine: (line: Buffer) => void,
+    private readonly room = new Room(),
+  ) {}
 
   write(chunk: Buffer): void {
     let start = 0;
@@ -20,24 +38,24 @@ export class LineSplitter {
       this.flush();
       start = end + 1;
     }
-    if (start < chunk.length) this.push(chunk.subarray(start));
-    if (this.length >= longestLine) this.end();
+    if (start < chunk.length && this.push(chunk.subarray(start))) this.flush();
   }
 
-  /** The stream has ended: what is left is a line of its own. */
+  /** The stream has ended: what is left is its last line. */
   end(): void {
-    if (this.length === 0) return;
-    this.push(Buffer.of(newline));
-    this.flush();
+    if (this.length > 0) this.flush();
   }
 
-  private push(part: Buffer): void {
+  /** @returns whether there is no room for more */
+  private push(part: Buffer): boolean {
     this.parts.push(part);
     this.length += part.length;
+    return this.room.take(part.length);
   }
 
   private flush(): void {
-    const line = Buffer.concat(this.parts, this.length);
+    const line = this.parts.length === 1 ? this.parts[0]! : Buffer.concat(this.parts, this.length);
+    this.room.take(-this.length);
     this.parts = [];
     this.length = 0;
     this.onLine(line);

@@ -4,15 +4,21 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
 import { openOwnFile } from '../files/index.js';
-import { LineSplitter } from './line-splitter.js';
+import { LineSplitter, Room } from './line-splitter.js';
 import type { Member } from './members.js';
 
 const keptLines = 10;
 const keptLength = 1000;
 
-/** Stops the sources of a slow output until it has caught up; one listener whatever their number. */
+const newline = Buffer.from('\n');
+/** Of the unfinished lines of all processes together. */
+const roomForLines = 64 << 20;
+
+/** One output of several sources: stops those that are too fast for it, and keeps their lines apart. */
 class Gate {
   private readonly waiting = new Set<Readable>();
+  /** Whose line is unfinished. */
+  private unfinished: Readable | undefined;
 
   constructor(private readonly output: Writable) {}
 
@@ -20,21 +26,41 @@ class Gate {
     return this.waiting.size > 0;
   }
 
-  write(data: Buffer, source: Readable): void {
+  end(): void {
+    this.output.end();
+  }
+
+  /** Whether what is written next would go on with a line of a process. */
+  get midLine(): boolean {
+    return this.unfinished !== undefined;
+  }
+
+  /** @param tag stands before what begins a line */
+  write(data: Buffer, source: Readable, tag?: Buffer): void {
+    const goesOn = this.unfinished === source;
+    const before = this.unfinished !== undefined && !goesOn ? [newline] : [];
+    const after = tag === undefined || goesOn ? [] : [tag];
+    this.unfinished = data.at(-1) === newline[0] ? undefined : source;
     // An output that is gone (`… | head`) never drains; what is written to it is dropped.
-    if (this.output.destroyed || this.output.write(data)) return;
+    if (this.output.destroyed) return;
+    const whole =
+      before.length + after.length > 0 ? Buffer.concat([...before, ...after, data]) : data;
+    if (this.output.write(whole)) return;
     source.pause();
     if (this.waiting.size === 0) {
       const open = (): void => {
-        this.output.off('drain', open).off('close', open);
+        for (const event of ends) this.output.off(event, open);
         for (const stream of this.waiting) stream.resume();
         this.waiting.clear();
       };
-      this.output.on('drain', open).on('close', open);
+      for (const event of ends) this.output.on(event, open);
     }
     this.waiting.add(source);
   }
 }
+
+/** What an output that was full does next. */
+const ends = ['drain', 'error', 'close'] as const;
 
 /** Resolves once a stream is closed; at once where there is none. */
 export async function closing(stream: Readable | Writable | null): Promise<void> {
@@ -49,6 +75,10 @@ export interface OutputOptions {
   readonly stderr: Writable;
   /** Put `[label] ` before every line. */
   readonly tag: boolean;
+  /** Pass everything on at once, in the parts that it comes in: whoever reads it cuts it into lines. */
+  readonly raw?: boolean;
+  /** Told of a file that cannot be written any more, once. */
+  readonly onLoss?: (file: string, error: Error) => void;
   /**
    * Also write every process's output to files in this directory, which exists: rank-N.out and rank-N.err of workers,
    * server-N.out and server-N.err of servers.
@@ -66,20 +96,14 @@ function fileStem({ role, index, label }: Member): string {
   return `${role === 'server' ? 'server' : 'rank'}-${String(index)}`;
 }
 
-/** A full disk must not take the job down with it, nor a file that cannot be made: the terminal still has everything. */
-function streamInto(path: string): WriteStream | undefined {
-  try {
-    return createWriteStream(path, { fd: openOwnFile(path) }).on('error', () => undefined);
-  } catch {
-    return undefined;
-  }
-}
-
 export class JobOutput {
   private readonly gates: Readonly<Record<'stdout' | 'stderr', Gate>>;
   private readonly tails = new Map<string, string[]>();
   private readonly files: WriteStream[] = [];
+  private readonly fileGates: Gate[] = [];
   private readonly sources: Promise<void>[] = [];
+  private readonly room = new Room(roomForLines);
+  private lost = false;
 
   constructor(private readonly options: OutputOptions) {
     this.gates = { stdout: new Gate(options.stdout), stderr: new Gate(options.stderr) };
@@ -87,9 +111,9 @@ export class JobOutput {
 
   /** Forwards one stream of a process. */
   attach(member: Member, name: 'stdout' | 'stderr', source: Readable): void {
-    const { tag, directory, progress } = this.options;
+    const { tag, raw, directory, progress } = this.options;
     const { label } = member;
-    const prefix = Buffer.from(tag ? `[${label}] ` : '');
+    const prefix = tag ? Buffer.from(`[${label}] `) : undefined;
     this.sources.push(closing(source));
     const tail = this.tails.get(label) ?? [];
     this.tails.set(label, tail);
@@ -97,29 +121,64 @@ export class JobOutput {
     const file =
       directory === undefined
         ? undefined
-        : streamInto(join(directory, `${fileStem(member)}.${ending}`));
-    if (file !== undefined) this.files.push(file);
+        : this.fileAt(join(directory, `${fileStem(member)}.${ending}`));
 
-    const lines = new LineSplitter((line) => {
+    const onLine = (line: Buffer): void => {
       if (name === 'stderr' && progress?.take(line) === true) return;
       progress?.clear(name);
-      this.gates[name].write(Buffer.concat([prefix, line]), source);
-      tail.push(line.toString('utf8', 0, Math.min(line.length - 1, keptLength)));
+      this.gates[name].write(line, source, prefix);
+      const length = line.at(-1) === newline[0] ? line.length - 1 : line.length;
+      tail.push(line.toString('utf8', 0, Math.min(length, keptLength)));
       if (tail.length > keptLines) tail.shift();
-    });
+    };
+    const lines = raw === true ? undefined : new LineSplitter(onLine, this.room);
     source.on('data', (chunk: Buffer) => {
-      lines.write(chunk);
-      file?.write(chunk);
+      if (lines === undefined) onLine(chunk);
+      else lines.write(chunk);
+      file?.write(chunk, source);
     });
+    source.on('error', () => undefined);
     source.on('close', () => {
-      lines.end();
+      lines?.end();
       file?.end();
     });
   }
 
-  /** Whether a slow reader of ours holds lines back. */
+  /** A disk that is full must not take the job down with it, nor a file that cannot be made: the launcher has everything too. */
+  private fileAt(path: string): Gate | undefined {
+    const lost = (error: Error): void => {
+      if (!this.lost) this.options.onLoss?.(path, error);
+      this.lost = true;
+    };
+    try {
+      const file = createWriteStream(path, { fd: openOwnFile(path) }).on('error', lost);
+      this.files.push(file);
+      const gate = new Gate(file);
+      this.fileGates.push(gate);
+      return gate;
+    } catch (error) {
+      lost(error as Error);
+      return undefined;
+    }
+  }
+
+  /** Whether standard error ends with an unfinished line of a process. */
+  get midLine(): boolean {
+    return this.gates.stderr.midLine;
+  }
+
+  /** Whether a slow reader of ours, or a slow disk, holds lines back. */
   get blocked(): boolean {
-    return this.gates.stdout.blocked || this.gates.stderr.blocked;
+    return [this.gates.stdout, this.gates.stderr, ...this.fileGates].some(({ blocked }) => blocked);
+  }
+
+  /** The rank that a process has last said it lost: it failed over that one. Ranks of a part of the job have other numbers. */
+  lostRank(label: string): number | undefined {
+    const text = this.lastLines(label).join('\n');
+    const [, rank] = /ERR_PEER_LOST|has left|was lost/.test(text)
+      ? (/\brank:? (\d+)/.exec(text) ?? [])
+      : [];
+    return rank === undefined ? undefined : Number(rank);
   }
 
   /** The last lines that a process wrote to either stream. */

@@ -40,6 +40,11 @@ export class Progress {
     this.failures.push(ending);
   }
 
+  /** Those that worker `rank` failed with, where it has ended. */
+  workerEnding(rank: number): Ending | undefined {
+    return this.endings.find(({ member }) => member.role === 'worker' && member.index === rank);
+  }
+
   /** All workers have ended, none of them in a way that ends the job. */
   get workersDone(): boolean {
     return this.workersLeft === 0 && this.failures.length === 0;
@@ -81,6 +86,8 @@ const weights = { ended: 0, starter: 1, lost: 2, exited: 3, aborted: 4, killed: 
 const newsPatienceMs = 1000;
 /** Those that lose a process may end before the kernel is through with it, or its keeper has said so. */
 const causePatienceMs = 200;
+/** A rank that has an error leaves its communicators before it fails; those that lose it fail at once. */
+export const originPatienceMs = 3000;
 
 /** How long a better explanation of a failure may be on its way. */
 export function causePatience(ending: Ending): number {

@@ -5,10 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { bindToCores } from './cores.js';
 import { closing, JobOutput, type OutputOptions } from './output.js';
+import type { Readable } from 'node:stream';
 import type { ProcessPlan } from './job.js';
 import type { Ending, Member, RemoteMembers } from './members.js';
 import { jobProcesses, signalProcess } from './processes.js';
-import { causePatience, Progress } from './progress.js';
+import { causePatience, originPatienceMs, Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
 import { after } from '../time.js';
 
@@ -36,6 +37,8 @@ export interface JobResult {
   readonly lost: readonly Member[];
   /** Processes that even SIGKILL did not end within a second. */
   readonly survivors: readonly number[];
+  /** Whether standard error ends with an unfinished line of a process. */
+  readonly midLine: boolean;
   /** Connections to the launcher that proved nothing, where not all of the job's processes came. */
   readonly crowd: number;
 }
@@ -79,6 +82,7 @@ class Job {
   private readonly exits: Promise<void>[] = [];
   private running = 0;
   private stopping = false;
+  private waitsForOrigin = false;
   private exitCode = 0;
   private interruption: Interruption | undefined;
   private finish: () => void = () => undefined;
@@ -116,7 +120,13 @@ class Job {
       },
     });
     try {
-      for (const plan of plans) this.start(plan);
+      try {
+        for (const plan of plans) this.start(plan);
+      } catch (error) {
+        // Those that have started are not to stay.
+        await this.endProcesses(hurried);
+        throw error;
+      }
       await finished;
       await this.endRemote(hurried);
       const silent = remote?.silent ?? [];
@@ -146,8 +156,10 @@ class Job {
     const { pid } = child;
     const { role, index, label } = plan;
     const member: Member = { ...(role === undefined ? {} : { role }), index, label, pid };
-    if (child.stdout !== null) this.output.attach(member, 'stdout', child.stdout);
-    if (child.stderr !== null) this.output.attach(member, 'stderr', child.stderr);
+    // There are none where the process could not be started for want of descriptors, whatever the types say.
+    const { stdout, stderr } = child as Partial<ChildProcess>;
+    if (stdout) this.output.attach(member, 'stdout', stdout);
+    if (stderr) this.output.attach(member, 'stderr', stderr);
     if (pid !== undefined) {
       this.groups.add(pid);
       if (plan.cores !== undefined) bindToCores(pid, plan.cores);
@@ -205,8 +217,39 @@ class Job {
   }
 
   private decide(): void {
-    const cause = this.progress.undecided;
-    if (cause === undefined) return;
+    const found = this.progress.undecided;
+    if (found === undefined) return;
+    const cause = this.originOf(found);
+    if (cause === undefined) {
+      if (this.waitsForOrigin) return;
+      this.waitsForOrigin = true;
+      this.after(originPatienceMs, () => {
+        this.blame(found);
+      });
+    } else this.blame(cause);
+  }
+
+  /**
+   * A process that exited because it lost a rank failed over that one, which may end with its own error a moment later.
+   *
+   * @returns undefined while that may still come
+   */
+  private originOf(found: Ending): Ending | undefined {
+    let cause = found;
+    for (const seen = new Set([found]); cause.manner === 'exited'; seen.add(cause)) {
+      const rank = this.output.lostRank(cause.member.label);
+      if (rank === undefined || rank >= this.options.workers) break;
+      const origin = this.progress.workerEnding(rank);
+      if (origin === undefined) return this.running > 0 ? undefined : found;
+      // It ended well, was ended, or they lost one another.
+      if (origin.exitCode === 0 || origin.manner !== 'exited') break;
+      if (seen.has(origin)) return found;
+      cause = origin;
+    }
+    return cause;
+  }
+
+  private blame(cause: Ending): void {
     // Its last words may still be in the pipe: lastLines is read when the job is over.
     this.interrupt({ kind: 'failure', failure: { ...cause, lastLines: [] } }, cause.exitCode);
   }
@@ -278,7 +321,9 @@ class Job {
 
   /** Waits until all that was written has come through. */
   private async drain(): Promise<void> {
-    const streams = this.children.flatMap(({ process }) => [process.stdout, process.stderr]);
+    const streams = this.children
+      .flatMap(({ process }) => [process.stdout, process.stderr] as (Readable | null | undefined)[])
+      .map((stream) => stream ?? null);
     const state = { open: true };
     const closed = Promise.all([...streams.map(closing), ...this.exits, this.output.ended()]).then(
       () => (state.open = false),
@@ -322,6 +367,7 @@ class Job {
       tolerated: this.progress.tolerated.map(withLines),
       endings: this.progress.endings,
       lost: [...this.lostWithCause(), ...silent],
+      midLine: this.output.midLine,
       ...left,
     };
   }

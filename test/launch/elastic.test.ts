@@ -23,6 +23,7 @@ const well: JobResult = {
   lost: [],
   survivors: [],
   crowd: 0,
+  midLine: false,
 };
 
 function failed(manner: Manner, role: 'worker' | 'server' = 'worker'): JobResult {

@@ -8,6 +8,7 @@ import { above, choice, whole } from '../../options/kinds.js';
 import { ProgressRelay } from '../progress/relay.js';
 import { withColumns } from '../terminal/terminal-width.js';
 import type { Register } from '../register.js';
+import { plainReason } from '../surroundings.js';
 import { UsageError } from '../usage-error.js';
 import {
   bindings,
@@ -122,6 +123,13 @@ async function runOnce(
       : undefined;
   // What they write goes to files as it is, where there are any.
   const progress = new ProgressRelay(io, directory === undefined);
+  const files = { lost: false };
+  const onLoss = (file: string, error: Error): void => {
+    files.lost = true;
+    io.stderr.write(
+      `gradlink launch: --output-dir: cannot write ${file}: ${plainReason(error)}; what follows is missing there\n`,
+    );
+  };
   try {
     const outerEnv = progress.environment(job.outerEnv);
     // Before each line stands a tag such as [12] or [s3].
@@ -144,12 +152,14 @@ async function runOnce(
         stderr: io.stderr,
         tag: options.tagOutput === true,
         progress,
-        ...(directory === undefined ? {} : { directory }),
+        ...(directory === undefined ? {} : { directory, onLoss }),
       },
     });
     progress.stop();
     io.stderr.write(explain(result));
-    return result;
+    return files.lost && result.exitCode === exitCodes.ok
+      ? { ...result, exitCode: exitCodes.failure }
+      : result;
   } finally {
     progress.stop();
     remote?.close();

@@ -58,7 +58,7 @@ function describeFailure({ member, what, lastLines }: Failure, consequence: stri
 }
 
 /** What the user is told of a job that did not simply go well; empty where it did. */
-export function explain({ interruption, tolerated, survivors, crowd }: JobResult): string {
+export function explain({ interruption, tolerated, survivors, crowd, midLine }: JobResult): string {
   const lines = tolerated.flatMap((failure) =>
     describeFailure(failure, 'the job went on without it'),
   );
@@ -85,5 +85,6 @@ export function explain({ interruption, tolerated, survivors, crowd }: JobResult
   if (survivors.length > 0) {
     lines.push(`gradlink launch: these processes could not be ended: ${survivors.join(', ')}.`);
   }
-  return lines.map((line) => `${line}\n`).join('');
+  const begin = midLine && lines.length > 0 ? '\n' : '';
+  return begin + lines.map((line) => `${line}\n`).join('');
 }
