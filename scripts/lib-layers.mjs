@@ -9,7 +9,7 @@ import { importsOf } from './graph.mjs';
  * validate, version ...), but not its neighbours on the same floor.
  */
 export const floors = [
-  ['files', 'options'],
+  ['files', 'options', 'printed'],
   ['native', 'results', 'topology', 'launch'],
   ['tensor', 'compare', 'predict'],
   ['communicator', 'optimizers', 'gpu', 'models'],

@@ -1,5 +1,5 @@
 // Copies between the host and a GPU, and what stays inside it: each beside the driver's own copy in the same run.
-import { medianSorted } from 'simple-statistics';
+import { median } from 'simple-statistics';
 
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import {
@@ -109,16 +109,12 @@ function loop(
   });
 }
 
-function median(seconds: Iterable<number>): number {
-  return medianSorted(Array.from(seconds).sort((a, b) => a - b));
-}
-
 /** Copies, sums and an optimizer's step, all in the memory of a GPU: bytes are those read and those written. */
 export async function insideGpu(options: CopyOptions): Promise<Reached[]> {
   const { machine, gpu, count, loops, samples } = options;
   const plain = await loop(options, 'copy', 1);
   const limit = {
-    bytesPerSecond: plain.bytes / median(plain.seconds),
+    bytesPerSecond: plain.bytes / median(Array.from(plain.seconds)),
     basis: 'the plain device-to-device copy of this run',
   };
   const target = 0.9;

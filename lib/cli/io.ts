@@ -1,8 +1,12 @@
 // What a command may touch of the process it runs in. Tests hand over streams of their own.
 import type { Writable } from 'node:stream';
 
-/** A stream to write to; `isTTY` as on process.stderr. */
-export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+/** A stream to write to; `isTTY`, `columns` and `rows` as on process.stderr. */
+export type Output = Writable & {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+};
 
 /** Where SIGINT, SIGTERM and SIGHUP arrive: `process`, or an EventEmitter in tests. */
 export interface SignalSource {

@@ -1,4 +1,5 @@
 // A line drawn with letters of a terminal: Braille has 2 x 4 dots in each.
+import { max, median, min } from 'simple-statistics';
 
 /** Of the dots of one letter: columns of rows from the top. */
 const dots = [
@@ -35,8 +36,8 @@ function short(value: number): string {
 /** Lines of text with an axis from the least to the greatest value; nothing for no values. */
 export function plotLines(values: readonly number[], { columns, rows }: PlotSize): string[] {
   if (values.length === 0) return [];
-  const least = Math.min(...values);
-  const most = Math.max(...values);
+  const least = min(values);
+  const most = max(values);
   const labels = [short(most), short((least + most) / 2), short(least)];
   const margin = Math.max(...labels.map((label) => label.length)) + 2;
   const width = Math.max(4, columns - margin);
@@ -73,12 +74,20 @@ export function namedPlot(
   { name, unit, values }: { name: string; unit: string; values: readonly number[] },
   size: PlotSize,
 ): string[] {
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = (share: number): string => short(sorted[Math.round(share * (sorted.length - 1))] ?? 0);
   const inUnit = unit === '' ? '' : `, ${unit}`;
   return [
     `${name}${inUnit}`,
     ...plotLines(values, size),
-    `${String(values.length)} points, last ${short(values.at(-1) ?? 0)}, min ${at(0)}, median ${at(0.5)}, max ${at(1)}`,
+    [
+      `${String(values.length)} points`,
+      ...(values.length === 0
+        ? []
+        : [
+            `last ${short(values.at(-1) ?? 0)}`,
+            `min ${short(min(values))}`,
+            `median ${short(median(values))}`,
+            `max ${short(max(values))}`,
+          ]),
+    ].join(', '),
   ];
 }

@@ -1,6 +1,6 @@
 // Tables of several training runs: ElasticDL's, over numbers of workers, and TianShu's, over a grid. What is shown is as
 // it was measured: speedups above linear and throughput that falls stay.
-import { medianSorted } from 'simple-statistics';
+import { median } from 'simple-statistics';
 
 import { hasMeasurement, type CaseResult, type Measurement } from '../results/result.js';
 import { targetEfficiency } from '../predict/index.js';
@@ -233,7 +233,7 @@ function gridRow(runs: readonly CaseResult[]): GridRow {
     devices: Number(devicesPerMachine),
     batchSize: Number(batchSize),
     throughputs,
-    median: throughputs.length === 0 ? null : medianSorted([...throughputs].sort((a, b) => a - b)),
+    median: throughputs.length === 0 ? null : median(throughputs),
     speedup: null,
     efficiency: null,
     passed: null,

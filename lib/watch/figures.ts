@@ -1,89 +1,129 @@
-// Figures in what a run prints: the lines of gradlink's own tools and of those that it stands in for.
+// Figures in what a run prints: the tables and lines of gradlink's own tools and of those that it stands in for.
+import { ncclHeading, ncclRow, type NcclHeading } from '../printed/nccl-tests.js';
+import { NvText } from '../printed/nvbandwidth.js';
+import { osuHeading, osuRow, type OsuHeading } from '../printed/osu.js';
+import { cellsOf, plainLine, tableLine } from '../printed/plain.js';
+import { unitNamed, type Unit } from '../printed/units.js';
+import { figuresOfText, noUnit, type Figure } from './rates.js';
 
-/** One number of a run, the next point of its line. */
-export interface Figure {
-  /** Of the same name and unit are those of one line. */
+const gigabytes = unitNamed('GB/s') ?? noUnit;
+
+/** Reads the lines of a run one after the other: what a row means stands in the headings before it. */
+export class FigureReader {
+  private nccl: NcclHeading | undefined;
+  private osu: OsuHeading | undefined;
+  private readonly nv = new NvText();
+  private nvTest = 'bandwidth';
+  private readonly nvSeen = new Set<string>();
+
+  /** The figures of a line; none where it has none that is known. */
+  read(text: string): Figure[] {
+    const line = plainLine(text);
+    const row = tableLine(line);
+    const cells = cellsOf(row);
+    if (cells.length === 0 || this.reads(row, cells)) return [];
+    const found = this.nvFigures(row, cells) ?? this.osuFigures(cells) ?? this.ncclFigures(row);
+    return (found ?? figuresOfText(line)).filter(({ value }) => Number.isFinite(value));
+  }
+
+  /** Whether it is a heading or a comment of a table. */
+  private reads(line: string, cells: readonly string[]): boolean {
+    if (cells[0]?.startsWith('#') !== true) return false;
+    this.nccl = ncclHeading(cells) ?? this.nccl;
+    this.osu = osuHeading(line) ?? this.osu;
+    return true;
+  }
+
+  /** `undefined`: no line of its. Of the same test a sum is told where its parts were not. */
+  private nvFigures(line: string, cells: readonly string[]): Figure[] | undefined {
+    const read = this.nv.read(line, cells);
+    if (read === undefined) return undefined;
+    if (read.kind === 'test') this.nvTest = read.test;
+    if (read.kind === 'row') {
+      this.nvSeen.add(this.nvTest);
+      return read.cells.map(({ value }) => ({ name: this.nvTest, value, unit: read.unit }));
+    }
+    if (read.kind !== 'sum' || this.nvSeen.has(read.test)) return [];
+    return [{ name: `${read.test}, sum`, value: read.value, unit: read.unit }];
+  }
+
+  private osuFigures(cells: readonly string[]): Figure[] | undefined {
+    const { osu } = this;
+    const row = osu === undefined ? undefined : osuRow(cells, osu);
+    if (osu === undefined || row === undefined) {
+      // What follows is another program's.
+      this.osu = undefined;
+      return undefined;
+    }
+    return osu.columns.flatMap(({ name, unit }, index): Figure[] => {
+      const value = row.values[index];
+      return unit === undefined || value === undefined ? [] : [{ name, value, unit }];
+    });
+  }
+
+  private ncclFigures(line: string): Figure[] | undefined {
+    const row = ncclRow(line, this.nccl) ?? ncclRow(line);
+    if (row === undefined) return undefined;
+    const figure = (where: string, busbw: number | undefined): Figure[] =>
+      busbw === undefined
+        ? []
+        : [{ name: `bus bandwidth, ${where}`, value: busbw, unit: gigabytes }];
+    return [
+      ...figure('out of place', row.outOfPlace?.busbw),
+      ...figure('in place', row.inPlace?.busbw),
+    ];
+  }
+}
+
+/** What is drawn as one line: its unit is that of its first point. */
+export interface FigureLine {
   readonly name: string;
-  readonly value: number;
   readonly unit: string;
-}
-
-interface Pattern {
-  readonly expression: RegExp;
-  readonly read: (groups: Readonly<Record<string, string>>) => Figure[];
-}
-
-const patterns: readonly Pattern[] = [
-  {
-    // MXNet's bandwidth tool and `gradlink measure`.
-    expression: /iter \d+, (?<seconds>[\d.e+-]+) sec, (?<rate>[\d.e+-]+) GB\/sec per gpu/,
-    read: ({ rate = '' }) => [{ name: 'bandwidth per device', value: Number(rate), unit: 'GB/s' }],
-  },
-  {
-    // nccl-tests and `gradlink collectives`: size, count, type, redop, root, time, algbw, busbw.
-    expression:
-      /^\s*(?:\[\d+\]\s*)?\d+\s+\d+\s+[a-z]\w*\s+\w+\s+-?\d+\s+[\d.]+\s+[\d.]+\s+(?<bus>[\d.]+)\s/,
-    read: ({ bus = '' }) => [
-      { name: 'bus bandwidth, out of place', value: Number(bus), unit: 'GB/s' },
-    ],
-  },
-  {
-    // Benchmarks of training: `Iter #3: 123.4 img/sec per GPU`, `step 7 ... 456.7 images/s`.
-    expression:
-      /\b(?:iter|iteration|step|batch)\b[^\d\n]{0,3}\d+\b[^\n]{0,1000}?(?<![\d.])(?<rate>\d[\d.]{0,30}(?:e[+-]?\d{1,3})?) ?(?<what>img|images?|samples?|tokens?|sentences?)(?:\/|\s{1,8}per\s{1,8})s(?:ec(?:ond)?)?\b/i,
-    read: ({ rate = '', what = '' }) => [
-      { name: 'throughput', value: Number(rate), unit: `${plural(what.toLowerCase())}/s` },
-    ],
-  },
-  {
-    expression: /\bloss\b[^\d\n-]{0,3}(?<loss>-?\d[\d.]*(?:e[+-]?\d+)?)/i,
-    read: ({ loss = '' }) => [{ name: 'loss', value: Number(loss), unit: '' }],
-  },
-];
-
-function plural(what: string): string {
-  if (what === 'img') return 'images';
-  return what.endsWith('s') ? what : `${what}s`;
-}
-
-/** No run prints its figures behind so many letters; what is longer is data. */
-const mostLetters = 4096;
-
-/** The figures of one line of text; none where it has none that is known. */
-export function figuresIn(text: string): Figure[] {
-  const line = text.slice(0, mostLetters);
-  return patterns
-    .flatMap(({ expression, read }) => {
-      const match = expression.exec(line);
-      return match === null ? [] : read({ ...match.groups });
-    })
-    .filter(({ value }) => Number.isFinite(value));
+  readonly values: readonly number[];
 }
 
 /** The points of each line that a run draws, in the order in which the lines began. */
 export class Figures {
-  private readonly points = new Map<string, { readonly unit: string; readonly values: number[] }>();
+  private readonly reader = new FigureReader();
+  private moves = 0;
+  private readonly points = new Map<
+    string,
+    { readonly name: string; readonly unit: Unit; readonly values: number[]; moved: number }
+  >();
 
-  /** @returns whether there was a figure in it */
+  /** @param only a part of the names of those that are drawn; absent: all */
+  constructor(private readonly only = '') {}
+
+  /** @returns whether there was a figure in it that is drawn */
   add(line: string): boolean {
-    const found = figuresIn(line);
+    const found = this.reader.read(line).filter(({ name }) => name.includes(this.only));
     for (const { name, value, unit } of found) {
-      const key = JSON.stringify([name, unit]);
-      const line = this.points.get(key) ?? { unit, values: [] };
-      line.values.push(value);
+      const key = JSON.stringify([name, unit.dimension]);
+      const line = this.points.get(key) ?? { name, unit, values: [], moved: 0 };
+      line.moved = this.moves += 1;
+      // A program that goes over to the next unit goes on in the first one.
+      line.values.push(
+        unit.unit === line.unit.unit ? value : (value * unit.factor) / line.unit.factor,
+      );
       this.points.set(key, line);
     }
     return found.length > 0;
   }
 
-  get lines(): readonly {
-    readonly name: string;
-    readonly unit: string;
-    readonly values: readonly number[];
-  }[] {
-    return [...this.points].map(([key, { unit, values }]) => {
-      const [name = ''] = JSON.parse(key) as string[];
-      return { name, unit, values };
-    });
+  /** The lines that moved last, in their order. */
+  latest(most: number): readonly FigureLine[] {
+    const all = this.lines;
+    if (all.length <= most) return all;
+    const moved = [...this.points.values()].map((line) => line.moved);
+    const least = moved.toSorted((a, b) => b - a)[most] ?? 0;
+    return all.filter((_, index) => (moved[index] ?? 0) > least);
+  }
+
+  get lines(): readonly FigureLine[] {
+    return [...this.points.values()].map(({ name, unit, values }) => ({
+      name,
+      unit: unit.unit,
+      values,
+    }));
   }
 }

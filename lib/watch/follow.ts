@@ -7,18 +7,55 @@ import type { Readable } from 'node:stream';
 import { LineSplitter } from '../launch/line-splitter.js';
 import { inputError, openInput } from '../results/input-file.js';
 
-export type OnLine = (line: string) => void;
+/** Gets a line without its end, and its end: with a carriage return a program takes back what it shows. */
+export type OnLine = (line: string, end: '\n' | '\r') => void;
 
-/** Gives each line without its end; one that does not end comes in parts, so that it does not fill our memory. */
-function linesTo(onLine: OnLine): LineSplitter {
-  return new LineSplitter((line) => {
-    onLine(line.toString('utf8').replace(/\r?\n$/, ''));
-  });
+const [lineFeed, carriageReturn] = [0x0a, 0x0d];
+
+/** Gives each line; one that does not end comes in parts, so that it does not fill our memory. */
+class Lines {
+  private ending: '\n' | '\r' = '\n';
+  /** A carriage return came last: with a line feed behind it, it would be the end of a line. */
+  private returned = false;
+  private readonly splitter: LineSplitter;
+
+  constructor(onLine: OnLine) {
+    this.splitter = new LineSplitter((line) => {
+      onLine(line.toString('utf8').replace(/\n$/, ''), this.ending);
+    });
+  }
+
+  write(chunk: Buffer): void {
+    if (this.returned && chunk.length > 0) {
+      this.returned = false;
+      if (chunk[0] !== lineFeed) this.takenBack();
+    }
+    let start = 0;
+    for (;;) {
+      const at = chunk.indexOf(carriageReturn, start);
+      if (at < 0) break;
+      this.splitter.write(chunk.subarray(start, at));
+      start = at + 1;
+      if (start === chunk.length) this.returned = true;
+      else if (chunk[start] !== lineFeed) this.takenBack();
+    }
+    if (start < chunk.length) this.splitter.write(chunk.subarray(start));
+  }
+
+  end(): void {
+    this.splitter.end();
+  }
+
+  private takenBack(): void {
+    this.ending = '\r';
+    this.splitter.end();
+    this.ending = '\n';
+  }
 }
 
 /** Resolves at the end of the stream. */
 export async function followStream(stream: Readable, onLine: OnLine): Promise<void> {
-  const lines = linesTo(onLine);
+  const lines = new Lines(onLine);
   for await (const chunk of stream) lines.write(chunk as Buffer);
   lines.end();
 }
@@ -62,7 +99,7 @@ const expected = 'the output of a run';
  */
 export async function followFile(file: string, onLine: OnLine, signal: AbortSignal): Promise<void> {
   const descriptor = openInput(file, expected);
-  const lines = linesTo(onLine);
+  const lines = new Lines(onLine);
   const buffer = Buffer.alloc(chunk);
   let position = 0;
   const read = (): void => {

@@ -81,6 +81,39 @@ describe('gradlink watch', () => {
   });
 });
 
+describe('progress on one line', () => {
+  it('is read state by state, each with its end', async () => {
+    const file = join(folder, 'run.log');
+    // A carriage return may be the last byte of what is read at once.
+    writeFileSync(file, `10%\r20%\r\nwindows\r\n${'x'.repeat(64 * 1024 - 19)}\r\nlast\r`);
+    const lines: [string, string][] = [];
+    const stop = new AbortController();
+    stop.abort();
+    await followFile(
+      file,
+      (line, end) => {
+        lines.push([line.slice(0, 8), end]);
+      },
+      stop.signal,
+    );
+    expect(lines).toEqual([
+      ['10%', '\r'],
+      ['20%', '\n'],
+      ['windows', '\n'],
+      ['xxxxxxxx', '\n'],
+      ['last', '\n'],
+    ]);
+  });
+
+  it('is drawn, and what has no figure stays as it was', async () => {
+    const file = join(folder, 'run.mjs');
+    writeFileSync(file, "process.stdout.write('wait\\r1/9 [>] loss: 3\\r2/9 [=>] loss: 1\\r\\n');");
+    const { stdout } = await gradlink(['watch', process.execPath, file]);
+    expect(stdout).toMatch(/^wait\r/);
+    expect(stdout).toContain('2 points, last 1, min 1, median 2, max 3');
+  });
+});
+
 describe('a file that grows', () => {
   it('is read from its beginning, in whole lines, and to its end', async () => {
     const file = join(folder, 'run.log');

@@ -34,5 +34,7 @@ describe('a plot of letters', () => {
     const lines = namedPlot({ name: 'loss', unit: '', values: [3, 1, 2] }, size);
     expect(lines[0]).toBe('loss');
     expect(lines.at(-1)).toBe('3 points, last 2, min 1, median 2, max 3');
+    const even = namedPlot({ name: 'loss', unit: '', values: [1, 2, 4, 8] }, size);
+    expect(even.at(-1)).toBe('4 points, last 8, min 1, median 3, max 8');
   });
 });

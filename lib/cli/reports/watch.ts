@@ -8,12 +8,13 @@ import { UsageError } from '../usage-error.js';
 import { statusOf } from '../../files/index.js';
 import { namedPlot } from '../../report/plot.js';
 import { Figures } from '../../watch/figures.js';
-import { followCommand, followFile } from '../../watch/follow.js';
+import { followCommand, followFile, type OnLine } from '../../watch/follow.js';
 
 const examples = `
-Draws the figures that a run prints: iterations of measure, rows of collectives and nccl-tests, rates and losses of
-trainings (images/s, img/sec, samples/s, tokens/s, loss). Other lines pass through. On a terminal the plot is drawn anew
-as figures come; elsewhere it is printed once, at the end.
+Draws the figures that a run prints: iterations of measure, rows of collectives and nccl-tests (bus bandwidth out of place
+and in place), tables of OSU and nvbandwidth, rates, times and losses of trainings (images/s, img/sec, samples/s,
+tokens/s, it/s, GB/s, ms/step, loss). Other lines pass through. Prefixes of launchers and loggers, and colours, are left
+out. On a terminal the plot is drawn anew as figures come; elsewhere it is printed once, at the end.
 
 A single argument that is a file is followed as it grows, until interrupted; anything else is a command to run.
 
@@ -21,52 +22,71 @@ Examples:
   $ gradlink watch gradlink measure --kv-store device --num-batches 200
   $ gradlink watch node train.js
   $ gradlink watch train.log
+  $ gradlink watch --only 'in place' mpirun -n 8 all_reduce_perf -b 8 -e 128M -f 2
 
 Exit status: that of the command; of a file 0; 1 where no figure came, 2 wrong usage.`;
 
 const rows = 10;
+/** Above and below a plot. */
+const captions = 2;
+/** Clears the terminal from here. */
+const toEnd = '\u001b[0J';
 const widest = 100;
 /** Not more often: drawing must not slow the run that shares the cores. */
 const pauseMs = 200;
 
 /** The drawing at the end of a terminal, replaced at each redraw. */
 class Drawing {
-  readonly figures = new Figures();
+  readonly figures: Figures;
   private drawn = 0;
   private last = -Infinity;
 
-  constructor(private readonly io: Io) {}
+  constructor(
+    private readonly io: Io,
+    only: string | undefined,
+  ) {
+    this.figures = new Figures(only);
+  }
 
   private get live(): boolean {
     return this.io.stdout.isTTY === true;
   }
 
-  line(text: string): void {
+  line(text: string, end: string): void {
     const has = this.figures.add(text);
     if (!has) {
       this.erase();
-      this.io.stdout.write(`${text}\n`);
+      this.io.stdout.write(`${text}${end}`);
     }
-    if (this.live && performance.now() - this.last >= pauseMs) this.draw();
+    if (this.live && performance.now() - this.last >= pauseMs) this.draw(this.mostDrawn);
   }
 
-  /** The last drawing, which stays. */
+  /** The last drawing, which stays: all lines. */
   finish(): void {
-    this.draw();
+    this.draw(Infinity);
     this.drawn = 0;
+  }
+
+  /** What a terminal has scrolled away cannot be erased. */
+  private get mostDrawn(): number {
+    const room = (this.io.stdout.rows ?? Infinity) - 1;
+    return Math.max(1, Math.floor(room / (rows + captions)));
   }
 
   private erase(): void {
-    // Up so many lines, then clear to the end of the screen.
-    if (this.drawn > 0) this.io.stdout.write(`\u001b[${String(this.drawn)}A\u001b[0J`);
+    // Up so many lines.
+    if (this.drawn > 0) this.io.stdout.write(`\u001b[${String(this.drawn)}A${toEnd}`);
     this.drawn = 0;
   }
 
-  private draw(): void {
+  private draw(most: number): void {
     this.erase();
+    // A progress bar may stand where it begins.
+    if (this.live) this.io.stdout.write(toEnd);
     this.last = performance.now();
     const columns = Math.min(this.io.stdout.columns ?? widest, widest) - 1;
-    const lines = this.figures.lines
+    const lines = this.figures
+      .latest(most)
       .flatMap((line) => namedPlot(line, { columns, rows }))
       // A line that the terminal breaks would be two to erase.
       .map((line) => line.slice(0, columns));
@@ -87,8 +107,8 @@ function isFile(path: string): boolean {
 async function follow(command: readonly string[], io: Io, drawing: Drawing): Promise<number> {
   const [first, ...rest] = command;
   if (first === undefined) throw UsageError.of('watch', 'a file or a command', 'nothing');
-  const onLine = (line: string): void => {
-    drawing.line(line);
+  const onLine: OnLine = (line, end) => {
+    drawing.line(line, end);
   };
   const stop = new AbortController();
   const end = (): void => {
@@ -117,10 +137,11 @@ export const registerWatch: Register = (program, io, done) => {
     .command('watch')
     .description('draw the figures of a long run in the terminal while it runs')
     .argument('<run...>', 'a command, or a file that a run writes its output to')
+    .option('--only <words>', 'draw only the figures that have these words in their name')
     .passThroughOptions()
     .addHelpText('after', examples)
-    .action(async (command: readonly string[]) => {
-      const drawing = new Drawing(io);
+    .action(async (command: readonly string[], { only }: { readonly only?: string }) => {
+      const drawing = new Drawing(io, only);
       const status = await follow(command, io, drawing);
       drawing.finish();
       if (drawing.figures.lines.length > 0 || status !== exitCodes.ok) {

@@ -1,6 +1,6 @@
 // PyTorch's compare_ddp: the same steps with gradients reduced in different ways and buckets of different sizes.
 import { mebibyte } from '../../results/units.js';
-import { medianSorted } from 'simple-statistics';
+import { median } from 'simple-statistics';
 
 import type { Communicator } from '../../communicator/communicator.js';
 import type { ReduceMode } from '../../train/buckets/types.js';
@@ -41,10 +41,6 @@ export interface DdpRow {
 
 /** Runs that tell how long computing and communicating take by themselves. */
 const runsAlone = 5;
-
-function median(values: readonly number[]): number {
-  return medianSorted([...values].sort((a, b) => a - b));
-}
 
 /** Steps of a comparison, those of the warm-up included. */
 export function ddpSteps({ bucketSizes, modes, warmupSteps, steps }: DdpPlan): number {

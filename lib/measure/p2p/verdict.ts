@@ -1,5 +1,7 @@
 // Judges what was measured between GPUs and host memory: against what the links allow, against like pairs, and by what
 // NVML said of the GPUs meanwhile.
+import { median } from 'simple-statistics';
+
 import type { NativeGpuHealth } from '../../native/gpu.js';
 import type { ExpectedRate } from '../machine/gpu-rates.js';
 import { linksBetween, linksDown, placeName, type Machine } from '../machine/gpus.js';
@@ -60,14 +62,6 @@ function levelOf(ratio: number, fair: number, poor: number): Level {
   return ratio >= poor ? 'fair' : 'poor';
 }
 
-function medianOf(values: readonly number[]): number | undefined {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle];
-  const lower = sorted[Math.ceil(sorted.length / 2) - 1];
-  return upper === undefined || lower === undefined ? undefined : (upper + lower) / 2;
-}
-
 /** Figures of the same case that should be equal: over the same kind of link, with the same limit. */
 function isLike(one: P2pEvidence, other: P2pEvidence): boolean {
   const local = (evidence: P2pEvidence): boolean => evidence.from === evidence.to;
@@ -87,11 +81,11 @@ function shareOfPeers(
   all: readonly P2pEvidence[],
 ): { readonly share: number; readonly median: number; readonly count: number } | undefined {
   const values = all.filter((other) => isLike(evidence, other)).map(({ value }) => value);
-  const median = medianOf(values);
-  if (values.length < 2 || median === undefined || !(median > 0) || !(evidence.value > 0))
-    return undefined;
-  const share = evidence.quantity === 'latency' ? median / evidence.value : evidence.value / median;
-  return { share, median, count: values.length };
+  if (values.length < 2) return undefined;
+  const middle = median(values);
+  if (!(middle > 0) || !(evidence.value > 0)) return undefined;
+  const share = evidence.quantity === 'latency' ? middle / evidence.value : evidence.value / middle;
+  return { share, median: middle, count: values.length };
 }
 
 /**
