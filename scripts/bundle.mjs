@@ -13,10 +13,12 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -49,7 +51,7 @@ const libraries = { vega: 'report/charts/vega.ts' };
 /** Runs beside every process of a job: one small file that loads nothing else. */
 const alone = { 'launch-rank': 'cli/launch/rank.ts' };
 
-/** They await TensorFlow.js at their top, so that what bundles measure.js must not find the way to them. */
+/** They load TensorFlow.js at their top, so that what bundles measure.js must not find the way to them. */
 const unbundled = ['lib/measure/train/rank.ts', 'lib/measure/ddp/model.ts'];
 
 /** The name under which index.js hands its modules to the other entries. */
@@ -230,6 +232,12 @@ function declare(wanted) {
     stdio: ['ignore', 2, 2],
   });
   if (status !== 0) throw new Error('tsc failed; see above.');
+  // TypeScript takes a declaration for CommonJS or not by the folder that it is in, and before its version 5.8, or with
+  // module node16, it lets CommonJS require nothing else.
+  const required = join(root, 'dist', 'required');
+  cpSync(types, required, { recursive: true });
+  writeFileSync(join(required, 'package.json'), '{ "type": "commonjs" }\n');
+  renameSync(required, join(types, 'cjs'));
   writeFileSync(made, `${wanted}\n`);
 }
 

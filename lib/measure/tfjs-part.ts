@@ -1,5 +1,5 @@
-// What needs TensorFlow.js is loaded when it is asked for. It awaits that package at its top, which not every format of a
-// bundle has: scripts/bundle.mjs keeps it out of programs' bundles.
+// What needs TensorFlow.js is loaded when it is asked for. It loads that package at its top, which is not in a
+// program's bundle: scripts/bundle.mjs keeps it out of those.
 import { GradlinkError } from '../errors.js';
 import { packageFolder } from '../package-folder.js';
 

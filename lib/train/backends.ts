@@ -7,7 +7,7 @@ import { flag, oneOf, optionNames, optionsObject } from '../checks.js';
 import { registerGradientKernels } from './kernels/register.js';
 import { backendNames, type BackendName } from './names.js';
 import { takeOwnGpu } from './own-gpu.js';
-import { importPackage, isNotInstalled, tf } from './tfjs.js';
+import { isNotInstalled, loadPackage, tf } from './tfjs.js';
 
 /** By their short names. */
 const backends = {
@@ -55,7 +55,7 @@ export async function useBackend(name?: BackendName, options?: BackendOptions): 
   const chosen = name ?? (await firstInstalled());
   const { package: needed, engine } = backends[chosen];
   const gpu = chosen === 'node-gpu' ? takeOwnGpu() : undefined;
-  await importPackage(needed);
+  loadPackage(needed);
   if (!(await tf.setBackend(engine))) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'name', 'a backend that starts here', chosen);
   }

@@ -1,14 +1,17 @@
 // The one place that loads TensorFlow.js, which is an optional peer: its absence is told with what to install.
+import { createRequire } from 'node:module';
+
 import type * as Core from '@tensorflow/tfjs-core';
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { GradlinkError } from '../errors.js';
+import { ownFile } from '../package-folder.js';
 
 /** What trains in every setting; the default backend is part of it. */
 const packages =
   '@tensorflow/tfjs-core @tensorflow/tfjs-layers @tensorflow/tfjs-backend-wasm @tensorflow/tfjs-backend-cpu';
 
-/** Whether an import failed because the package itself, not one of those it needs, is absent. */
+/** Whether loading failed because the package itself, not one of those it needs, is absent. */
 export function isNotInstalled(error: unknown, name: string): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return (
@@ -17,15 +20,18 @@ export function isNotInstalled(error: unknown, name: string): boolean {
   );
 }
 
+const load = createRequire(ownFile());
+
 /**
- * Imports a package of TensorFlow.js.
+ * Loads a package of TensorFlow.js. Required, not imported: what waits when it is loaded cannot be required itself. Both
+ * give the same instance, for these packages are CommonJS in Node.
  *
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE, with the command that installs it, or with the reason why it does not
  *   load.
  */
-export async function importPackage(name: string, install = name): Promise<unknown> {
+export function loadPackage(name: string, install = name): unknown {
   try {
-    return await import(name);
+    return load(name);
   } catch (cause) {
     const why = isNotInstalled(cause, name)
       ? `it is not installed: npm install ${install}`
@@ -37,7 +43,7 @@ export async function importPackage(name: string, install = name): Promise<unkno
 }
 
 // Tells TensorFlow.js the gradients of its operations, which the core alone does not know in Node.
-export const layers = (await importPackage('@tensorflow/tfjs-layers', packages)) as typeof Layers;
+export const layers = loadPackage('@tensorflow/tfjs-layers', packages) as typeof Layers;
 
-/** TensorFlow.js. Awaited here once, so that everything behind can be synchronous. */
-export const tf = (await importPackage('@tensorflow/tfjs-core', packages)) as typeof Core;
+/** TensorFlow.js. */
+export const tf = loadPackage('@tensorflow/tfjs-core', packages) as typeof Core;

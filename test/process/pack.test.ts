@@ -207,6 +207,55 @@ describe('installed with npm', { tags: 'smoke' }, () => {
   });
 });
 
+describe('the types of every entry', () => {
+  const { exports } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as {
+    exports: Record<string, unknown>;
+  };
+  const entries = Object.keys(exports)
+    .filter((entry) => !entry.endsWith('.json'))
+    .map((entry) => entry.replace('.', 'gradlink'));
+  // The oldest resolution knows no entries beside the package itself.
+  const old = { moduleResolution: 'node10', ignoreDeprecations: '6.0' };
+
+  test.each([
+    ['NodeNext', 'entries.mts', {}, entries],
+    ['NodeNext', 'entries.cts', {}, entries],
+    ['Node16', 'entries.mts', {}, entries],
+    ['Node16', 'entries.cts', {}, entries],
+    ['ESNext', 'entries.ts', { moduleResolution: 'bundler' }, entries],
+    ['CommonJS', 'entries.ts', old, ['gradlink']],
+  ])('hold with module %s in %s %j', async (module, file, resolution, names) => {
+    const imports = names.map(
+      (name, index) =>
+        `import * as entry${String(index)} from '${name}';\nexport const names${String(index)} = Object.keys(entry${String(index)});`,
+    );
+    await app.write(
+      file,
+      `${imports.join('\n')}
+      import { Communicator, type ReduceOp } from 'gradlink';
+      export const op: ReduceOp = 'sum';
+      export const group = Communicator.local(2);
+      // @ts-expect-error: types are there, so that this is none
+      import { noSuchName } from 'gradlink';`,
+    );
+    const options = {
+      strict: true,
+      // TensorFlow.js, which one entry names, is not installed.
+      skipLibCheck: true,
+      noEmit: true,
+      target: 'ES2022',
+      module,
+      lib: ['ES2023', 'ESNext.Disposable'],
+      types: ['node'],
+      typeRoots: [dirname(dirname(resolve('@types/node/package.json')))],
+      ...resolution,
+    };
+    await app.write('tsconfig.json', JSON.stringify({ compilerOptions: options, files: [file] }));
+    const { stdout } = await app.end('node', [resolve('typescript/bin/tsc'), '-p', '.']);
+    expect(stdout).toBe('');
+  });
+});
+
 test('packing leaves nothing in the checkout', () => {
   expect(existsSync(join(checkout, 'prebuilds'))).toBe(false);
   expect(existsSync(join(checkout, 'native.tar.gz'))).toBe(false);

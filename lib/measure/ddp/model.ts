@@ -1,6 +1,5 @@
 // A model of TensorFlow.js as what computes gradients. Imports TensorFlow.js: load it when it is asked for.
 import type { Scalar, Tensor } from '@tensorflow/tfjs-core';
-import type * as Layers from '@tensorflow/tfjs-layers';
 
 import type { Communicator } from '../../communicator/communicator.js';
 import { useBackend } from '../../train/backends.js';
@@ -11,7 +10,7 @@ import type { BucketPlan } from '../../train/buckets/types.js';
 import { Batches, openDataset } from '../../train/data/index.js';
 import { DistributedDataParallel } from '../../train/data-parallel.js';
 import { buildModel } from '../../train/models/index.js';
-import { importPackage, tf } from '../../train/tfjs.js';
+import { layers, tf } from '../../train/tfjs.js';
 import { specsOf, trainableVariables } from '../../train/variables.js';
 import { spanOf } from './synthetic.js';
 import type {
@@ -71,7 +70,6 @@ class ModelTrainer implements DdpTrainer {
 /** Builds the model and one batch. */
 export async function modelWorkload(options: ModelWorkloadOptions): Promise<DdpWorkload> {
   const backend = await useBackend(options.backend, { allowCpu: options.allowCpu });
-  const layers = (await importPackage('@tensorflow/tfjs-layers')) as typeof Layers;
   const { rank, size, batchSize } = options;
   const dataset = openDataset(options.dataset);
   const model = buildModel({ core: tf, layers }, options.model, {

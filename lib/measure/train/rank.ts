@@ -1,5 +1,4 @@
 // One rank of `gradlink train`: puts model, data and method together, trains, and gathers what all ranks have to say.
-import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { traceInto } from '../../communicator/base.js';
 import { Communicator } from '../../communicator/communicator.js';
@@ -15,7 +14,7 @@ import { Batches, openDataset } from '../../train/data/index.js';
 import { buildModel, modelKinds, type ModelKind } from '../../train/models/index.js';
 import { ownFile } from '../../files/index.js';
 import { Timeline, timelineFile } from '../../files/timeline.js';
-import { importPackage, tf } from '../../train/tfjs.js';
+import { layers, tf } from '../../train/tfjs.js';
 import { createMethod } from './create-method.js';
 import { runTraining, type RankRun } from './trainer.js';
 import { partNames, type StepParts, type TrainConfig, type TrainResult } from './types.js';
@@ -40,7 +39,6 @@ export async function trainOnRank(
   options: RankOptions = {},
 ): Promise<TrainResult | undefined> {
   const backend = await useBackend(config.backend, { allowCpu: config.allowCpu });
-  const layers = (await importPackage('@tensorflow/tfjs-layers')) as typeof Layers;
   const communicator = await Communicator.world();
   const { rank, size } = communicator;
   const timeline =
