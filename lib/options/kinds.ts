@@ -193,15 +193,21 @@ const unitBytes: Readonly<Record<string, number>> = {
   T: 2 ** 40,
 };
 
+const bytesOf = (least: number, expected: string): Kind<number> =>
+  numbers(
+    `${expected} such as 8, 64K, 128M or 1G`,
+    (text) => {
+      const [, number, suffix = ''] = /^(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?$/i.exec(text) ?? [];
+      return Number(number) * (unitBytes[suffix.toUpperCase()] ?? NaN);
+    },
+    (value) => Number.isSafeInteger(value) && value >= least,
+  );
+
 /** Bytes with an optional binary suffix, as nccl-tests reads them: 8, 64K, 128M, 1G (1K = 1024). */
-export const byteCount = numbers(
-  'a whole number of bytes such as 8, 64K, 128M or 1G',
-  (text) => {
-    const [, number, suffix = ''] = /^(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?$/i.exec(text) ?? [];
-    return Number(number) * (unitBytes[suffix.toUpperCase()] ?? NaN);
-  },
-  (value) => Number.isSafeInteger(value) && value >= 0,
-);
+export const byteCount = bytesOf(0, 'a whole number of bytes');
+
+/** The same of what is measured: the smallest size is one element, so that nothing is not one. */
+export const sizeInBytes = bytesOf(1, 'a size of at least 1 byte (one element is the smallest)');
 
 const gpu = whole({ min: 0, max: 1023 });
 

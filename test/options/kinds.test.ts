@@ -2,7 +2,16 @@
 import { describe, expect, it } from 'vitest';
 
 import { deviceList, imageShape } from '../../lib/cli/parse.js';
-import { above, byteCount, choice, list, ordinals, text, whole } from '../../lib/options/kinds.js';
+import {
+  above,
+  byteCount,
+  choice,
+  list,
+  ordinals,
+  sizeInBytes,
+  text,
+  whole,
+} from '../../lib/options/kinds.js';
 
 describe('whole numbers', () => {
   it.each([
@@ -45,6 +54,12 @@ describe('sizes', () => {
 
   it.each(['', 'M', '-8', '1X', '0.3', '1,5M', '1e6'])('refuses %j', (text) => {
     expect(() => byteCount.parse(text)).toThrow('such as 8, 64K, 128M or 1G');
+  });
+
+  it.each(['0', '0K'])('of a size are at least one, not %j', (text) => {
+    expect(byteCount.parse(text)).toBe(0);
+    expect(() => sizeInBytes.parse(text)).toThrow('at least 1 byte');
+    expect(sizeInBytes.parse('1')).toBe(1);
   });
 });
 

@@ -10,7 +10,7 @@ import { UsageError } from '../usage-error.js';
 import { collectivesTable } from '../../measure/collectives/collectives-options.js';
 import { sweepSizes, type Sweep } from '../../measure/collectives/sweep.js';
 import { graphRows } from '../../measure/neighbors/neighbors-options.js';
-import { byteCount, ordinals, whole } from '../../options/kinds.js';
+import { byteCount, ordinals, sizeInBytes, whole } from '../../options/kinds.js';
 import { filled, type Filled, type OptionsOf } from '../../options/table.js';
 import { collectives, traitsOf, type Collective } from '../../results/bandwidth.js';
 import { sizeText } from '../../results/units.js';
@@ -90,11 +90,11 @@ export function addOptions(command: Command): Command {
   const upTo = (max: number): ((text: string) => number) => read(whole({ min: 0, max }));
   command
     .option('-n, --ranks <count>', "ranks of this process (default: 2, or the job's)", gpuCount)
-    .option('-b, --minbytes <size>', 'smallest size', read(byteCount), 32 * 2 ** 20)
+    .option('-b, --minbytes <size>', 'smallest size', read(sizeInBytes), 32 * 2 ** 20)
     .option(
       '-e, --maxbytes <size>',
       'largest size (default: 32M, or -b where that is larger)',
-      read(byteCount),
+      read(sizeInBytes),
     )
     .option(
       '-i, --stepbytes <size>',

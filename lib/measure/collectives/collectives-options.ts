@@ -64,7 +64,7 @@ function oneOrAll<T extends string>(
 /** How often: for each sweep, of neighbours too. */
 export const callRows = optionTable({
   /** Bytes of a rank's array, ascending; default 32 MiB. */
-  sizes: { kind: list(whole({ min: 0 })), default: [32 * mebibyte] },
+  sizes: { kind: list(whole({ min: 1 })), default: [32 * mebibyte] },
   /** Calls before the first sample; default 5. */
   warmup: {
     flag: '-w, --warmup_iters <count>',
