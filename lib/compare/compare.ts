@@ -164,6 +164,9 @@ function infoOf({ name, reports }: NamedRuns): RunsInfo {
   return {
     name,
     tool: each(({ run }) => run.tool),
+    ...(reports.some(({ run }) => run.program !== undefined)
+      ? { program: each(({ run }) => run.program ?? `gradlink ${run.packageVersion}`) }
+      : {}),
     runs: reports.length,
     packageVersion: each(({ run }) => run.packageVersion),
     startedAt: reports[0]!.run.startedAt,

@@ -70,6 +70,8 @@ export interface RunsInfo {
   /** Files, or the name of a baseline. */
   name: string;
   tool: string;
+  /** Whose figures they are; absent: gradlink's own. */
+  program?: string;
   runs: number;
   packageVersion: string;
   startedAt: string;

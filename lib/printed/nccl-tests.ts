@@ -147,7 +147,15 @@ function figuresOf(cells: readonly string[], group: Group | undefined): NcclFigu
   const [microseconds, busbw] = [at(group.time), at(group.busbw)];
   if (microseconds === undefined || busbw === undefined) return null;
   if (microseconds < 0 || busbw < 0) return null;
-  return { microseconds, algbw: at(group.algbw) ?? null, busbw, wrong: at(group.wrong) ?? null };
+  const wrong = cells[group.wrong ?? NaN] ?? '';
+  // Older versions print how far the results were off, such as 1e-06, and no count.
+  const isCount = Number.isInteger(numberOf(wrong) ?? NaN) && !wrong.startsWith('0e');
+  return {
+    microseconds,
+    algbw: at(group.algbw) ?? null,
+    busbw,
+    wrong: isCount ? (numberOf(wrong) ?? null) : null,
+  };
 }
 
 /** The row in a line that `plainLine` gave; undefined for a line that is none. */

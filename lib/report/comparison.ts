@@ -10,7 +10,7 @@ import {
 } from '../compare/result.js';
 import { junitXml, type JunitCase } from './junit.js';
 import { markdownTable, plain } from './markdown.js';
-import { caseTitle } from './summary.js';
+import { caseTitle, startedText } from './summary.js';
 import { tableLines, type Column } from './table.js';
 import { percentText, timeText } from '../results/units.js';
 
@@ -38,9 +38,12 @@ function cells({ change, ratio, base, next, ...identity }: ComparedCase): string
   ];
 }
 
-function runsText({ name, tool, runs, packageVersion, startedAt }: RunsInfo): string {
+function runsText(info: RunsInfo): string {
+  const { name, tool, program, runs } = info;
   const several = runs === 1 ? '' : `, ${String(runs)} runs`;
-  return `${name} (${tool} of gradlink ${packageVersion}, ${startedAt}${several})`;
+  return program === undefined
+    ? `${name} (${tool} of gradlink ${info.packageVersion}, ${info.startedAt}${several})`
+    : `${name} (${startedText(info)}${several})`;
 }
 
 /** `3 same, 1 worse`: what there is. */

@@ -4,7 +4,7 @@ import { hostLines } from './host-lines.js';
 import { toJunit } from './junit.js';
 import { code, markdownTable, plain } from './markdown.js';
 import { columnNames, flatRecord } from './rows.js';
-import { caseTitle, environmentLine, gpuLines } from './summary.js';
+import { caseTitle, commandText, environmentLine, gpuLines, startedText } from './summary.js';
 import type { Column } from './table.js';
 import { textLines } from './tool.js';
 import { toolOf } from './tools.js';
@@ -64,10 +64,10 @@ export const caseColumns: readonly Column[] = [
 export function toMarkdown(report: Report): string {
   const { run, environment, gpus, cases } = report;
   const lines = [
-    `## gradlink ${plain(run.tool)}`,
+    `## ${plain(run.program ?? `gradlink ${run.tool}`)}`,
     '',
-    `- Command: ${code([run.tool, ...run.commandLine].join(' '))}`,
-    `- Started: ${run.startedAt}, gradlink ${plain(run.packageVersion)}`,
+    `- Command: ${code(run.program === undefined ? [run.tool, ...run.commandLine].join(' ') : commandText(run))}`,
+    `- Started: ${plain(startedText(run))}`,
     `- Machine: ${plain(environmentLine(environment))}`,
     ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `- ${plain(line)}`)),
     ...hostLines(report.hosts).map((line) => `- ${plain(line)}`),

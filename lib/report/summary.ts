@@ -9,12 +9,31 @@ import {
   type Measurement,
   type Report,
   type ReportHead,
+  type RunInfo,
 } from '../results/result.js';
+import { unknownTime } from '../results/foreign/index.js';
 import { trafficFields } from './traffic.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
+/** What was typed; of another program as far as it told. */
+export function commandText({ tool, program, commandLine }: RunInfo): string {
+  const words = program === undefined ? ['gradlink', tool, ...commandLine] : commandLine;
+  return words.length > 0 ? words.join(' ') : `not told by ${program ?? tool}`;
+}
+
+/** When it began, and which program wrote it. */
+export function startedText({
+  startedAt,
+  program,
+  packageVersion,
+}: Pick<RunInfo, 'startedAt' | 'program' | 'packageVersion'>): string {
+  const time = startedAt === unknownTime ? 'at a time that is not told' : startedAt;
+  return `${time}, ${program ?? `gradlink ${packageVersion}`}`;
+}
+
 /** The machine in one line. */
 export function environmentLine(environment: EnvironmentInfo): string {
+  if (environment.availableCores === 0) return 'not told';
   const { cpuModel, availableCores, simdLevel, threads, memoryBytes, nodeVersion, kernel } =
     environment;
   const kernels = [

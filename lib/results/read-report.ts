@@ -1,8 +1,9 @@
-// Reads back what --format json wrote.
+// Reads back what --format json wrote, and what other benchmarks did.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 
 import { aString } from '../checks.js';
 import { printable, printableTree } from '../printable.js';
+import { foreignJson, foreignKinds, foreignText } from './foreign/index.js';
 import { inputError, readInput } from './input-file.js';
 import { jsonKind, parseJson } from '../files/json-text.js';
 import { tooLarge } from './report-size.js';
@@ -16,7 +17,7 @@ function validator(): ValidateFunction {
   return compiled;
 }
 
-const expected = 'a report that --format json wrote';
+const expected = `a report that --format json wrote, ${foreignKinds}`;
 
 /** A name of the file may be long, and in several lines. */
 function shortened(text: string): string {
@@ -45,7 +46,8 @@ function otherVersion(version: unknown): string | undefined {
 }
 
 /**
- * A report from its JSON text, checked against the schema. Control characters in its texts become escapes, so that what
+ * A report from its JSON text, checked against the schema, or from what another program wrote: nccl-tests' table or JSON,
+ * nvbandwidth's, OSU's tables. Its figures are taken as they were printed; `run.program` says whose they are. Control characters in its texts become escapes, so that what
  * is made of it can be shown on a terminal and stand in a page.
  *
  * @param source where the text comes from, for messages
@@ -56,16 +58,33 @@ export function parseReport(text: string, source: string): Report {
   aString(text, 'text');
   aString(source, 'source');
   const wrong = (why: string): Error => inputError(source, expected, why);
-  const value = parseJson(text, wrong);
+  const value = jsonOf(text) ?? foreignText(text) ?? parseJson(text, wrong);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw wrong(`JSON that is ${jsonKind(value)}, not an object`);
   }
-  if (!Object.hasOwn(value, 'schemaVersion')) throw wrong('JSON without a schemaVersion');
+  if (!Object.hasOwn(value, 'schemaVersion')) {
+    const foreign = foreignJson(value);
+    if (foreign === undefined) throw wrong('JSON without a schemaVersion');
+    return checked(foreign, wrong);
+  }
   const other = otherVersion((value as { readonly schemaVersion: unknown }).schemaVersion);
   if (other !== undefined) throw wrong(other);
+  return checked(value, wrong);
+}
+
+/** Undefined for a text that is no JSON: it may be a table. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function checked(value: unknown, wrong: (why: string) => Error): Report {
   const validate = validator();
   if (!validate(value)) throw wrong(`JSON in which ${firstProblem(validate.errors ?? [])}`);
-  const large = tooLarge(value as unknown as Report);
+  const large = tooLarge(value as Report);
   if (large !== undefined) throw wrong(`JSON with ${large}`);
   return printableTree(value, () => wrong('JSON of more than 64 levels')) as Report;
 }

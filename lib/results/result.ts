@@ -20,7 +20,9 @@ export type Scalar = string | number | boolean | null;
 export interface RunInfo {
   /** `measure`, `collectives`, ... */
   tool: string;
-  /** Version of the gradlink package. */
+  /** Whose figures these are, with its version where it told: `nccl-tests 2.17.6`. Absent: gradlink's own. */
+  program?: string;
+  /** Version of the gradlink package that wrote the report, or read another program's. */
   packageVersion: string;
   /** The arguments as given, without node and the script. */
   commandLine: readonly string[];

@@ -67,16 +67,20 @@ const wholeMeasurement = Object.keys(measurement).filter(
 const identity = { name: text, parameters: scalars } as const;
 
 const definitions = {
-  run: object({
-    tool: text,
-    packageVersion: text,
-    commandLine: { type: 'array', items: text },
-    options: scalars,
-    startedAt: {
-      type: 'string',
-      pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?Z$',
+  run: object(
+    {
+      tool: text,
+      program: text,
+      packageVersion: text,
+      commandLine: { type: 'array', items: text },
+      options: scalars,
+      startedAt: {
+        type: 'string',
+        pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?Z$',
+      },
     },
-  }),
+    ['program'],
+  ),
   environment: object({
     cpuModel: text,
     availableCores: count,

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +35,24 @@ async function chartNames(...files: string[]): Promise<string[]> {
     .map((line) => line.split(' ')[0] ?? '');
 }
 
+const program = join(import.meta.dirname, '../../bench/gradlink.js');
+
 describe('gradlink report', () => {
+  it.each(['report', 'compare'])('%s reads standard input where a run is -', (command) => {
+    const args = command === 'report' ? ['-', '--list'] : [at('sweep.json'), '-'];
+    const input = toJson(sweepRun());
+    const told = spawnSync(process.execPath, [program, command, ...args], {
+      input,
+      encoding: 'utf8',
+    });
+    expect(told).toMatchObject({ status: 0, stderr: '' });
+    expect(told.stdout).toContain(command === 'report' ? 'bandwidth-all-reduce' : 'standard input');
+    const torn = spawnSync(process.execPath, [program, command, ...args], {
+      input: input.slice(9),
+    });
+    expect(torn.status).toBe(2);
+  });
+
   it('finds the charts that each run has figures for', async () => {
     expect(await chartNames('sweep.json')).toEqual([
       'bandwidth-all-reduce',

@@ -25,8 +25,9 @@ interface CompareOptions {
 }
 
 const examples = `
-RUN is a report (--output RUN.json of any command that measures), a folder of reports, or the name of a baseline. Several
-runs of a side tell how much runs differ by themselves: take three or more of a baseline where the machine is not quiet.
+RUN is a report (--output RUN.json of any command that measures), what nccl-tests, nvbandwidth or an OSU benchmark wrote
+(text or JSON), a folder of reports, the name of a baseline, or - for standard input. Several runs of a side tell how much
+runs differ by themselves: take three or more of a baseline where the machine is not quiet.
 Cases are paired by name and parameters. A case is worse when the whole bootstrap interval of the ratio of medians lies
 beyond the tolerance, and the quickest samples moved as well.
 

@@ -34,11 +34,16 @@ function filesOf(path: string, isFolder: boolean): string[] {
 }
 
 /**
- * The runs under a name typed on the command line. A file or folder of that name comes before a baseline.
+ * The runs under a name typed on the command line: `-` is standard input, and a file or folder of that name comes before
+ * a baseline.
  *
  * @param baselines where names are looked up
  */
 export function readRuns(name: string, baselines: Baselines): NamedRuns {
+  if (name === '-') {
+    const file = '/dev/stdin';
+    return { name: 'standard input', reports: [readable(file, () => readReport(file))] };
+  }
   const found = readable(name, () => statusOf(name));
   if (found === undefined) {
     if (!readable(name, () => baselines.has(name))) {

@@ -28,8 +28,9 @@ interface ReportCommandOptions {
 }
 
 const examples = `
-RUN is a report (--output RUN.json of any command that measures), a folder of reports, or the name of a baseline.
-Several runs are drawn over each other.
+RUN is a report (--output RUN.json of any command that measures), what nccl-tests (its table, or -J), nvbandwidth (its text,
+or -j) or an OSU benchmark wrote, a folder of reports, the name of a baseline, or - for standard input. Several runs are
+drawn over each other.
 
 html  one page: no script, nothing from a network, light and dark, for screens, phones and paper
 svg   the charts below each other in one picture, for a README
@@ -43,6 +44,7 @@ Examples:
   $ gradlink report run.json --list                       names of the charts
   $ gradlink report run.json --chart bandwidth-all-reduce -o bandwidth.svg
   $ gradlink report run.json --format md
+  $ all_reduce_perf -b 8 -e 128M -f 2 -g 2 | gradlink report - -o report.html
 
 Exit status: 0 written, 1 it could not be written, 2 wrong usage or no report.`;
 
@@ -55,7 +57,7 @@ const byExtension: Readonly<Record<string, Format>> = {
 
 /** File names without their ending, or longer parts of the paths where those are alike. */
 function labels(names: readonly string[]): string[] {
-  const short = names.map((name) => basename(name, '.json'));
+  const short = names.map((name) => (name === '-' ? 'standard input' : basename(name, '.json')));
   return short.map((label, index) => {
     const repeated = short.some((other, at) => at !== index && other === label);
     return repeated ? (names[index] ?? label) : label;

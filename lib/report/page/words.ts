@@ -8,7 +8,7 @@ import {
 } from '../../results/result.js';
 import { sizeText } from '../../results/units.js';
 import { parameterWords } from '../charts/parameters.js';
-import { caseTitle, environmentLine, gpuLines } from '../summary.js';
+import { caseTitle, commandText, environmentLine, gpuLines, startedText } from '../summary.js';
 import { isAboveLimit } from './verdicts.js';
 
 /** More than so many cases are summed up rather than told one by one. */
@@ -31,8 +31,8 @@ export function runFacts({
     ([name, value]) => `${name}=${value}`,
   );
   return [
-    ['command', ['gradlink', run.tool, ...run.commandLine].join(' ')],
-    ['started', `${run.startedAt}, gradlink ${run.packageVersion}`],
+    ['command', commandText(run)],
+    ['started', startedText(run)],
     ['machine', environmentLine(environment)],
     ...(gpus === undefined ? [] : [['GPUs', gpuLines(gpus).join('; ')] as [string, string]]),
     ...(variables.length === 0 ? [] : [['variables', variables.join(' ')] as [string, string]]),
