@@ -163,6 +163,34 @@ export function nonEmpty(value: unknown, name: string): string {
   throw argumentError(code, name, 'a string that is not empty', value);
 }
 
+/**
+ * {@link nonEmpty}, for names and keys: text, so no half of a surrogate pair. Where text is written as UTF-8 all of these
+ * become the same letter.
+ */
+export function wellFormed(value: unknown, name: string): string {
+  const text = nonEmpty(value, name);
+  assertWellFormed(text, name);
+  return text;
+}
+
+/** Refuses text with a lone surrogate. Most keys of most calls have none: one look of the engine's own says so. */
+export function assertWellFormed(text: string, name: string): void {
+  // Node 20 has it; the library of types does not.
+  if ((text as unknown as { isWellFormed(): boolean }).isWellFormed()) return;
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a string without lone surrogates', {
+    text: `one with ${String(loneSurrogate(text))}`,
+  });
+}
+
+/** The first half of a surrogate pair without the other, as `\ud800`; undefined in text that is well formed. */
+function loneSurrogate(text: string): string | undefined {
+  for (const letter of text) {
+    const code = letter.codePointAt(0)!;
+    if (code >= 0xd800 && code <= 0xdfff) return `\\u${code.toString(16)}`;
+  }
+  return undefined;
+}
+
 /** One of these words. */
 export function oneOf<T extends string>(value: unknown, name: string, words: readonly T[]): T {
   if (words.includes(value as T)) return value as T;

@@ -1,6 +1,6 @@
 // What workers say to servers: a number, what the text is about, and the text; or what the store itself has to say.
 import { argumentError } from '../errors.js';
-import { integer } from '../checks.js';
+import { assertWellFormed, integer } from '../checks.js';
 
 const mostHead = 2 ** 31 - 1;
 /** Where users' commands have a number. */
@@ -17,6 +17,7 @@ export function commandText(head: unknown, body: unknown): string {
   if (typeof body !== 'string') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'body', 'a text', body);
   }
+  assertWellFormed(body, 'body');
   return `${String(integer(head, 'head', 0, mostHead))}:${body}`;
 }
 

@@ -1,6 +1,7 @@
 // The keys of one store: all ints or all strings, each with the length and type of its value.
 import { argumentError, describe } from '../errors.js';
 import type { ArgumentError } from '../errors.js';
+import { assertWellFormed } from '../checks.js';
 
 /** An int (safe, so up to 53 bits) or a string. */
 export type Key = number | string;
@@ -34,6 +35,8 @@ export class KeyTable {
       }
     } else if (typeof key !== 'string') {
       throw argumentError('ERR_INVALID_ARG_TYPE', 'key', 'an int or a string', key);
+    } else {
+      assertWellFormed(key, 'key');
     }
     if (this.#first !== undefined && typeof key !== typeof this.#first) {
       const kind = typeof this.#first === 'number' ? 'an int' : 'a string';

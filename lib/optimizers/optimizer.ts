@@ -13,7 +13,7 @@ import type { NumericArray } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { rowLengthOf } from '../tensor/shape.js';
-import { aBoolean, optionNames, optionsObject } from '../checks.js';
+import { aBoolean, assertWellFormed, optionNames, optionsObject } from '../checks.js';
 import {
   assertConcrete,
   checkedNumber,
@@ -260,7 +260,10 @@ function numberOf(value: unknown, { name, range }: NativeOptimizerOption): numbe
 }
 
 function keyText(key: OptimizerKey): string {
-  if (typeof key === 'string') return key;
+  if (typeof key === 'string') {
+    assertWellFormed(key, 'key');
+    return key;
+  }
   if (Number.isSafeInteger(key)) return String(key);
   throw argumentError('ERR_INVALID_ARG_TYPE', 'key', 'a string or an integer', key);
 }
@@ -268,6 +271,7 @@ function keyText(key: OptimizerKey): string {
 function multipliers(value: unknown, name: string): Readonly<Record<string, number>> {
   if (value === undefined) return {};
   const entries = Object.entries(checkedObject(value, name));
+  for (const [key] of entries) assertWellFormed(key, `a key of ${name}`);
   return Object.fromEntries(
     entries.map(([key, number]) => [key, checkedNumber(number, `${name}['${key}']`, 'finite')]),
   );
@@ -282,6 +286,8 @@ function namesOf(value: OptimizerOptions['paramNames']): Readonly<Record<string,
     if (typeof name !== 'string') {
       throw argumentError('ERR_INVALID_ARG_TYPE', `paramNames['${key}']`, 'a string', name);
     }
+    assertWellFormed(key, 'a key of paramNames');
+    assertWellFormed(name, `paramNames['${key}']`);
   }
   return Object.fromEntries(names);
 }

@@ -1,11 +1,13 @@
 // Variables and states of optimizers as rank 0, or another, has them.
 import type { Tensor, TypedArray, Variable } from '@tensorflow/tfjs-core';
-import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
 import type { CallOptions, RootOptions } from '../communicator/calls/types.js';
-import { GradlinkError } from '../errors.js';
-import { aFunction, having, optionNames, optionsObject, rankOf } from '../checks.js';
+import { beginTogether, goOn, type Said } from '../communicator/composed/agreement.js';
+import { allGatherObject, broadcastObject } from '../communicator/composed/objects.js';
+import { GradlinkError, argumentError } from '../errors.js';
+import { milliseconds, optionNames, optionsObject, rankOf } from '../checks.js';
+import { OptimizerState, type PackedState, type TensorSpec } from './optimizer-state.js';
 import { assertRankOnHost } from './ranks.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, Trainable } from './types.js';
@@ -13,6 +15,9 @@ import { allVariables } from './variables.js';
 
 /** So many bytes travel at once, so that no rank needs all values twice. */
 const pieceBytes = 64 * 2 ** 20;
+
+const sentTypes = ['float32', 'int32', 'bool'] as const;
+type SentType = (typeof sentTypes)[number];
 
 /** Options of {@link broadcastVariables} and {@link broadcastOptimizerState}. */
 export type BroadcastOptions = RootOptions & CallOptions;
@@ -23,100 +28,122 @@ const broadcastNames = optionNames<BroadcastOptions>({ root: true, timeoutMs: tr
  * Collective. Gives every rank the root's values, those that are not trained included. Variables belong together by
  * their position: names differ where ranks have made different numbers of variables before.
  *
- * @throws GradlinkError ERR_MISMATCH where ranks have variables of other shapes or types, before any is changed.
+ * @throws GradlinkError ERR_MISMATCH where ranks have variables of other shapes or types, or train others of them, before
+ *   any is changed; and on the other ranks where one was given no variables: it shows that rank's own error.
  */
 export async function broadcastVariables(
   model: Trainable,
   comm: Communicator,
   options?: BroadcastOptions,
 ): Promise<void> {
-  const given = optionsObject(options, broadcastNames, 'broadcastVariables');
+  const op = 'broadcastVariables';
   assertRankOnHost(comm, 'comm');
-  const variables = allVariables(model);
-  await assertAlike(comm, variables, given, 'variables');
-  for (const piece of piecesOf(variables)) {
-    const values = await broadcastTensors(comm, piece, given);
-    piece.forEach((variable, i) => {
-      variable.assign(values[i]!);
+  const [{ variables, calls }] = await beginTogether(comm, op, options, () => {
+    const calls = checkedOptions(comm, options, op);
+    const variables = allVariables(model);
+    variables.forEach((variable) => {
+      assertSendable(variable, `variable ${variable.name}`);
     });
-    tf.dispose(values);
-  }
+    const listed = variables.map((one) => `${textOf(one)}${one.trainable ? '' : ' (not trained)'}`);
+    const brings = `${variables.length} variables of rank ${calls.root}: ${listed.join(' ')}`;
+    const said: Said = { op, name: '', brings, count: 0 };
+    return [said, { variables, calls }] as const;
+  });
+  await goOn(comm, op, async () => {
+    for (const piece of piecesOf(variables)) {
+      const values = await broadcastTensors(comm, piece.map(specOf), piece, calls);
+      piece.forEach((variable, i) => {
+        variable.assign(values[i]!);
+      });
+      tf.dispose(values);
+    }
+  });
 }
 
 /**
- * Collective. Gives every rank's optimizer the root's state: the number of steps, momenta, and so on. Where the
- * optimizer of the root has made no step yet, nothing but that number.
+ * Collective. Gives every rank's optimizer all that decides the root's next step: learning rate and other settings, the
+ * number of steps, momenta, and so on; of a {@link DistributedOptimizer} the counts of its passes and steps too.
+ *
+ * What travels are the optimizer's own properties that are numbers, texts, true or false, tensors and variables, and arrays
+ * and plain objects of these; and, of a class of one's own that overrides them, what `getWeights` gives to `setWeights`.
+ * What `getConfig` then still tells differently on one rank is ERR_MISMATCH on all.
+ *
+ * @throws GradlinkError ERR_MISMATCH on every rank, with the name of what differs, where optimizers are of other classes, or
+ *   differ in what cannot travel; and on the other ranks where one was given no optimizer: it shows that rank's own error.
  */
 export async function broadcastOptimizerState(
   optimizer: InnerOptimizer,
   comm: Communicator,
   options?: BroadcastOptions,
 ): Promise<void> {
-  const given = optionsObject(options, broadcastNames, 'broadcastOptimizerState');
-  const { root = 0, ...calls } = given;
-  optimizerKind(optimizer, 'optimizer');
+  const op = 'broadcastOptimizerState';
   assertRankOnHost(comm, 'comm');
-  const from = rankOf(root, 'root', comm.size);
-  const own = comm.rank === from ? await optimizer.getWeights() : [];
-  // Only the root knows its state, whose tensors another rank may not have made yet.
-  const described = Buffer.from(
-    JSON.stringify(own.map(({ name, tensor: { shape, dtype } }) => ({ name, shape, dtype }))),
-  );
-  const length = await comm.broadcast(Int32Array.of(described.length), { root: from, ...calls });
-  const text = new Uint8Array(length[0]!);
-  if (comm.rank === from) text.set(described);
-  await comm.broadcast(text, { root: from, ...calls });
-  const parts = JSON.parse(Buffer.from(text).toString()) as {
-    name: string;
-    shape: number[];
-    dtype: 'float32' | 'int32';
-  }[];
-  const tensors = parts.map(({ shape, dtype }, i) => own[i]?.tensor ?? tf.zeros(shape, dtype));
-  const state: NamedTensor[] = [];
-  const values = await broadcastTensors(comm, tensors, { root: from, ...calls });
-  values.forEach((tensor, i) => state.push({ name: parts[i]!.name, tensor }));
-  if (comm.rank !== from) {
-    await optimizer.setWeights(state);
-    tf.dispose(tensors);
-  } else {
-    // The number of steps is made for the asking; the rest are the optimizer's own.
-    own[0]?.tensor.dispose();
-    tf.dispose(values);
-  }
+  const [{ state, packed, calls }] = await beginTogether(comm, op, options, async () => {
+    const calls = checkedOptions(comm, options, op);
+    const state = OptimizerState.of(optimizer);
+    const packed = comm.rank === calls.root ? await state.pack() : undefined;
+    packed?.tensors.forEach((tensor, i) => {
+      assertSendable(tensor, `tensor ${i} of the optimizer`);
+    });
+    const said: Said = { op, name: '', brings: `${state.kind} of rank ${calls.root}`, count: 0 };
+    return [said, { state, packed, calls }] as const;
+  });
+  await goOn(comm, op, async () => {
+    const own: PackedState = packed?.state ?? { fields: [], weights: [], tensors: [] };
+    const came = await broadcastObject(comm, own, { ...calls, maxBytes: 2 ** 31 - 1 });
+    const values = await broadcastTensors(comm, came.tensors, packed?.tensors, calls);
+    if (packed === undefined) await state.unpack(came, values);
+    else tf.dispose([...values, ...packed.made]);
+  });
+  // The same on all ranks, so that all throw or none.
+  await assertSameSettings(comm, op, state, calls);
 }
 
-const optimizerKind = having({ getWeights: aFunction, setWeights: aFunction });
+type Calls = Required<Pick<BroadcastOptions, 'root'>> & CallOptions & { readonly root: number };
 
-async function assertAlike(
+function checkedOptions(
   comm: Communicator,
-  tensors: readonly (Tensor | Variable)[],
-  { timeoutMs }: BroadcastOptions,
-  what: string,
+  options: BroadcastOptions | undefined,
+  op: string,
+): Calls {
+  const { root = 0, timeoutMs } = optionsObject(options, broadcastNames, op);
+  milliseconds(timeoutMs, 'timeoutMs', -1);
+  const from = rankOf(root, 'root', comm.size);
+  return timeoutMs === undefined ? { root: from } : { root: from, timeoutMs };
+}
+
+async function assertSameSettings(
+  comm: Communicator,
+  op: string,
+  state: OptimizerState,
+  { root, ...calls }: Calls,
 ): Promise<void> {
-  const calls = timeoutMs === undefined ? {} : { timeoutMs };
-  const text = tensors.map(({ shape, dtype }) => `${dtype}[${shape.join(',')}]`);
-  // Whether all have the same is whether the smallest and the largest fingerprint are.
-  const own = fingerprint(text.join(';'));
-  const ends = await comm.allReduce(Float64Array.of(own, -own), { op: 'max', ...calls });
-  if (ends[0] !== -ends[1]!) {
+  const all = await allGatherObject(comm, state.settings(), calls);
+  const right = all[root]!;
+  for (const [rank, own] of all.entries()) {
+    const names = [...new Set([...Object.keys(right), ...Object.keys(own)])];
+    const name = names.find((one) => own[one] !== right[one]);
+    if (name === undefined) continue;
     throw new GradlinkError(
       'ERR_MISMATCH',
-      `${what}: expected the same number, shapes and types on every rank, in one order; rank ${comm.rank} has ` +
-        `${tensors.length}: ${text.slice(0, 4).join(' ')}${text.length > 4 ? ' …' : ''}`,
-      { usable: true },
+      `${op}: expected the same optimizer on every rank; ${name} is ${String(right[name])} on rank ${root} and ` +
+        `${String(own[name])} on rank ${rank}, and cannot travel: give all ranks the same`,
+      { op, rank, usable: true },
     );
   }
 }
 
-/** 52 bits, which a float64 holds exactly. */
-function fingerprint(text: string): number {
-  let high = 0x811c9dc5;
-  let low = 0x1b873593;
-  for (let i = 0; i < text.length; ++i) {
-    high = Math.imul(high ^ text.charCodeAt(i), 0x01000193) >>> 0;
-    low = Math.imul(low ^ text.charCodeAt(i), 0x85ebca6b) >>> 0;
+const textOf = ({ dtype, shape }: Tensor): string => `${dtype}[${shape.join(',')}]`;
+
+const specOf = ({ dtype, shape }: Tensor): TensorSpec => ({ dtype: dtype as SentType, shape });
+
+function assertSendable(tensor: Tensor, name: string): void {
+  if (tensor.isDisposed) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a tensor', { text: 'one disposed of' });
   }
-  return (high & 0xfffff) * 2 ** 32 + low;
+  if (sentTypes.includes(tensor.dtype as SentType)) return;
+  const expected = `one of ${sentTypes.join(', ')}`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, { text: tensor.dtype });
 }
 
 function* piecesOf(variables: readonly Variable[]): Generator<Variable[]> {
@@ -133,35 +160,39 @@ function* piecesOf(variables: readonly Variable[]): Generator<Variable[]> {
   if (piece.length > 0) yield piece;
 }
 
-/** New tensors with the root's values: those of one type travel together. */
+/**
+ * New tensors with the root's values: those of one type travel together.
+ *
+ * @param own - on the root.
+ */
 async function broadcastTensors(
   comm: Communicator,
-  tensors: readonly Tensor[],
-  { root = 0, timeoutMs }: BroadcastOptions,
+  specs: readonly TensorSpec[],
+  own: readonly Tensor[] | undefined,
+  calls: Calls,
 ): Promise<Tensor[]> {
-  const calls = timeoutMs === undefined ? { root } : { root, timeoutMs };
+  const sizes = specs.map(({ shape }) => shape.reduce((product, length) => product * length, 1));
   const values: Tensor[] = [];
-  for (const dtype of ['float32', 'int32', 'bool'] as const) {
-    const indices = [...tensors.keys()].filter((i) => tensors[i]!.dtype === dtype);
-    const elements = indices.reduce((sum, i) => sum + tensors[i]!.size, 0);
+  for (const dtype of sentTypes) {
+    const indices = [...specs.keys()].filter((i) => specs[i]!.dtype === dtype);
+    const elements = indices.reduce((sum, i) => sum + sizes[i]!, 0);
     if (elements === 0) continue;
     const flat: Float32Array | Int32Array | Uint8Array =
       dtype === 'bool' ? new Uint8Array(elements) : comm.allocShared(dtype, elements);
     let offset = 0;
     for (const i of indices) {
-      if (comm.rank === root) flat.set(await tensors[i]!.data<'float32'>(), offset);
-      offset += tensors[i]!.size;
+      if (comm.rank === calls.root) flat.set(await own![i]!.data<'float32'>(), offset);
+      offset += sizes[i]!;
     }
     await comm.broadcast(flat as Float32Array, calls);
     offset = 0;
     for (const i of indices) {
-      const { shape, size } = tensors[i]!;
-      const part: TypedArray = flat.slice(offset, offset + size);
-      values[i] = tf.tensor(part, shape, dtype);
-      offset += size;
+      const part: TypedArray = flat.slice(offset, offset + sizes[i]!);
+      values[i] = tf.tensor(part, [...specs[i]!.shape], dtype);
+      offset += sizes[i]!;
     }
   }
   // Of no elements: there is nothing to send.
-  tensors.forEach(({ shape, dtype }, i) => (values[i] ??= tf.zeros(shape, dtype)));
+  specs.forEach(({ shape, dtype }, i) => (values[i] ??= tf.zeros([...shape], dtype)));
   return values;
 }

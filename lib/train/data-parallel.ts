@@ -3,6 +3,7 @@ import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
+import { failForAll, refuse } from '../communicator/composed/agreement.js';
 import { GradlinkError, argumentError, ruleError } from '../errors.js';
 import { aFunction, having, notConstructed, optionNames, optionsObject } from '../checks.js';
 import { syncLayersOf } from './batch-norm/models.js';
@@ -116,17 +117,16 @@ export class DistributedDataParallel {
     comm: Communicator,
     options?: DataParallelOptions,
   ): Promise<DistributedDataParallel> {
-    const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
-    const variables = trainableVariables(model);
-    const [sync] = given.uneven === true ? syncLayersOf(model) : [];
-    if (sync !== undefined) {
-      const why = `layer ${sync.name} needs a batch of every rank in every pass`;
-      const rule = `uneven cannot be combined with SyncBatchNormalization: ${why}`;
-      throw ruleError('ERR_INVALID_ARG_VALUE', rule);
-    }
     assertRankOnHost(comm, 'comm');
-    const ddp = new DistributedDataParallel(making, model, variables, comm, given);
-    if (given.broadcast ?? true) await broadcastVariables(model, comm);
+    let ddp: DistributedDataParallel;
+    try {
+      const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
+      ddp = new DistributedDataParallel(making, model, modelOf(model, given), comm, given);
+    } catch (cause) {
+      if (options?.broadcast ?? true) await refuse(comm, cause, {});
+      throw cause;
+    }
+    if (options?.broadcast ?? true) await broadcastVariables(model, comm, ddp.#calls());
     return ddp;
   }
 
@@ -149,8 +149,8 @@ export class DistributedDataParallel {
    * Gradients of `loss`, averaged over the ranks.
    *
    * @param loss - this rank's, computed from its own batch, as for `tf.variableGrads`.
-   * @throws GradlinkError as a collective does, ERR_PEER_LOST above all. Where `loss` or its gradient throws while others
-   *   already reduce, the communicator is aborted on all ranks.
+   * @throws GradlinkError as a collective does, ERR_PEER_LOST above all. Where `loss`, its gradient or the
+   *   arguments are wrong on one rank alone, the communicator is aborted: the others get ERR_ABORTED with its reason.
    */
   async gradients(loss: () => Scalar, options?: GradientOptions): Promise<Gradients> {
     const { value, tensors } = await this.#run(loss, options, true);
@@ -167,8 +167,9 @@ export class DistributedDataParallel {
     loss: () => Scalar,
     options?: GradientOptions,
   ): Promise<Scalar> {
-    applies(optimizer, 'optimizer');
-    const { value, tensors } = await this.#run(loss, options, false);
+    const { value, tensors } = await this.#run(loss, options, false, () => {
+      applies(optimizer, 'optimizer');
+    });
     this.#apply(optimizer, tensors);
     return value;
   }
@@ -176,7 +177,13 @@ export class DistributedDataParallel {
   #apply(optimizer: Pick<InnerOptimizer, 'applyGradients'>, tensors: NamedTensor[]): void {
     if (tensors.length === 0) return;
     const apply = () => {
-      optimizer.applyGradients(tensors);
+      try {
+        optimizer.applyGradients(tensors);
+      } catch (cause) {
+        // The others have made the step.
+        failForAll(this.#comm, 'the step', cause);
+        throw cause;
+      }
     };
     if (this.#options.timeline === undefined) apply();
     else this.#options.timeline.span('compute', 'apply', apply);
@@ -237,14 +244,16 @@ export class DistributedDataParallel {
     loss: () => Scalar,
     options: GradientOptions | undefined,
     keep: boolean,
+    check?: () => void,
   ): Promise<{ value: Scalar; tensors: NamedTensor[] }> {
     this.#assertIdle();
-    const { samples } = optionsObject(options, gradientNames, 'gradients');
-    aFunction(loss, 'loss');
     const reduce = this.#syncing;
     const { findUnused = false, gather, timeline } = this.#options;
     this.#busy = true;
     try {
+      check?.();
+      const { samples } = optionsObject(options, gradientNames, 'gradients');
+      aFunction(loss, 'loss');
       const scale = await this.#scaleFor(samples, reduce);
       let usedByAny: Promise<Uint8Array> | undefined;
       const sink = sinkOf(this.#reducer, this.#comm, {
@@ -262,6 +271,10 @@ export class DistributedDataParallel {
       this.#bucketTimes = buckets;
       this.#times = endPass(pass, buckets, timeline);
       return { value: pass.value, tensors: reduce ? this.#gather(used, keep) : [] };
+    } catch (cause) {
+      // The others are in this pass, or will be.
+      if (reduce || this.#options.uneven === true) failForAll(this.#comm, 'the pass', cause);
+      throw cause;
     } finally {
       this.#busy = false;
     }
@@ -304,6 +317,16 @@ export class DistributedDataParallel {
       return { name, tensor: null as unknown as Tensor };
     });
   }
+}
+
+/** What is trained. */
+function modelOf(model: Trainable, { uneven }: DataParallelOptions): Variable[] {
+  const variables = trainableVariables(model);
+  const [sync] = uneven === true ? syncLayersOf(model) : [];
+  if (sync === undefined) return variables;
+  const why = `layer ${sync.name} needs a batch of every rank in every pass`;
+  const rule = `uneven cannot be combined with SyncBatchNormalization: ${why}`;
+  throw ruleError('ERR_INVALID_ARG_VALUE', rule);
 }
 
 function unsupported(message: string): GradlinkError {

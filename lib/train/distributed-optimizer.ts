@@ -2,6 +2,7 @@ import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
+import { failForAll } from '../communicator/composed/agreement.js';
 import { GradlinkError, argumentError, ruleError } from '../errors.js';
 import {
   aFunction,
@@ -22,6 +23,7 @@ import { FlatWeights } from './flat-weights.js';
 import { reducedTensors } from './gradient-gather.js';
 import { endPass, runPass, sinkOf } from './gradient-pass.js';
 import type { PassUnderway } from './gradient-pass.js';
+import { wrapper, type Wrapper } from './optimizer-state.js';
 import { assertRankOnHost } from './ranks.js';
 import { tf } from './tfjs.js';
 import type {
@@ -68,6 +70,8 @@ interface Training {
  * `minimize` blocks until the ranks have met, as `model.fit` needs it: `model.compile({ optimizer })` takes it as it is.
  * In a loop of one's own `minimizeAsync` does not block, and lets averaging run beside the backward pass.
  *
+ * A step that fails on one rank, in its loss or in the optimizer, is ERR_ABORTED with that rank's reason on the others.
+ *
  * @example
  * ```ts
  * const optimizer = new DistributedOptimizer(tf.train.adam(), comm);
@@ -76,7 +80,7 @@ interface Training {
  * await model.fit(x, y);
  * ```
  */
-export class DistributedOptimizer extends tf.Optimizer {
+export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
   static readonly className = 'DistributedOptimizer';
 
   readonly inner: InnerOptimizer;
@@ -124,6 +128,32 @@ export class DistributedOptimizer extends tf.Optimizer {
     return this.#times;
   }
 
+  /** @internal What {@link broadcastOptimizerState} takes to all ranks: when they meet next is counted here. */
+  get [wrapper](): Wrapper[typeof wrapper] {
+    const { op = 'avg', compression = 'none' } = this.#options;
+    const own = { passes: this.#passes, steps: this.#steps };
+    const take = (counts: Readonly<Record<string, number>>): void => {
+      this.#passes = counts['passes']!;
+      this.#steps = counts['steps']!;
+    };
+    return {
+      inner: this.inner,
+      settings: {
+        algorithm: this.algorithm,
+        op,
+        compression,
+        backwardPassesPerStep: this.#passesPerStep,
+        stepsPerCommunication: this.#stepsPerCommunication,
+      },
+      get counts() {
+        return own;
+      },
+      set counts(counts) {
+        take(counts);
+      },
+    };
+  }
+
   /** Steps of the wrapped optimizer. */
   override get iterations(): number {
     return this.inner.iterations;
@@ -142,21 +172,23 @@ export class DistributedOptimizer extends tf.Optimizer {
    * thread to get on.
    */
   override minimize(f: () => Scalar, returnCost = false, varList?: Variable[]): Scalar | null {
-    const training = this.#for(varList ?? registeredVariables());
-    const average = this.#averagesNow();
-    if (average?.place === 'before') training.weights!.read();
-    const pass = this.#pass(f, training);
-    const buckets = training.reducer?.finishSync() ?? [];
-    if (average?.place === 'before') average.runSync(training.weights!, this.#round);
-    this.#times = endPass(pass, buckets, this.#options.timeline);
-    if (this.#passes % this.#passesPerStep === 0) {
-      this.#applyLocally(training, average, this.#gradientsOf(training, pass, false));
-      if (average !== undefined && average.place !== 'before') {
-        average.runSync(training.weights!, this.#round);
+    return this.#forAll(() => {
+      const training = this.#for(varList ?? registeredVariables());
+      const average = this.#averagesNow();
+      if (average?.place === 'before') training.weights!.read();
+      const pass = this.#pass(f, training);
+      const buckets = training.reducer?.finishSync() ?? [];
+      if (average?.place === 'before') average.runSync(training.weights!, this.#round);
+      this.#times = endPass(pass, buckets, this.#options.timeline);
+      if (this.#passes % this.#passesPerStep === 0) {
+        this.#applyLocally(training, average, this.#gradientsOf(training, pass, false));
+        if (average !== undefined && average.place !== 'before') {
+          average.runSync(training.weights!, this.#round);
+        }
+        this.#settle(training, average);
       }
-      this.#settle(training, average);
-    }
-    return returned(pass, returnCost);
+      return returned(pass, returnCost);
+    });
   }
 
   /** {@link minimize}, without blocking. */
@@ -164,6 +196,25 @@ export class DistributedOptimizer extends tf.Optimizer {
     f: () => Scalar,
     returnCost = false,
     varList?: Variable[],
+  ): Promise<Scalar | null> {
+    let met: Promise<void> | undefined;
+    try {
+      return await this.#step(f, returnCost, varList, (running) => {
+        met = running;
+      });
+    } catch (cause) {
+      failForAll(this.#comm, 'the step', cause);
+      // Until then the weights are the averaging's.
+      await met?.catch(() => undefined);
+      throw cause;
+    }
+  }
+
+  async #step(
+    f: () => Scalar,
+    returnCost: boolean,
+    varList: Variable[] | undefined,
+    began: (met: Promise<void>) => void,
   ): Promise<Scalar | null> {
     const training = this.#for(varList ?? registeredVariables());
     const average = this.#averagesNow();
@@ -173,6 +224,7 @@ export class DistributedOptimizer extends tf.Optimizer {
       met = average.run(training.weights!, this.#round);
       // Its failure is told below; until then it is nobody's.
       met.catch(() => undefined);
+      began(met);
     }
     const pass = this.#pass(f, training);
     const buckets = (await training.reducer?.finish()) ?? [];
@@ -205,34 +257,38 @@ export class DistributedOptimizer extends tf.Optimizer {
         { usable: true },
       );
     }
-    const training = this.#for(varList ?? registeredVariables());
-    aFunction(f, 'f');
-    if (training.reducer === undefined) return tf.variableGrads(f, [...training.variables]);
-    const pass = this.#pass(f, training);
-    this.#times = endPass(pass, training.reducer.finishSync(), this.#options.timeline);
-    const grads: Record<string, Tensor> = {};
-    for (const { name, tensor } of this.#gradientsOf(training, pass, true)) grads[name] = tensor;
-    return { value: pass.value, grads };
+    return this.#forAll(() => {
+      const training = this.#for(varList ?? registeredVariables());
+      aFunction(f, 'f');
+      if (training.reducer === undefined) return tf.variableGrads(f, [...training.variables]);
+      const pass = this.#pass(f, training);
+      this.#times = endPass(pass, training.reducer.finishSync(), this.#options.timeline);
+      const grads: Record<string, Tensor> = {};
+      for (const { name, tensor } of this.#gradientsOf(training, pass, true)) grads[name] = tensor;
+      return { value: pass.value, grads };
+    });
   }
 
   /** The wrapped optimizer's step, and the algorithm's averaging of weights; blocks as {@link minimize}. */
   override applyGradients(gradients: Record<string, Tensor> | NamedTensor[]): void {
-    anObject(gradients, 'gradients');
-    const list = Array.isArray(gradients)
-      ? gradients
-      : Object.entries(gradients).map(([name, tensor]) => ({ name, tensor }));
-    const byName = tf.engine().registeredVariables;
-    const training = this.#for(list.map(({ name }) => byName[name]!));
-    const average = this.#averagesNow();
-    if (average?.place === 'before') {
-      training.weights!.read();
-      average.runSync(training.weights!, this.#round);
-    }
-    this.#stepLocally(training, average, list);
-    if (average !== undefined && average.place !== 'before') {
-      average.runSync(training.weights!, this.#round);
-    }
-    this.#settle(training, average);
+    this.#forAll(() => {
+      anObject(gradients, 'gradients');
+      const list = Array.isArray(gradients)
+        ? gradients
+        : Object.entries(gradients).map(([name, tensor]) => ({ name, tensor }));
+      const byName = tf.engine().registeredVariables;
+      const training = this.#for(list.map(({ name }) => byName[name]!));
+      const average = this.#averagesNow();
+      if (average?.place === 'before') {
+        training.weights!.read();
+        average.runSync(training.weights!, this.#round);
+      }
+      this.#stepLocally(training, average, list);
+      if (average !== undefined && average.place !== 'before') {
+        average.runSync(training.weights!, this.#round);
+      }
+      this.#settle(training, average);
+    });
   }
 
   override getWeights(): Promise<NamedTensor[]> {
@@ -259,6 +315,16 @@ export class DistributedOptimizer extends tf.Optimizer {
 
   override dispose(): void {
     this.inner.dispose();
+  }
+
+  /** A step that fails on this rank alone is told to the others, who wait for it or will. */
+  #forAll<T>(step: () => T): T {
+    try {
+      return step();
+    } catch (cause) {
+      failForAll(this.#comm, 'the step', cause);
+      throw cause;
+    }
   }
 
   #for(variables: readonly Variable[]): Training {

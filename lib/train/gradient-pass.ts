@@ -2,6 +2,7 @@
 import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 
 import type { Communicator } from '../communicator/communicator.js';
+import { failForAll } from '../communicator/composed/agreement.js';
 import type { GradientReducer } from './buckets/reducer.js';
 import type { BucketTimes } from './buckets/types.js';
 import { monotonicSeconds } from '../time.js';
@@ -20,8 +21,12 @@ export interface GradientSink {
   add(index: number, gradient: Tensor): void;
   /** The backward pass has run. */
   end(): void;
-  /** The backward pass has failed after {@link begin}. */
-  fail(cause: unknown): void;
+  /**
+   * The pass has failed.
+   *
+   * @param begun - whether after {@link begin}.
+   */
+  fail(cause: unknown, begun: boolean): void;
 }
 
 /** How a {@link GradientReducer} is fed. */
@@ -58,9 +63,10 @@ export function sinkOf(
     end: () => {
       into.end();
     },
-    fail: (cause) => {
+    fail: (cause, begun) => {
       // Other ranks may already wait for this one's buckets, and nobody can make up for what is missing.
-      comm.abort(`the backward pass of rank ${comm.rank} failed: ${String(cause)}`);
+      if (begun) comm.abort(`the backward pass of rank ${comm.rank} failed: ${String(cause)}`);
+      else if (reduce) failForAll(comm, 'the pass', cause);
     },
   };
 }
@@ -111,7 +117,7 @@ export function runPass(
     const { copySeconds } = sink;
     return { value, forwardStart, forwardEnd, backwardEnd: monotonicSeconds(), copySeconds };
   } catch (cause) {
-    if (state.begun) sink.fail(cause);
+    sink.fail(cause, state.begun);
     throw cause;
   }
 }

@@ -108,7 +108,7 @@ describe('allReduceMany', () => {
     }
   });
 
-  it('holds its arrays meanwhile, and checks what it gets before others wait', async () => {
+  it('holds its arrays meanwhile, and tells all what one was given wrong', async () => {
     const ranks = await open(2);
     const data = new Float32Array(4);
     const first = allReduceMany(ranks[0]!, [data]);
@@ -122,11 +122,23 @@ describe('allReduceMany', () => {
       [[new Uint16Array(1)], {}],
       [[[1, 2]], {}],
     ] as const;
-    for (const [arrays, options] of wrong) {
-      await expect(
-        allReduceMany(ranks[0]!, arrays as never, options as never),
-      ).rejects.toMatchObject({ code: expect.stringMatching(/^ERR_INVALID_ARG/) as string });
+    for (const [i, [arrays, options]] of wrong.entries()) {
+      const good = [new Float32Array(1).fill(7)];
+      const [own, other] = await Promise.allSettled([
+        allReduceMany(ranks[i % 2]!, arrays as never, options as never),
+        allReduceMany(ranks[1 - (i % 2)]!, good),
+      ]);
+      expect(codeOf(own)).toMatch(/^ERR_INVALID_ARG/);
+      const { message } = (own as PromiseRejectedResult).reason as Error;
+      expect((other as PromiseRejectedResult).reason).toMatchObject({
+        code: 'ERR_MISMATCH',
+        rank: i % 2,
+        usable: true,
+        message: expect.stringContaining(message) as string,
+      });
+      expect(good[0]).toEqual(Float32Array.of(7));
     }
+    await Promise.all(ranks.map((one) => one.barrier()));
   });
 });
 
@@ -166,9 +178,14 @@ describe('sparseAllReduce', () => {
     for (const message of messagesOf(ended, 'ERR_MISMATCH')) {
       expect(message).toMatch(/rank 0 called sparseAllReduce 'emb'.* rows of 2 .* rows of 1 /);
     }
-    await expect(sparseAllReduce(ranks[0]!, rows)).rejects.toThrow(
-      /1 rows of 1 \(option rowLength/,
-    );
+    const [own, other] = await Promise.allSettled([
+      sparseAllReduce(ranks[0]!, rows),
+      sparseAllReduce(ranks[1]!, rows, { rowLength: 2 }),
+    ]);
+    expect((own as PromiseRejectedResult).reason).toMatchObject({
+      message: expect.stringMatching(/1 rows of 1 \(option rowLength/) as string,
+    });
+    expect(codeOf(other)).toBe('ERR_MISMATCH');
   });
 });
 

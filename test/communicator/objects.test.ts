@@ -1,11 +1,15 @@
+import { runInThisContext } from 'node:vm';
+
 import { describe, expect, it } from 'vitest';
 
 import { allGatherObject, broadcastObject, Communicator } from '../../lib/index.js';
 import { ranksOfTests } from '../support/ranks.js';
 
+const moduleText = 'new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0))';
+
 const open = ranksOfTests();
 let ranks: readonly Communicator[] = [];
-const make = async (n: number) => {
+const makeRanks = async (n: number) => {
   ranks = await open(n);
 };
 
@@ -30,7 +34,7 @@ const codeOf = (ended: PromiseSettledResult<unknown>): unknown =>
 
 describe('broadcastObject', () => {
   it.each([1, 2, 5])('gives everybody the root’s: %d ranks', async (n) => {
-    await make(n);
+    await makeRanks(n);
     const root = n - 1;
     const own = settings();
     const got = await Promise.all(
@@ -45,7 +49,7 @@ describe('broadcastObject', () => {
   });
 
   it.each([null, undefined, 0, '', 12n, [], [undefined, , 3]])('of any kind: %o', async (value) => {
-    await make(2);
+    await makeRanks(2);
     const got = await Promise.all(
       ranks.map((one) => broadcastObject<unknown>(one, one.rank === 0 ? value : 'mine')),
     );
@@ -53,7 +57,7 @@ describe('broadcastObject', () => {
   });
 
   it('fails on all ranks where the root has nothing to send, and goes on', async () => {
-    await make(3);
+    await makeRanks(3);
     const send = (value: unknown, maxBytes?: number) =>
       Promise.allSettled(ranks.map((one) => broadcastObject(one, value, { maxBytes })));
     const function_ = await send(() => 1);
@@ -69,7 +73,7 @@ describe('broadcastObject', () => {
   });
 
   it('fails on all ranks where one takes less, and goes on', async () => {
-    await make(3);
+    await makeRanks(3);
     const send = (text: string) =>
       Promise.allSettled(
         ranks.map((one) => broadcastObject(one, text, { maxBytes: one.rank === 2 ? 64 : 256 })),
@@ -82,14 +86,14 @@ describe('broadcastObject', () => {
 });
 
 it('broadcastObject fails on all ranks whose roots differ, and goes on', async () => {
-  await make(2);
+  await makeRanks(2);
   const ended = await Promise.allSettled(
     ranks.map((one) => broadcastObject(one, 1, { root: 1 - one.rank })),
   );
   for (const one of ended) {
     expect((one as PromiseRejectedResult).reason).toMatchObject({
       code: 'ERR_MISMATCH',
-      message: expect.stringMatching(/\broot\b.* 0 to 1\b/) as string,
+      message: expect.stringMatching(/rank 0 .*root 1; rank 1 .*root 0/) as string,
       usable: true,
     });
   }
@@ -98,14 +102,14 @@ it('broadcastObject fails on all ranks whose roots differ, and goes on', async (
 
 describe('allGatherObject', () => {
   it.each([1, 2, 5])('gives everybody all, of each its length: %d ranks', async (n) => {
-    await make(n);
+    await makeRanks(n);
     const of = (rank: number) => ({ rank, text: 'ä'.repeat(1000 * rank), from: settings() });
     const got = await Promise.all(ranks.map((one) => allGatherObject(one, of(one.rank))));
     expect(got).toEqual(ranks.map(() => ranks.map((one) => of(one.rank))));
   });
 
   it('names the rank that has nothing to send, and goes on', async () => {
-    await make(3);
+    await makeRanks(3);
     const ended = await Promise.allSettled(
       ranks.map((one) => allGatherObject<unknown>(one, one.rank === 1 ? Symbol('s') : 1)),
     );
@@ -116,8 +120,36 @@ describe('allGatherObject', () => {
     );
   });
 
+  it.each([
+    // The types of Node do not have WebAssembly.
+    ['a module', () => runInThisContext(moduleText) as unknown],
+    ['a port', () => new MessageChannel().port1],
+  ])('fails on all ranks with a code and one line for what cannot be read: %s', async (_, make) => {
+    await makeRanks(3);
+    const one = make();
+    const gathered = await Promise.allSettled(ranks.map((rank) => allGatherObject(rank, one)));
+    const sent = await Promise.allSettled(ranks.map((rank) => broadcastObject(rank, one)));
+    expect(gathered.map(codeOf)).toEqual(ranks.map(() => 'ERR_INVALID_ARG_VALUE'));
+    expect(sent.map(codeOf)).toEqual(['ERR_INVALID_ARG_VALUE', 'ERR_MISMATCH', 'ERR_MISMATCH']);
+    for (const ended of [...gathered, ...sent]) {
+      const { message } = (ended as PromiseRejectedResult).reason as Error;
+      expect(message).not.toMatch(/[\n\r]/);
+    }
+    if (one instanceof MessagePort) one.close();
+  });
+
+  it('tells all what one was given wrong', async () => {
+    await makeRanks(2);
+    const ended = await Promise.allSettled(
+      ranks.map((one) => allGatherObject(one, 1, one.rank === 0 ? { maxBytes: 0 } : {})),
+    );
+    expect(ended.map(codeOf)).toEqual(['ERR_OUT_OF_RANGE', 'ERR_MISMATCH']);
+    const [own, other] = ended.map((one) => (one as PromiseRejectedResult).reason as Error);
+    expect(other!.message).toContain(own!.message);
+  });
+
   it('fails on all ranks where one takes less, and names the rank that has more', async () => {
-    await make(3);
+    await makeRanks(3);
     const ended = await Promise.allSettled(
       ranks.map((one) =>
         allGatherObject(one, 'x'.repeat(one.rank === 1 ? 100 : 1), {

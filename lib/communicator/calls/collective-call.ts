@@ -10,7 +10,7 @@ import { encodeCall } from '../../native/communicator.js';
 import type { NativeBuffer, NativeBuffers } from '../../native/communicator.js';
 import { elementBytes } from '../../tensor/dtype.js';
 import { overlap, overlapError } from '../../tensor/memory.js';
-import { milliseconds, nonEmpty, optionsObject, rankOf } from '../../checks.js';
+import { milliseconds, wellFormed, optionsObject, rankOf } from '../../checks.js';
 import type { Group } from './types.js';
 import { collectiveNames, type NamesOfBoth } from './option-names.js';
 import { oneRank } from './rank-arrays.js';
@@ -80,7 +80,8 @@ function checked(
   return optionsObject(given, blocking ? names.blocking : names.awaited, op);
 }
 
-const nameOf = ({ name }: RawOptions) => (name === undefined ? undefined : nonEmpty(name, 'name'));
+const nameOf = ({ name }: RawOptions) =>
+  name === undefined ? undefined : wellFormed(name, 'name');
 
 /**
  * Prepares any collective but barrier.

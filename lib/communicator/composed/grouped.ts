@@ -3,17 +3,17 @@ import { argumentError } from '../../errors.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import { allocate, dtypeNames, isWeighable } from '../../tensor/dtype.js';
 import type { DType, HalfDType, NumericArray, StorageArray } from '../../tensor/dtype.js';
-import { lease, release } from '../../tensor/leases.js';
+import { lease, release, type Leases } from '../../tensor/leases.js';
 import { assertFixedLength } from '../../tensor/memory.js';
 import {
   arrayOf,
   finiteNumber,
   milliseconds,
-  nonEmpty,
   optionNames,
   optionsObject,
+  wellFormed,
 } from '../../checks.js';
-import { agree } from './agreement.js';
+import { beginTogether, goOn, type Said } from './agreement.js';
 import type { Communicator } from '../communicator.js';
 import { hostRank } from './objects.js';
 import { reduceOpNumber } from '../calls/reduce-op.js';
@@ -52,44 +52,65 @@ const op = 'allReduceMany';
  * Await it before the next call of this communicator.
  *
  * @param arrays - as many, of the same lengths and types, on all ranks.
- * @throws GradlinkError ERR_MISMATCH, on every rank, where names, lengths, types or ops differ: it shows what each called.
+ * @throws GradlinkError ERR_MISMATCH, on every rank, where names, lengths, types or ops differ: it shows what each called;
+ *   and on the others where one was given what cannot be added: it shows that rank's own error.
  */
 export async function allReduceMany<A extends NumericArray>(
   communicator: Communicator,
   arrays: readonly A[],
   options?: ManyOptions,
 ): Promise<readonly A[]> {
-  const given = optionsObject(options, manyNames, op);
   hostRank(communicator);
-  const { scale, postscale, timeoutMs } = given;
-  const calls = timeoutMs === undefined ? {} : { timeoutMs };
-  milliseconds(timeoutMs, 'timeoutMs', -1);
-  const name = given.name === undefined ? '' : nonEmpty(given.name, 'name');
-  const packs = packsOf(arrayOf(arrays, 'arrays'), given);
-  checkScales(given, packs);
-  const factors = {
-    ...(scale === undefined ? {} : { scale }),
-    ...(postscale === undefined ? {} : { postscale }),
-  };
-  const reduceOp = given.op ?? 'sum';
-  const storages = packs.flatMap((pack) => pack.arrays);
-  const leases = lease(op, null, storages);
+  let leases: Leases | undefined;
   try {
-    const lengths = packs.map(
-      (pack) => `${pack.dtype}[${pack.arrays.map((one) => one.length).join(', ')}]`,
-    );
-    const said = [...lengths, reduceOp, scale ?? 1, postscale ?? 1].join(' ');
-    await agree(communicator, { op, name, brings: said, count: 0 }, calls);
-    const results: StorageArray[] = [];
-    for (const { dtype, packed } of packs) {
-      const one = { op: reduceOp, dtype, ...factors, ...calls };
-      results.push(await communicator.allReduce(packed as Float32Array, one as never));
-    }
-    packs.forEach((pack, i) => unpack(results[i]!, pack.arrays));
+    const [{ packs, given }] = await beginTogether(communicator, op, options, () => {
+      const [said, many] = manyOf(arrays, options);
+      leases = lease(
+        op,
+        null,
+        many.packs.flatMap((pack) => pack.arrays),
+      );
+      return [said, many] as const;
+    });
+    const { timeoutMs, scale, postscale } = given;
+    const factors = {
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(scale === undefined ? {} : { scale }),
+      ...(postscale === undefined ? {} : { postscale }),
+    };
+    await goOn(communicator, op, async () => {
+      const results: StorageArray[] = [];
+      for (const { dtype, packed } of packs) {
+        const one = { op: given.op ?? 'sum', dtype, ...factors };
+        results.push(await communicator.allReduce(packed as Float32Array, one as never));
+      }
+      packs.forEach((pack, i) => unpack(results[i]!, pack.arrays));
+    });
   } finally {
-    release(leases);
+    if (leases !== undefined) release(leases);
   }
   return arrays;
+}
+
+/** What one rank brings, checked. */
+function manyOf(
+  arrays: readonly unknown[],
+  options: ManyOptions | undefined,
+): readonly [Said, { readonly packs: readonly Pack[]; readonly given: ManyOptions }] {
+  const given = optionsObject(options, manyNames, op);
+  milliseconds(given.timeoutMs, 'timeoutMs', -1);
+  const name = given.name === undefined ? '' : wellFormed(given.name, 'name');
+  const packs = packsOf(arrayOf(arrays, 'arrays'), given);
+  checkScales(given, packs);
+  const lengths = packs.map(
+    (pack) => `${pack.dtype}[${pack.arrays.map((one) => one.length).join(', ')}]`,
+  );
+  const { scale = 1, postscale = 1 } = given;
+  const brings = [...lengths, given.op ?? 'sum', scale, postscale].join(' ');
+  return [
+    { op, name, brings, count: 0 },
+    { packs, given },
+  ];
 }
 
 interface Pack {

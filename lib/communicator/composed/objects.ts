@@ -6,6 +6,7 @@ import { GradlinkError, argumentError } from '../../errors.js';
 import { integer, milliseconds, optionNames, optionsObject } from '../../checks.js';
 import { Communicator } from '../communicator.js';
 import type { CallOptions } from '../calls/types.js';
+import { beginTogether, goOn, type Said } from './agreement.js';
 
 /** Options of {@link allGatherObject}. */
 export interface ObjectOptions extends CallOptions {
@@ -31,17 +32,14 @@ const broadcastNames = optionNames<BroadcastObjectOptions>({
 
 const defaultMaxBytes = 64 * 1024 * 1024;
 
-/** In place of a length: this rank has nothing that can be sent. */
-const nothing = -1;
-
 /**
  * Collective: every rank gets the root's object as a structured clone; the root gets its own object back. For settings and
  * the like: arrays of a model belong in `broadcast`.
  *
  * @param value - counts on the root only.
  * @throws on the root TypeError for what cannot be cloned and RangeError for more than `maxBytes`; on the other ranks
- *   GradlinkError ERR_MISMATCH then, at once; on all ranks where one of them takes less than the object has. The
- *   communicator stays usable.
+ *   GradlinkError ERR_MISMATCH then, at once, with that error's text; on all ranks where one of them takes less than the
+ *   object has. The communicator stays usable.
  */
 export async function broadcastObject<T>(
   communicator: Communicator,
@@ -49,33 +47,32 @@ export async function broadcastObject<T>(
   options?: BroadcastObjectOptions,
 ): Promise<T> {
   const op = 'broadcastObject';
-  const given = optionsObject(options, broadcastNames, op);
   const { rank, size } = hostRank(communicator);
-  const root = integer(given.root ?? 0, 'root', 0, size - 1);
-  const { maxBytes, calls } = limits(given);
-  const own = rank === root ? cloned(value, maxBytes) : undefined;
-  // The smallest of each: the root's length, what every rank takes, and the root from below and above.
-  const bytesOfRoot = own === undefined ? Infinity : (own.bytes?.length ?? nothing);
-  const told = Float64Array.of(bytesOfRoot, maxBytes, root, -root);
-  const [length, most, low, high] = await communicator.allReduce(told, { ...calls, op: 'min' });
-  if (own?.error !== undefined) throw own.error;
-  if (low !== -high!) {
-    const message = `${op}: expected one root on all ranks, got ${low!} to ${-high!}`;
-    throw new GradlinkError('ERR_MISMATCH', message, { op, usable: true });
-  }
-  if (length === nothing) throw unsent(op, root);
-  if (!(length! <= most!)) throw tooLong(op, root, length!, most!);
-  const bytes = own?.bytes ?? new Uint8Array(length!);
-  await communicator.broadcast(bytes, { ...calls, root });
-  return rank === root ? value : (deserialize(bytes) as T);
+  const [own, { counts, most }] = await beginTogether(communicator, op, options, () => {
+    const given = optionsObject(options, broadcastNames, op);
+    const root = integer(given.root ?? 0, 'root', 0, size - 1);
+    const { maxBytes, calls } = limits(given);
+    const bytes = rank === root ? cloned(value, maxBytes) : undefined;
+    const brings = `an object of root ${root}`;
+    const said: Said = { op, name: '', brings, count: bytes?.length ?? 0, most: maxBytes };
+    return [said, { root, bytes, calls }] as const;
+  });
+  const { root, calls } = own;
+  const length = counts[root]!;
+  if (length > most) throw tooLong(op, root, length, most);
+  return await goOn(communicator, op, async () => {
+    const bytes = own.bytes ?? new Uint8Array(length);
+    await communicator.broadcast(bytes, { ...calls, root });
+    return rank === root ? value : (read(op, bytes, root) as T);
+  });
 }
 
 /**
  * Collective: every rank gets the objects of all, in the order of ranks, as structured clones.
  *
  * @throws on a rank whose value is at fault TypeError for what cannot be cloned and RangeError for more than `maxBytes`; on
- *   the others GradlinkError ERR_MISMATCH that names it, at once; on all ranks where one of them takes less than an
- *   object has. The communicator stays usable.
+ *   the others GradlinkError ERR_MISMATCH that names it, at once, with that error's text; on all ranks where one of them
+ *   takes less than an object has. The communicator stays usable.
  */
 export async function allGatherObject<T>(
   communicator: Communicator,
@@ -83,34 +80,27 @@ export async function allGatherObject<T>(
   options?: ObjectOptions,
 ): Promise<T[]> {
   const op = 'allGatherObject';
-  const given = optionsObject(options, gatherNames, op);
   const { rank } = hostRank(communicator);
-  const { maxBytes, calls } = limits(given);
-  const own = cloned(value, maxBytes);
-  const told = await communicator.allGather(
-    Float64Array.of(own.bytes?.length ?? nothing, maxBytes),
-    calls,
-  );
-  const lengths = told.filter((_, at) => at % 2 === 0);
-  const most = told.reduce(
-    (least, limit, at) => (at % 2 === 0 ? least : Math.min(least, limit)),
-    Infinity,
-  );
-  if (own.error !== undefined) throw own.error;
-  const faulty = lengths.indexOf(nothing);
-  if (faulty >= 0) throw unsent(op, faulty);
-  const long = lengths.findIndex((length) => !(length <= most));
+  const [{ bytes, calls }, agreed] = await beginTogether(communicator, op, options, () => {
+    const { maxBytes, calls } = limits(optionsObject(options, gatherNames, op));
+    const bytes = cloned(value, maxBytes);
+    const said: Said = { op, name: '', brings: 'objects', count: bytes.length, most: maxBytes };
+    return [said, { bytes, calls }] as const;
+  });
+  const { counts: lengths, most } = agreed;
+  const long = lengths.findIndex((length) => length > most);
   if (long >= 0) throw tooLong(op, long, lengths[long]!, most);
-  // All-gather takes blocks of one length.
-  const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
-  const block = new Uint8Array(longest);
-  block.set(own.bytes!);
-  const all = await communicator.allGather(block, calls);
-  return Array.from(lengths, (length, from) =>
-    from === rank
-      ? value
-      : (deserialize(all.subarray(from * longest, from * longest + length)) as T),
-  );
+  return await goOn(communicator, op, async () => {
+    // All-gather takes blocks of one length.
+    const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
+    const block = new Uint8Array(longest);
+    block.set(bytes);
+    const all = await communicator.allGather(block, calls);
+    return lengths.map((length, from) => {
+      if (from === rank) return value;
+      return read(op, all.subarray(from * longest, from * longest + length), from) as T;
+    });
+  });
 }
 
 /** @throws TypeError for anything but one rank whose arrays are on the host. */
@@ -139,24 +129,43 @@ function limits({ maxBytes, timeoutMs }: ObjectOptions): { maxBytes: number; cal
   };
 }
 
-/** The clone's bytes, or why there are none: thrown once the other ranks know. */
-function cloned(
-  value: unknown,
-  maxBytes: number,
-): { readonly bytes?: Uint8Array<ArrayBuffer>; readonly error?: Error } {
+/**
+ * The clone's bytes.
+ *
+ * @throws TypeError for what cannot be cloned, RangeError for more than `maxBytes`.
+ */
+function cloned(value: unknown, maxBytes: number): Uint8Array<ArrayBuffer> {
   let bytes: Uint8Array<ArrayBuffer>;
   try {
     bytes = Uint8Array.from(serialize(value));
+    // Some can be written and not read, such as a WebAssembly.Module: no other rank would know what to say of it.
+    deserialize(bytes);
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
     const expected = 'a value that can be structured-cloned (no functions, no symbols)';
-    return { error: argumentError('ERR_INVALID_ARG_VALUE', 'value', expected, { text }) };
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'value', expected, { text: lineOf(cause) });
   }
-  if (bytes.length <= maxBytes) return { bytes };
+  if (bytes.length <= maxBytes) return bytes;
   const expected = `at most ${maxBytes} bytes as a structured clone (option maxBytes)`;
-  return {
-    error: argumentError('ERR_OUT_OF_RANGE', 'value', expected, { text: `${bytes.length}` }),
-  };
+  throw argumentError('ERR_OUT_OF_RANGE', 'value', expected, { text: `${bytes.length}` });
+}
+
+/** Node shows some objects with all that is in them, over many lines. */
+function lineOf(cause: unknown): string {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  const line = text.replace(/\s+/g, ' ');
+  return line.length > 120 ? `${line.slice(0, 119)}…` : line;
+}
+
+/** What another rank's Node has written. */
+function read(op: string, bytes: Uint8Array, rank: number): unknown {
+  try {
+    return deserialize(bytes);
+  } catch (cause) {
+    const message =
+      `${op}: the object of rank ${rank} cannot be read here: ${lineOf(cause)}; give all ranks one release of Node, and an ` +
+      'object that fits into memory';
+    throw new GradlinkError('ERR_MISMATCH', message, { op, rank, usable: true, cause });
+  }
 }
 
 /** Before memory is taken for it. Every rank sees it alike, so none waits for the others. */
@@ -165,14 +174,6 @@ function tooLong(op: string, rank: number, bytes: number, most: number): Gradlin
     'ERR_MISMATCH',
     `${op}: expected at most ${most} bytes, the smallest maxBytes of the ranks, got ${bytes} from rank ${rank}; give all ` +
       'ranks a larger one',
-    { op, rank, usable: true },
-  );
-}
-
-function unsent(op: string, rank: number): GradlinkError {
-  return new GradlinkError(
-    'ERR_MISMATCH',
-    `${op}: rank ${rank} could not send its object: its own error says why`,
     { op, rank, usable: true },
   );
 }

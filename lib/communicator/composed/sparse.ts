@@ -1,8 +1,8 @@
 // Sums of few rows of a large table: as all-gather of indices and rows, of which each rank brings as many as it has.
 import { argumentError } from '../../errors.js';
 import { assertFixedLength } from '../../tensor/memory.js';
-import { integer, milliseconds, nonEmpty, optionNames, optionsObject } from '../../checks.js';
-import { agree } from './agreement.js';
+import { integer, milliseconds, optionNames, optionsObject, wellFormed } from '../../checks.js';
+import { beginTogether, goOn, type Said } from './agreement.js';
 import type { Communicator } from '../communicator.js';
 import { hostRank } from './objects.js';
 import type { CallOptions } from '../calls/types.js';
@@ -38,32 +38,48 @@ const op = 'sparseAllReduce';
  *
  * Await it before the next call of this communicator.
  *
- * @throws GradlinkError ERR_MISMATCH, on every rank, where names, types, row lengths or ops differ.
+ * @throws GradlinkError ERR_MISMATCH, on every rank, where names, types, row lengths or ops differ, and on the others where
+ *   one was given what cannot be added: it shows that rank's own error.
  */
 export async function sparseAllReduce<V extends Float32Array | Float64Array | Int32Array>(
   communicator: Communicator,
   rows: SparseRows<V>,
   options?: SparseOptions,
 ): Promise<SparseRows<V>> {
-  const given = optionsObject(options, sparseNames, op);
   const { size } = hostRank(communicator);
+  const [{ indices, values, rowLength, reduceOp, calls }, { counts }] = await beginTogether(
+    communicator,
+    op,
+    options,
+    () => broughtBy(rows, options),
+  );
+  return await goOn(communicator, op, async () => {
+    const allIndices = await communicator.allGatherV(indices, { ...calls, counts });
+    const allValues = await communicator.allGatherV(values as Float32Array, {
+      ...calls,
+      counts: counts.map((count) => count * rowLength),
+    });
+    const sum = added(allIndices.data, allValues.data as unknown as V, rowLength);
+    if (reduceOp === 'avg') sum.values.forEach((value, i) => (sum.values[i] = value / size));
+    return sum;
+  });
+}
+
+/** What one rank brings, checked. */
+function broughtBy<V extends Float32Array | Float64Array | Int32Array>(
+  rows: SparseRows<V>,
+  options: SparseOptions | undefined,
+) {
+  const given = optionsObject(options, sparseNames, op);
   const rowLength = integer(given.rowLength ?? 1, 'rowLength', 1, 2 ** 31 - 1);
   const { indices, values } = checkedRows(rows, rowLength);
   const reduceOp = opOf(given.op, values);
-  const name = given.name === undefined ? '' : nonEmpty(given.name, 'name');
+  const name = given.name === undefined ? '' : wellFormed(given.name, 'name');
   milliseconds(given.timeoutMs, 'timeoutMs', -1);
-  const calls = given.timeoutMs === undefined ? {} : { timeoutMs: given.timeoutMs };
-
+  const calls: CallOptions = given.timeoutMs === undefined ? {} : { timeoutMs: given.timeoutMs };
   const brings = `rows of ${rowLength} in a ${values.constructor.name}, ${reduceOp}`;
-  const counts = await agree(communicator, { op, name, brings, count: indices.length }, calls);
-  const allIndices = await communicator.allGatherV(indices, { ...calls, counts });
-  const allValues = await communicator.allGatherV(values as Float32Array, {
-    ...calls,
-    counts: counts.map((count) => count * rowLength),
-  });
-  const sum = added(allIndices.data, allValues.data as unknown as V, rowLength);
-  if (reduceOp === 'avg') sum.values.forEach((value, i) => (sum.values[i] = value / size));
-  return sum;
+  const said: Said = { op, name, brings, count: indices.length };
+  return [said, { indices, values, rowLength, reduceOp, calls }] as const;
 }
 
 function checkedRows<V extends Float32Array | Float64Array | Int32Array>(

@@ -12,13 +12,14 @@ import type {
 } from '../../native/communicator.js';
 import {
   aBoolean,
+  assertWellFormed,
   aString,
   integer,
   maxInt32,
   milliseconds,
-  nonEmpty,
   optionNames,
   optionsObject,
+  wellFormed,
 } from '../../checks.js';
 import { readJob, type JobPlace } from './job.js';
 import { joinMpiWorld, tcpWorldOptions } from './hosts-world.js';
@@ -168,10 +169,11 @@ export async function joinNamed(options: JoinOptions): Promise<NativeCommunicato
   const size = integer(given.size, 'size', 1, maxRanks);
   const { job = process.env['GRADLINK_JOB'] ?? '', threads = false } = given;
   aString(job, 'job');
+  assertWellFormed(job, 'job');
   aBoolean(threads, 'threads');
   return await native().NativeCommunicator.join({
     job,
-    name: nonEmpty(given.name, 'name'),
+    name: wellFormed(given.name, 'name'),
     rank: integer(given.rank, 'rank', 0, size - 1),
     size,
     timeoutMs: milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs),

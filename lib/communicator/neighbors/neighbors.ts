@@ -4,7 +4,7 @@ import { argumentError } from '../../errors.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
 import { Topology } from '../../topology/topology.js';
-import { nonEmpty, optionsObject } from '../../checks.js';
+import { wellFormed, optionsObject } from '../../checks.js';
 import { Collectives } from '../collectives/collectives.js';
 import { NamedWindows, assertSameName, nameHash } from '../windows/named-windows.js';
 import { prepareNeighbor, readNeighborhood } from '../calls/neighbor-call.js';
@@ -233,7 +233,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
     const given = optionsObject<WindowOptions & Typed>(options, windowNames, 'createWindow');
     const by = this.#followed();
     if (given.name === undefined) return openWindow(this.executor, by, data, given);
-    const name = nonEmpty(given.name, 'name');
+    const name = wellFormed(given.name, 'name');
     return this.#windows.open(name, async (onFree) => {
       if (this.executor.gpus.length === 0) {
         const calls = given.timeoutMs === undefined ? {} : { timeoutMs: given.timeoutMs };

@@ -1,7 +1,7 @@
 // Windows found by name: which of them are open on one rank, and whether all ranks gave the same name.
 import { GradlinkError, argumentError } from '../../errors.js';
 import type { AnyArray } from '../../tensor/any-array.js';
-import { nonEmpty } from '../../checks.js';
+import { wellFormed } from '../../checks.js';
 import { hashOf } from '../hash.js';
 import type { NeighborWindow } from './window.js';
 
@@ -19,7 +19,7 @@ export class NamedWindows {
 
   /** @throws GradlinkError ERR_UNSUPPORTED that says which there are. */
   find(name: unknown): NeighborWindow {
-    const window = this.#byName.get(nonEmpty(name, 'name'));
+    const window = this.#byName.get(wellFormed(name, 'name'));
     if (window !== undefined) return window;
     const open = this.names.join(', ') || 'none';
     throw new GradlinkError(

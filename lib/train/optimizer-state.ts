@@ -1,0 +1,274 @@
+// All that decides an optimizer's next step, apart from its class: what travels of it, and what ranks compare. Optimizers of
+// TensorFlow.js have their rates and counts in properties, which getWeights() leaves out, and some have no getWeights().
+import type { DataType, Tensor, Variable } from '@tensorflow/tfjs-core';
+import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
+
+import { aFunction, having } from '../checks.js';
+import { tf } from './tfjs.js';
+import type { InnerOptimizer } from './types.js';
+
+/** Of a tensor that travels. */
+export interface TensorSpec {
+  readonly dtype: 'float32' | 'int32' | 'bool';
+  readonly shape: readonly number[];
+}
+
+/** A property: a value that can be cloned, a tensor by its number, or parts that are properties again. */
+type Packed =
+  | { readonly value: unknown }
+  | { readonly tensor: number; readonly trainable: boolean | undefined }
+  | { readonly list: readonly Packed[] }
+  | { readonly fields: Fields };
+type Fields = readonly (readonly [string, Packed])[];
+
+/** As it travels, apart from the tensors' values. */
+export interface PackedState {
+  readonly fields: Fields;
+  /** Names of what getWeights() gave, the tensors after those of the fields; none where fields say all. */
+  readonly weights: readonly string[];
+  readonly tensors: readonly TensorSpec[];
+}
+
+/** What a wrapper of gradlink's counts, beside the optimizer that it wraps. */
+export const wrapper = Symbol('wrapper');
+
+/** An optimizer that steps by another. */
+export interface Wrapper {
+  readonly [wrapper]: {
+    readonly inner: InnerOptimizer;
+    /** What is the same on all ranks, by its name. */
+    readonly settings: Readonly<Record<string, unknown>>;
+    /** Numbers that go on from the root's. */
+    counts: Readonly<Record<string, number>>;
+  };
+}
+
+const optimizerKind = having({ getWeights: aFunction, setWeights: aFunction });
+
+export class OptimizerState {
+  readonly #optimizer: InnerOptimizer;
+  readonly #wrapper: Wrapper[typeof wrapper] | undefined;
+
+  private constructor(given: InnerOptimizer) {
+    this.#wrapper = (given as Partial<Wrapper>)[wrapper];
+    this.#optimizer = this.#wrapper?.inner ?? given;
+  }
+
+  /** @throws TypeError for what is no optimizer. */
+  static of(given: InnerOptimizer): OptimizerState {
+    optimizerKind(given, 'optimizer');
+    return new OptimizerState(given);
+  }
+
+  /** What all ranks' must be. */
+  get kind(): string {
+    const own = this.#optimizer as { getClassName?(): unknown; constructor: { name: string } };
+    const name = own.constructor.name;
+    const said = typeof own.getClassName === 'function' ? String(own.getClassName()) : name;
+    return `${this.#wrapper === undefined ? '' : 'a wrapped '}${said} (class ${name})`;
+  }
+
+  /** What ranks can compare, each setting as a text. */
+  settings(): Record<string, string> {
+    const { getConfig } = this.#optimizer as { getConfig?: unknown };
+    const config: unknown =
+      typeof getConfig === 'function' ? getConfig.call(this.#optimizer) : undefined;
+    const all = { ...(config as object | undefined), ...this.#wrapper?.settings };
+    const texts = Object.entries(all).map(([name, value]) => [name, settingText(value)] as const);
+    return Object.fromEntries(texts);
+  }
+
+  /** The tensors are the optimizer's own, but for `made`, which are the caller's to dispose. */
+  async pack(): Promise<{ state: PackedState; tensors: Tensor[]; made: Tensor[] }> {
+    const tensors: Tensor[] = [];
+    const fields = packFields(this.#optimizer, tensors, new Set()) ?? [];
+    const counts = Object.entries(this.#wrapper?.counts ?? {});
+    const named = hasOwnWeights(this.#optimizer) ? await this.#optimizer.getWeights() : [];
+    const held = new Set(tensors.map(({ id }) => id));
+    tensors.push(...named.map(({ tensor }) => tensor));
+    // Variables of its own are no copies; the number of steps is made for the asking.
+    const made = named
+      .map(({ tensor }) => tensor)
+      .filter((tensor) => !held.has(tensor.id) && !(tensor instanceof tf.Variable));
+    return {
+      state: {
+        fields: [...fields, ...counts.map(([name, value]) => [countOf(name), { value }] as const)],
+        weights: named.map(({ name }) => name),
+        tensors: tensors.map(({ dtype, shape }) => ({
+          dtype: dtype as TensorSpec['dtype'],
+          shape,
+        })),
+      },
+      tensors,
+      made,
+    };
+  }
+
+  /** @param values - of the tensors; they are this optimizer's from here on. */
+  async unpack(
+    { fields, weights, tensors }: PackedState,
+    values: readonly Tensor[],
+  ): Promise<void> {
+    const first = tensors.length - weights.length;
+    if (weights.length > 0) {
+      const named: NamedTensor[] = weights.map((name, i) => ({ name, tensor: values[first + i]! }));
+      await this.#optimizer.setWeights(named);
+      tf.dispose(values.slice(first));
+    }
+    const counts = Object.keys(this.#wrapper?.counts ?? {});
+    const own = this.#optimizer as unknown as Record<string, unknown>;
+    const isCount = (name: string) => counts.some((one) => countOf(one) === name);
+    unpackFields(
+      fields.filter(([name]) => !isCount(name)),
+      values,
+      own,
+    );
+    if (this.#wrapper === undefined) return;
+    const came = new Map(fields.filter(([name]) => isCount(name)));
+    this.#wrapper.counts = Object.fromEntries(
+      counts.map((name) => [name, (came.get(countOf(name)) as { value: number }).value]),
+    );
+  }
+}
+
+/** No optimizer has a property of such a name. */
+const countOf = (name: string): string => `wrapper ${name}`;
+
+/** Whether its class has a getWeights() of its own, beside what TensorFlow.js has. */
+function hasOwnWeights(optimizer: InnerOptimizer): boolean {
+  const ofTensorFlow = [
+    tf.Optimizer,
+    tf.SGDOptimizer,
+    tf.MomentumOptimizer,
+    tf.AdagradOptimizer,
+    tf.AdadeltaOptimizer,
+    tf.AdamOptimizer,
+    tf.AdamaxOptimizer,
+    tf.RMSPropOptimizer,
+  ];
+  return ofTensorFlow.every(({ prototype }) => prototype.getWeights !== optimizer.getWeights);
+}
+
+/** As a text that is the same for the same value. */
+function settingText(value: unknown): string {
+  if (value === null || typeof value !== 'object') return String(value);
+  try {
+    return JSON.stringify(value);
+  } catch {
+    // With itself within.
+    return 'an object';
+  }
+}
+
+const isPlain = (value: object): boolean =>
+  [Object.prototype, null].includes(Object.getPrototypeOf(value) as object | null);
+
+/** Undefined for what cannot travel. */
+function pack(value: unknown, tensors: Tensor[], around: Set<object>): Packed | undefined {
+  if (value === null || ['number', 'string', 'boolean', 'bigint'].includes(typeof value)) {
+    return { value };
+  }
+  if (typeof value !== 'object' || around.has(value)) return undefined;
+  if (value instanceof tf.Tensor) {
+    const { trainable } = value as Partial<Variable>;
+    tensors.push(value as Tensor);
+    return { tensor: tensors.length - 1, trainable };
+  }
+  if (ArrayBuffer.isView(value)) return { value };
+  const before = tensors.length;
+  around.add(value);
+  let packed: Packed | undefined;
+  if (Array.isArray(value)) {
+    const list = Array.from(value as unknown[], (one) =>
+      one === undefined ? { value: one } : pack(one, tensors, around),
+    );
+    if (list.every((one) => one !== undefined)) packed = { list };
+  } else if (isPlain(value)) {
+    const fields = packFields(value, tensors, around, true);
+    if (fields !== undefined) packed = { fields };
+  }
+  around.delete(value);
+  if (packed === undefined) tensors.length = before;
+  return packed;
+}
+
+/** @param whole - whether a part that cannot travel holds back the rest. */
+function packFields(
+  of: object,
+  tensors: Tensor[],
+  around: Set<object>,
+  whole = false,
+): Fields | undefined {
+  const fields: (readonly [string, Packed])[] = [];
+  for (const [name, value] of Object.entries(of)) {
+    if (value === undefined) continue;
+    const packed = pack(value, tensors, around);
+    if (packed !== undefined) fields.push([name, packed]);
+    else if (whole) return undefined;
+  }
+  return fields;
+}
+
+/** What comes takes the place of what was: a variable of the same shape stays, with the new values. */
+function unpack(packed: Packed, values: readonly Tensor[], before: unknown): unknown {
+  if ('value' in packed) {
+    release(before);
+    return packed.value;
+  }
+  if ('tensor' in packed) {
+    const tensor = values[packed.tensor]!;
+    if (fits(before, tensor) && before.trainable === packed.trainable) {
+      before.assign(tensor);
+      tensor.dispose();
+      return before;
+    }
+    release(before);
+    if (packed.trainable === undefined) return tf.keep(tensor);
+    const variable = tf.variable(tensor, packed.trainable);
+    tensor.dispose();
+    return variable;
+  }
+  if ('list' in packed) {
+    const old: unknown[] = Array.isArray(before) ? (before as unknown[]) : [];
+    if (!Array.isArray(before)) release(before);
+    old.slice(packed.list.length).forEach(release);
+    return packed.list.map((one, i) => unpack(one, values, old[i]));
+  }
+  const old = before !== null && typeof before === 'object' && isPlain(before) ? before : undefined;
+  if (old === undefined) release(before);
+  const into = { ...old } as Record<string, unknown>;
+  unpackFields(packed.fields, values, into);
+  return into;
+}
+
+function unpackFields(
+  fields: Fields,
+  values: readonly Tensor[],
+  into: Record<string, unknown>,
+): void {
+  for (const [name, packed] of fields) into[name] = unpack(packed, values, into[name]);
+  const came = new Set(fields.map(([name]) => name));
+  for (const [name, value] of Object.entries(into)) {
+    // What the root has not, or not yet, is as there; what does not travel stays.
+    if (came.has(name) || pack(value, [], new Set()) === undefined) continue;
+    release(value);
+    into[name] = undefined;
+  }
+}
+
+function fits(before: unknown, { shape, dtype }: Tensor): before is Variable {
+  const expected: { shape: readonly number[]; dtype: DataType } = { shape, dtype };
+  return (
+    before instanceof tf.Variable &&
+    !(before as Variable).isDisposed &&
+    (before as Variable).dtype === expected.dtype &&
+    tf.util.arraysEqual((before as Variable).shape, [...expected.shape])
+  );
+}
+
+/** The tensors in a value that is given up. */
+function release(value: unknown): void {
+  const tensors: Tensor[] = [];
+  pack(value, tensors, new Set());
+  for (const tensor of tensors) if (!tensor.isDisposed) tensor.dispose();
+}
