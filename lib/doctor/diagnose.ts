@@ -1,15 +1,10 @@
 // Everything the doctor looks at, in the order of its lines.
 import { gpuFindings } from './gpus.js';
-import {
-  addonFindings,
-  coresFinding,
-  hugePagesFinding,
-  memoryFinding,
-  ptraceFinding,
-  sharedMemoryFinding,
-} from './host.js';
+import { addonFindings, hugePagesFinding, ptraceFinding, sharedMemoryFinding } from './host.js';
+import { containerLimits } from '../results/container-limits.js';
 import { hostsAround } from './hosts/index.js';
 import { launcherFindings } from './launchers.js';
+import { coresFinding, limitsFinding, memoryFinding, thisMachine } from './limits.js';
 import { mpiBuilds, mpiFinding } from './mpi.js';
 import { probe } from './probes.js';
 import { tfjsFinding } from './tfjs.js';
@@ -48,9 +43,11 @@ export async function diagnose({
   ]);
   // Alone: the others would share the memory's bandwidth with it.
   const cores = await probe('cores', patienceMs, env);
+  const [limits, machine] = [containerLimits(), thisMachine()];
   const findings = [
-    coresFinding(),
-    memoryFinding(),
+    coresFinding(limits, machine),
+    memoryFinding(limits, machine),
+    limitsFinding(limits),
     ...addonFindings(cores),
     sharedMemoryFinding(),
     hugePagesFinding(),

@@ -1,43 +1,14 @@
-// Cores, memory, and what the host lets processes share.
+// The addon on this host, and what the host lets processes share.
 import { statfsSync } from 'node:fs';
-import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 
 import { bandwidthText, timeText } from '../results/units.js';
+import { gibibytes } from './limits.js';
 import type { CoresFound, Probed } from './probes.js';
 import { readText } from './system.js';
 import type { Finding } from './types.js';
 
 /** Less than this is what containers get that were not told otherwise; a few large arrays fill it. */
 const enoughShared = 2 ** 30;
-const gibibyte = 2 ** 30;
-
-function gibibytes(bytes: number): string {
-  return `${(bytes / gibibyte).toFixed(bytes < 10 * gibibyte ? 1 : 0)} GiB`;
-}
-
-/** Cores' worth of time that the control group grants; undefined where it does not limit. */
-export function groupCores(cpuMax: string | undefined): number | undefined {
-  const [, quota, period] = /^(\d+) (\d+)/.exec(cpuMax ?? '') ?? [];
-  return quota === undefined ? undefined : Number(quota) / Number(period);
-}
-
-export function coresFinding(): Finding {
-  const processors = cpus();
-  const allowed = availableParallelism();
-  const granted = groupCores(readText('/sys/fs/cgroup/cpu.max'));
-  const text = `${String(allowed)} of ${String(processors.length)} cores, ${processors[0]?.model.trim() ?? 'unknown'}`;
-  if (granted !== undefined && granted < allowed) {
-    return {
-      name: 'cores',
-      status: 'degraded',
-      text: `${text}; the control group grants ${granted.toFixed(1)}`,
-      advice:
-        'threads beyond the grant are stopped in the middle of a call: raise the limit of the container, or set GRADLINK_NUM_THREADS',
-    };
-  }
-  return { name: 'cores', status: 'ok', text, advice: null };
-}
-
 /** SIMD level, threads and quick bandwidth of the memory. */
 export function addonFindings(cores: Probed<CoresFound>): Finding[] {
   if (!('found' in cores)) {
@@ -71,18 +42,6 @@ export function addonFindings(cores: Probed<CoresFound>): Finding[] {
       advice: null,
     },
   ];
-}
-
-export function memoryFinding(): Finding {
-  const free = freemem();
-  const total = totalmem();
-  const tight = free < total * 0.05;
-  return {
-    name: 'memory',
-    status: tight ? 'degraded' : 'ok',
-    text: `${gibibytes(total)}, ${gibibytes(free)} free`,
-    advice: tight ? 'large arrays may be swapped or refused: stop what fills the memory' : null,
-  };
 }
 
 export function sharedMemoryFinding(folder = '/dev/shm'): Finding {

@@ -14,6 +14,7 @@ import type {
   WaivedCase,
 } from './result.js';
 import { describe } from './statistics.js';
+import { grantedCores } from './container-limits.js';
 import { judge, type VerdictContext } from './verdict.js';
 
 /** What an operation takes at best by what is known of the machine. */
@@ -88,6 +89,7 @@ export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
     limit,
     check,
     verdict: judge({
+      grantedCores: grantedCores(),
       ...input.context,
       statistics,
       limit,

@@ -51,6 +51,7 @@ export const contextKind = having({
   arrays: orAbsent(aNumber),
   threads: orAbsent(orNull(aNumber)),
   availableCores: orAbsent(orNull(aNumber)),
+  grantedCores: orAbsent(orNull(aNumber)),
   lastLevelCacheBytes: orAbsent(orNull(aNumber)),
   processes: orAbsent(aNumber),
   shares: orAbsent(sharesKind),

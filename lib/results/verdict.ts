@@ -14,6 +14,8 @@ export interface VerdictContext {
   /** Threads that the kernels use, in all processes of the run together. */
   threads?: number | null;
   availableCores?: number | null;
+  /** Cores' worth of time that a control group grants; null where none bounds it. */
+  grantedCores?: number | null;
   lastLevelCacheBytes?: number | null;
   /** Ranks that are processes or workers of their own; 1 when one process holds all ranks. */
   processes?: number;
@@ -170,12 +172,17 @@ function likelyCause(context: VerdictContext): string {
     processes = 1,
     threads = null,
     availableCores = null,
+    grantedCores = null,
   } = context;
   if (context.compressed === true) {
     return 'gradient compression spends arithmetic on every element; without --gc-type the store only moves and adds';
   }
   if (availableCores !== null && processes > availableCores) {
     return `${processes} processes share ${availableCores} core${plural(availableCores)}: they wait for one another; use one process a core`;
+  }
+  const running = Math.max(threads ?? 1, processes);
+  if (grantedCores !== null && grantedCores < running) {
+    return `the control group grants the time of ${grantedCores.toFixed(1)} cores to ${running} threads, which are stopped in the middle of a call; raise the limit of the container, or lower GRADLINK_NUM_THREADS`;
   }
   if (threads !== null && availableCores !== null && threads < availableCores) {
     return `${threads} of ${availableCores} cores are used; raise GRADLINK_NUM_THREADS`;

@@ -7,7 +7,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { gpuFindings } from '../../lib/doctor/gpus.js';
 import {
   addonFindings,
-  groupCores,
   hugePagesFinding,
   ptraceFinding,
   sharedMemoryFinding,
@@ -32,12 +31,6 @@ function write(path: string, text: string): void {
 }
 
 describe('the host', () => {
-  it('knows what a control group grants', () => {
-    expect(groupCores('150000 100000')).toBe(1.5);
-    expect(groupCores('max 100000')).toBeUndefined();
-    expect(groupCores(undefined)).toBeUndefined();
-  });
-
   it('without a folder for shared memory says so', () => {
     const found = sharedMemoryFinding(join(folder, 'none'));
     expect(found).toMatchObject({ name: 'shared memory', status: 'missing' });
