@@ -8,6 +8,8 @@ namespace gradlink {
 
 namespace {
 
+bool isNumber(float value) { return std::isfinite(value); }
+
 /// into = M q, of n rows.
 void multiply(const float* m, std::size_t rows, std::size_t columns, const float* q, float* into) {
   for (std::size_t i = 0; i < rows; ++i) {
@@ -132,7 +134,10 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, std::byte* scratch,
   std::vector<float> row;
   for (Matrix& matrix : bucket.matrices) {
     const GradientSlot& slot = matrix.slot;
-    std::copy_n(from, matrix.q.size(), matrix.q.begin());
+    // A number that is none, on any rank, has made all of the matrix one: this pass shows it, and
+    // the next begins where this one did.
+    const std::span<const float> fitted(from, matrix.q.size());
+    if (std::ranges::all_of(fitted, isNumber)) std::ranges::copy(fitted, matrix.q.begin());
     row.resize(slot.columns);
     for (std::size_t i = 0; i < slot.rows; ++i) {
       std::ranges::fill(row, 0.0F);
@@ -143,7 +148,8 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, std::byte* scratch,
       }
       const std::size_t begin = slot.offset + i * slot.columns;
       for (std::size_t j = 0; j < slot.columns; ++j) {
-        bucket.missed[begin + j] = data[begin + j] - row[j];
+        const float missed = data[begin + j] - row[j];
+        if (isNumber(missed)) bucket.missed[begin + j] = missed;
         data[begin + j] = row[j] * times;
       }
     }

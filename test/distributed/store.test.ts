@@ -337,3 +337,44 @@ it("SGLD's noise is the same however a key is cut", async () => {
   );
   expect(workers[0]).toMatchObject({ ...well, reports: [[true, true, true]] });
 });
+
+it('a gradient that is no number is seen once, in its element, however pushes are compressed', async () => {
+  const { workers } = await runJob(
+    scripts,
+    { workers: 2, servers: 1 },
+    `
+    ${helpers}
+    const count = 5000;
+    const brought = (step, bad) => Float32Array.from({ length: count }, (_, i) =>
+      bad !== undefined && kv.rank === 1 && i === 4321 ? bad : ((i * 5 + step * 3 + kv.rank) % 11 - 5) / 8);
+    let kv;
+    /** What the last step gives: after a good one, and, where it is one of them, after a bad one. */
+    const last = async (type, steps) => {
+      kv = await KVStore.create('dist_sync');
+      if (type !== undefined) await kv.setGradientCompression({ type });
+      await kv.init('w', filled(count, 0));
+      const out = filled(count, 0);
+      const outs = [];
+      for (const [step, bad] of steps) {
+        await kv.pushPull('w', brought(step, bad), out);
+        outs.push(out.slice());
+      }
+      await kv.close();
+      return outs;
+    };
+    for (const type of [undefined, '1bit', '2bit', 'float16', 'bfloat16']) {
+      for (const bad of [NaN, -Infinity]) {
+        const [, shown, after] = await last(type, [[0], [1, bad], [2]]);
+        const [, , others] = await last(type, [[0], [1], [2]]);
+        const [, own] = await last(type, [[0], [2]]);
+        const odd = [...shown.keys()].filter((i) => !Number.isFinite(shown[i]));
+        const right = after.every((value, i) => value === (i === 4321 ? own : others)[i]);
+        report([type ?? 'plain', odd, right]);
+      }
+    }
+    `,
+  );
+  const types = ['plain', '1bit', '2bit', 'float16', 'bfloat16'];
+  const reports = types.flatMap((type) => [0, 1].map(() => [type, [4321], true]));
+  for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
+});

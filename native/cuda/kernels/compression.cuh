@@ -8,6 +8,13 @@
 
 namespace gradlink::kernels {
 
+/// What is no number is sent as NaN, and the residual stays. The codes of 1bit cannot say it.
+GRADLINK_DEVICE bool isNumber(float r) {
+  constexpr float kMost = 3.402823466e38f;
+  return r <= kMost && r >= -kMost;
+}
+GRADLINK_DEVICE float noNumber() { return floatOf(0x7fc00000u); }
+
 struct TwoBit {
   static constexpr unsigned kPerByte = 4;
   static constexpr unsigned kPerWord = 16;
@@ -17,12 +24,14 @@ struct TwoBit {
   }
   static GRADLINK_DEVICE std::uint32_t code(float r, float threshold, unsigned place) {
     const std::uint32_t up = r >= threshold ? 3u : 0u;
-    return (r <= -threshold ? 2u : up) << (6 - 2 * place);
+    const std::uint32_t code = r <= -threshold ? 2u : up;
+    return (isNumber(r) ? code : 1u) << (6 - 2 * place);
   }
   static GRADLINK_DEVICE float meaning(std::uint32_t codes, float threshold, unsigned place) {
     const std::uint32_t code = (codes >> (6 - 2 * place)) & 3u;
     const float up = code == 3u ? threshold : 0.0f;
-    return code == 2u ? -threshold : up;
+    const float meant = code == 2u ? -threshold : up;
+    return code == 1u ? noNumber() : meant;
   }
 };
 
@@ -84,8 +93,9 @@ GRADLINK_DEVICE void compressByte(const CodeData& task, std::uint64_t byte, floa
   GRADLINK_UNROLL
   for (unsigned i = 0; i < kCount; ++i) {
     const float r = residual[i] + grad[i];
-    grad[i] = Bits::sent(r, threshold);
-    residual[i] = r - grad[i];
+    const float sent = Bits::sent(r, threshold);
+    grad[i] = isNumber(r) ? sent : noNumber();
+    residual[i] = isNumber(r) ? r - sent : residual[i];
     if (i < there) codes |= Bits::code(r, threshold, i);
   }
   storeFloats<kCount>(task.residual + at, vectors, there, residual);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
@@ -59,6 +60,16 @@ const char* GradientCompression::name() const { return nameOf(type_); }
 
 DType GradientCompression::halfType() const {
   return type_ == CompressionType::float16 ? DType::float16 : DType::bfloat16;
+}
+
+bool GradientCompression::codesSay(const float* grad, std::size_t count) const {
+  if (type_ != CompressionType::oneBit) return true;
+  // No branch within, so that it runs at the speed of memory.
+  bool all = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    all &= std::fabs(grad[i]) <= std::numeric_limits<float>::max();
+  }
+  return all;
 }
 
 std::size_t GradientCompression::elementsPerWord() const {

@@ -2,10 +2,13 @@
 // bfloat16, each element rounded to the nearest, nothing fed back.
 //
 // 2bit, threshold t > 0: r += g; r >= t sends 11 and r -= t; r <= -t sends 10 and r += t; else 00.
-// Four codes a byte, first element in the top two bits. 11 decodes to +t, 10 to -t, the rest to 0.
+// Four codes a byte, first element in the top two bits. 11 decodes to +t, 10 to -t, 00 to 0.
 // 1bit, any t: r += g; r > t sends 1 and r -= 1; else 0 and r += 1. Eight codes a byte, first in
 // the top bit. 1 decodes to +1, 0 to -1 (not to plus and minus t). All arithmetic is float32. Codes
 // are padded with zero bits to whole 32-bit words.
+//
+// Beyond MXNet, where r is no finite number: r stays what it was, 2bit sends 01, which decodes to
+// NaN, and quantize() gives NaN. The codes of 1bit cannot say it, see codesSay().
 #pragma once
 
 #include <cstddef>
@@ -32,6 +35,9 @@ class GradientCompression {
   bool feedsBack() const {
     return type_ == CompressionType::twoBit || type_ == CompressionType::oneBit;
   }
+
+  /// Whether compress() can say what `grad` has; else quantize() has what there is to send.
+  bool codesSay(const float* grad, std::size_t count) const;
 
   /// Elements that share one 32-bit word of codes: 16, 32, or 2. Ranges handed to several threads
   /// start at multiples.

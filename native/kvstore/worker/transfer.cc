@@ -71,6 +71,10 @@ Transfer::Transfer(DistKey& key, std::uint64_t request)
   if (!inRows.empty()) sumInputs(inRows);
   const bool feedsBack = isCompressed() && key.compression->feedsBack();
   if (feedsBack && key.residual.size() == 0) key.residual = AlignedBuffer(key.bytes());
+  if (feedsBack && !codesSay()) {
+    encoding_ = Encoding::plain;
+    spelledOut_ = true;
+  }
   if (kind_ == OperationKind::rowSparsePull) {
     expectRows();
   } else if (wantsValue()) {
@@ -116,6 +120,13 @@ void Transfer::take() {
   key_.queue.pop_front();
 }
 
+/// Of every device, which covers all sums but those that overflow.
+bool Transfer::codesSay() const {
+  return std::ranges::all_of(inputs_, [this](const void* input) {
+    return key_.compression->codesSay(static_cast<const float*>(input), key_.count);
+  });
+}
+
 Encoding Transfer::chooseEncoding() const {
   const bool severalHalves = isPush(kind_) && isHalf(key_.dtype) && inputs_.size() > 1;
   if (severalHalves) return Encoding::wider;
@@ -159,7 +170,7 @@ std::size_t Transfer::wireBytes(const Piece& piece) const {
 
 const void* Transfer::plainArray() const {
   const bool plain = isPush(kind_) && encoding_ == Encoding::plain && inputs_.size() == 1;
-  return plain ? inputs_[0] : nullptr;
+  return plain && !spelledOut_ ? inputs_[0] : nullptr;
 }
 
 const void* Transfer::memoryOf(const Piece& piece) const {
@@ -173,7 +184,7 @@ void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
     return Partial(key_.dtype, ReduceOp::sum)
         .sum(inputs_, piece.first, static_cast<std::byte*>(to), piece.count);
   }
-  if (encoding() == Encoding::plain) {
+  if (encoding() == Encoding::plain && !spelledOut_) {
     void* const target[] = {to};
     if (inputs_.size() == 1) {
       copyMany(target, static_cast<const std::byte*>(inputs_[0]) + piece.first * size,
@@ -195,6 +206,10 @@ void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
     if (inputs_.size() > 1) {
       reduceMany(target, shifted(inputs_, first * size), count, key_.dtype, ReduceOp::sum);
       gradient = sum;
+    }
+    if (spelledOut_) {
+      compression.quantize(gradient, residual + first, static_cast<float*>(to) + done, count);
+      continue;
     }
     compression.compress(gradient, compression.feedsBack() ? residual + first : nullptr,
                          static_cast<std::uint8_t*>(to) + compression.compressedBytes(done), count);

@@ -115,6 +115,7 @@ class Transfer {
   bool isCompressed() const {
     return encoding_ != Encoding::plain && encoding_ != Encoding::wider && !isOfRows();
   }
+  bool codesSay() const;
 
   /// The one array whose elements travel as they are; null where there is none such.
   const void* plainArray() const;
@@ -155,6 +156,9 @@ class Transfer {
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
   Encoding encoding_ = Encoding::plain;
+  /// Elements travel as what their codes would mean: one of them is no number, which codes cannot
+  /// say.
+  bool spelledOut_ = false;
   std::vector<std::int64_t> rows_;  // sorted, each once
   /// What is pushed of them.
   AlignedBuffer rowData_;

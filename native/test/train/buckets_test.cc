@@ -236,6 +236,50 @@ TEST(PowerSgd, AddsWhatItMissedToTheNext) {
   }));
 }
 
+/// One bad value on one rank: the pass shows it in its matrix alone, and the passes after are as if
+/// it had not been.
+TEST(PowerSgd, WhatIsNoNumberIsSeenOnceAndLeavesNothing) {
+  constexpr std::size_t kSide = 16;
+  constexpr std::size_t kCount = kSide * kSide;
+  expectNone(onRanks(2, [&](Communicator& communicator, int rank) {
+    BucketHookSpec spec;
+    spec.type = "powersgd";
+    spec.startPass = 0;
+    const std::vector<GradientSlot> slots{{0, 0, kSide, kSide}, {0, kCount, kSide, kSide}};
+    Held with({2 * kCount}, slots, spec, 2);
+    Held without({2 * kCount}, slots, spec, 2);
+    std::vector<float> matrix(kCount);
+    for (std::size_t i = 0; i < kSide; ++i) {
+      matrix[i * kSide + i] = static_cast<float>(i + static_cast<std::size_t>(rank));
+    }
+    const auto pass = [&](Held& held, const std::vector<float>& first) {
+      held.buckets->begin(std::vector<std::uint32_t>{1, 1}, 1, true);
+      held.buckets->add(1, matrix);
+      held.run(held.buckets->add(0, first), communicator);
+      held.buckets->flush();
+      static_cast<void>(held.buckets->times());
+    };
+    for (int i = 0; i < 3; ++i) {
+      pass(with, matrix);
+      pass(without, matrix);
+    }
+    for (const float bad : {std::nanf(""), INFINITY}) {
+      std::vector<float> broken = matrix;
+      if (rank == 1) broken[5] = bad;
+      pass(with, broken);
+      EXPECT_FALSE(std::isfinite(with.memory[0][5]));
+      for (std::size_t i = kCount; i < 2 * kCount; ++i) {
+        ASSERT_TRUE(std::isfinite(with.memory[0][i])) << i;
+      }
+      pass(with, matrix);
+      pass(without, matrix);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(with.memory[0][i], without.memory[0][i]) << i;
+      }
+    }
+  }));
+}
+
 TEST(BucketHook, OfAnUnknownTypeIsRefused) {
   BucketHookSpec spec;
   spec.type = "3bit";

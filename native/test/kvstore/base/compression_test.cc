@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -134,6 +135,44 @@ TEST(Compression, AgreesWithThePlainReferenceHoweverItIsCut) {
   }
 }
 
+TEST(Compression, WhatIsNoNumberIsSeenOnceAndLeavesNothing) {
+  constexpr std::size_t kCount = 37;
+  const float most = std::numeric_limits<float>::max();
+  const std::vector<float> good = randomValues(kCount, 5);
+  for (const char* type : {"2bit", "1bit"}) {
+    const auto gc = GradientCompression::create(type, 0.3);
+    for (const float bad : {std::nanf(""), INFINITY, -INFINITY, most}) {
+      for (const std::size_t at : {0u, 16u, 36u}) {
+        std::vector<float> grad = good;
+        grad[at] = bad;
+        std::vector<float> residual = randomValues(kCount, 6);
+        // With the largest number the sum is what overflows.
+        if (bad == most) residual[at] = most;
+        const std::vector<float> before = residual;
+        std::vector<float> quantized = residual;
+        std::vector<float> out(kCount);
+        gc.quantize(grad.data(), quantized.data(), out.data(), kCount);
+        std::vector<std::uint8_t> codes(gc.compressedBytes(kCount));
+        gc.compress(grad.data(), residual.data(), codes.data(), kCount);
+        std::vector<float> decoded(kCount);
+        gc.decompress(codes.data(), decoded.data(), kCount);
+        const Outcome expected = reference(gc, good, before);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          EXPECT_EQ(residual[i], i == at ? before[i] : expected.residual[i]) << type << i;
+          EXPECT_EQ(quantized[i], residual[i]) << type << i;
+          if (i == at) continue;
+          EXPECT_EQ(decoded[i], expected.decoded[i]) << type << i;
+          EXPECT_EQ(out[i], expected.decoded[i]) << type << i;
+        }
+        EXPECT_TRUE(std::isnan(out[at]));
+        EXPECT_EQ(std::isnan(decoded[at]), gc.type() == CompressionType::twoBit);
+        EXPECT_EQ(gc.codesSay(grad.data(), kCount),
+                  gc.type() == CompressionType::twoBit || bad == most);
+      }
+    }
+  }
+}
+
 TEST(Compression, NothingIsLostOverManySteps) {
   const auto gc = GradientCompression::create("2bit", 0.25);
   std::vector<float> residual(1);
@@ -149,7 +188,8 @@ TEST(Compression, NothingIsLostOverManySteps) {
 
 TEST(Compression, EveryLevelGivesTheGenericBits) {
   constexpr std::size_t kCount = 1037;
-  const std::vector<float> grad = randomValues(kCount, 3);
+  std::vector<float> grad = randomValues(kCount, 3);
+  for (const std::size_t at : {3u, 500u, 1036u}) grad[at] = std::nanf("");
   const KvKernels& generic = *kvKernels("generic");
   for (const char* level : {"avx2", "avx512"}) {
     const KvKernels* kernels = kvKernels(level);
