@@ -5,7 +5,14 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { Communicator, GradlinkError } from '../../lib/index.js';
+import {
+  allReduceMany,
+  Communicator,
+  GradlinkError,
+  KVStore,
+  SGD,
+  sparseAllReduce,
+} from '../../lib/index.js';
 
 const floats = (count: number) => new Float32Array(count);
 
@@ -14,6 +21,40 @@ async function failed(call: Promise<unknown>): Promise<GradlinkError> {
   expect(error).toBeInstanceOf(GradlinkError);
   return error as GradlinkError;
 }
+
+describe('names and keys are text: a lone surrogate is refused', () => {
+  const odd = ['\ud800', 'a\udfffb'];
+  const even = '😀';
+  const named: Readonly<Record<string, (comm: Communicator, name: string) => Promise<unknown>>> = {
+    'of a collective': (comm, name) => comm.barrier({ name }),
+    'of many': (comm, name) => allReduceMany(comm, [floats(1)], { name }),
+    'of rows': (comm, name) =>
+      sparseAllReduce(comm, { indices: Int32Array.of(0), values: floats(1) }, { name }),
+    'of a window': async (comm, name) => (await comm.createWindow(floats(1), { name })).free(),
+    'of a group': async (_, name) =>
+      (
+        await Communicator.join({ name: `${String(process.pid)}${name}`, rank: 0, size: 1 })
+      ).close(),
+    'of a key': async (_, name) => {
+      await using kv = await KVStore.create('local');
+      await kv.init(name, floats(1));
+    },
+    'of an optimizer’s key': (_, name) =>
+      Promise.resolve().then(() => {
+        new SGD().update(name, floats(1), floats(1));
+      }),
+    'of a multiplier': (_, name) =>
+      Promise.resolve().then(() => new SGD({ lrMult: { [name]: 2 } })),
+  };
+  it.each(Object.entries(named))('%s', async (_, call) => {
+    await using group = Communicator.local(1);
+    const [comm] = await group.openRanks();
+    for (const name of odd) {
+      await expect(call(comm!, name)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+    }
+    await call(comm!, even);
+  });
+});
 
 describe('a named collective', () => {
   it('shows the name on each rank that gave one, where calls do not fit together', async () => {

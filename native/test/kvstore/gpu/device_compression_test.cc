@@ -1,6 +1,7 @@
 // Codes, residuals and meanings on a device are the host's, bit for bit.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -64,6 +65,10 @@ TEST_P(DeviceCompression, CodesAndResidualsAreTheHosts) {
     const auto [count, offset] = cases()[i];
     Arrays& a = all[i];
     a.grad = randomValues(count, static_cast<unsigned>(i));
+    if (count > 2) {
+      a.grad[count / 2] = std::nanf("");
+      a.grad[count - 1] = INFINITY;
+    }
     a.residual = Floats(count, 0);
     EXPECT_EQ(codeBytes(bits(), count), host().compressedBytes(count));
     a.codes = Bytes(codeBytes(bits(), count), 0xee);
@@ -102,6 +107,7 @@ TEST_P(DeviceCompression, QuantizingIsTheHostsInPlaceToo) {
     for (const auto& [count, offset] : cases()) {
       const auto seed = static_cast<unsigned>(grads.size());
       grads.push_back(randomValues(count, 50 + seed));
+      if (count > 2) grads.back()[count / 2] = std::nanf("");
       residuals.push_back(randomValues(count, 90 + seed));
       gradsThere.emplace_back(gpu_, grads.back(), offset);
       residualsThere.emplace_back(gpu_, residuals.back(), offset);
