@@ -1,8 +1,26 @@
 #include "core/error.h"
 
+#include <sys/resource.h>
+
+#include <cerrno>
 #include <system_error>
 
 namespace gradlink {
+
+namespace {
+
+/// Which limit on open files was met, and what to do; empty for other errors.
+std::string openFilesText(int errnoValue) {
+  if (errnoValue == ENFILE)
+    return "; the whole system has as many open files as fs.file-max lets it";
+  if (errnoValue != EMFILE) return {};
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return "; this process has as many open files as it may, " + std::to_string(limit.rlim_cur) +
+         ": raise the limit (ulimit -n), or close communicators and stores that are done";
+}
+
+}  // namespace
 
 const char* nameOf(ErrorCode code) {
   switch (code) {
@@ -46,7 +64,10 @@ Error unsupported(std::string_view op, std::string_view text) {
 
 Error systemError(const std::string& what, int errnoValue) {
   // generic_category and not strerror: the latter's buffer is shared between threads.
-  return Error(ErrorCode::system, what + ": " + std::generic_category().message(errnoValue));
+  return Error(ErrorCode::system, what + ": " + std::generic_category().message(errnoValue) +
+                                      openFilesText(errnoValue));
 }
+
+bool noMoreFiles(int errnoValue) { return errnoValue == EMFILE || errnoValue == ENFILE; }
 
 }  // namespace gradlink

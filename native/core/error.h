@@ -66,6 +66,10 @@ Error unsupported(std::string_view op, std::string_view text);
 
 /// An Error of code `system` that ends in errno's text, for example "cannot map the segment: Cannot
 /// allocate memory".
+/// Where no more files can be opened it also names the limit, and what to do.
 Error systemError(const std::string& what, int errnoValue);
+
+/// Whether errno says that no more files can be opened, by this process or at all.
+bool noMoreFiles(int errnoValue);
 
 }  // namespace gradlink

@@ -49,9 +49,7 @@ std::vector<Address> allOf(const std::string& host, int port) {
 }
 
 Fd newSocket(const Address& of) {
-  Fd made(socket(of.raw.sin6_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made.open()) throw systemError("join: no socket", errno);
-  return made;
+  return Fd(socket(of.raw.sin6_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 std::string linkText(const char* path) {
@@ -107,6 +105,7 @@ Address listeningAddress(const std::string& host, int port) {
 
 Fd listenAt(const Address& at) {
   Fd made = newSocket(at);
+  if (!made.open()) throw systemError("join: no socket", errno);
   const int on = 1;
   setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(made.get(), at.get(), at.length()) != 0 || listen(made.get(), kBacklog) != 0) {
@@ -117,6 +116,7 @@ Fd listenAt(const Address& at) {
 
 Fd connectTo(const Address& to) {
   Fd made = newSocket(to);
+  if (!made.open()) return made;
   const int on = 1;
   setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   if (connect(made.get(), to.get(), to.length()) != 0 && errno != EINPROGRESS) made.reset();

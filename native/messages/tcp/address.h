@@ -53,7 +53,8 @@ Address listeningAddress(const std::string& host, int port);
 
 /// Throws system.
 Fd listenAt(const Address& at);
-/// Begins to connect; the socket becomes writable when that is over.
+/// Begins to connect; the socket becomes writable when that is over. None, and errno, where it
+/// cannot.
 Fd connectTo(const Address& to);
 Address ownAddress(const Fd& socket);
 /// 0, or the errno of the attempt to connect.

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/error.h"
+
 namespace gradlink::messages::tcp {
 namespace {
 
@@ -22,6 +24,8 @@ constexpr int kMostRefusals = 64;
 /// How long what is queued may take to get away when the process ends.
 constexpr double kLastWordsMs = 2000;
 constexpr double kLastLookMs = 200;
+constexpr const char* kNoFiles =
+    "this process has as many open files as it may and cannot connect to it: raise ulimit -n";
 
 }  // namespace
 
@@ -61,8 +65,9 @@ void Engine::begin(int to) {
   if (peer.connecting) return;
   Fd socket = connectTo(peer.entry.address);
   if (!socket.open()) {
-    if (peer.connections == 0) lose(peer, to);
-    return;
+    if (peer.connections > 0) return;
+    if (noMoreFiles(errno)) peer.trouble = kNoFiles;
+    return lose(peer, to);
   }
   peer.connecting = true;
   const int fd = socket.get();
@@ -91,8 +96,11 @@ void Engine::push(int to, Outgoing outgoing) {
 void Engine::welcome() {
   for (int i = 0; i < kMostWelcomed; ++i) {
     Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.open()) return;
-    makeRoom();
+    if (!socket.open()) {
+      if (noMoreFiles(errno)) outOfFiles(errno);
+      return;
+    }
+    makeRoom(kMostStrangers);
     const int fd = socket.get();
     handshakes_[fd] = std::make_unique<Handshake>(std::move(socket), settings_.rank, settings_.size,
                                                   settings_.sealsAll, settings_.secret);
@@ -101,7 +109,30 @@ void Engine::welcome() {
   }
 }
 
-void Engine::makeRoom() {
+/// What waits at the listener would be reported for ever, and never get in.
+void Engine::outOfFiles(int errnoValue) {
+  if (makeRoom(1)) return;
+  const Error error = systemError(
+      "join: rank " + std::to_string(settings_.rank) + " cannot take in the other ranks",
+      errnoValue);
+  if (!met_) {
+    refusedCode_ = error.code;
+    refusedRank_ = settings_.rank;
+    refusal_ = error.what();
+    return;
+  }
+  // Who is there already stays; with nobody else can there be a connection any more.
+  listener_.reset();
+  for (int rank = 0; rank < settings_.size; ++rank) {
+    Peer& peer = peerOf(rank);
+    if (rank == settings_.rank || peer.connections > 0 || peer.connecting) continue;
+    peer.trouble = kNoFiles;
+    lose(peer, rank);
+  }
+}
+
+/// Of connections that have not proved anything, where there are so many. Whether one went.
+bool Engine::makeRoom(std::size_t most) {
   std::size_t strangers = 0;
   auto oldest = handshakes_.end();
   for (auto at = handshakes_.begin(); at != handshakes_.end(); ++at) {
@@ -109,9 +140,10 @@ void Engine::makeRoom() {
     ++strangers;
     if (oldest == handshakes_.end() || at->second->number() < oldest->second->number()) oldest = at;
   }
-  if (strangers < kMostStrangers) return;
+  if (strangers < most) return false;
   handshakes_.erase(oldest);
   ++unproven_;
+  return true;
 }
 
 /// A handshake that is done becomes a connection.

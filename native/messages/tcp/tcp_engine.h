@@ -127,7 +127,8 @@ class Engine final : public Frames {
   void take(Handshake&);
   void watch(int fd, bool writes, bool fresh);
   void welcome();
-  void makeRoom();
+  bool makeRoom(std::size_t most);
+  void outOfFiles(int errnoValue);
   void shake(int fd);
   void serve(Connection&);
   void end(Connection&);

@@ -4,11 +4,13 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "core/call_differences.h"
+#include "core/error.h"
 #include "messages/tcp/tcp_engine.h"
 
 namespace gradlink::messages::tcp {
@@ -134,6 +136,7 @@ Engine::Call Engine::callMaster(Deadline deadline) {
   }
   Call nobody{"nobody listens at " + master_.text()};
   Fd socket = connectTo(master_);
+  if (!socket.open() && noMoreFiles(errno)) throw systemError("join: no socket", errno);
   if (!socket.open()) return nobody;
   pollfd look{socket.get(), POLLOUT, 0};
   while (poll(&look, 1, kLookMs) == 0) {
