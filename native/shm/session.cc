@@ -32,7 +32,8 @@ void recordCores(const Segment& segment, int rank) {
 }
 
 Session::Session(Membership membership, int rank)
-    : memory_(std::move(membership.memory)),
+    : rings_(std::move(membership.rings)),
+      memory_(std::move(membership.memory)),
       segment_(membership.segment),
       liveness_(std::move(membership.liveness)),
       file_(membership.file),

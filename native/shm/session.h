@@ -35,6 +35,8 @@ struct Membership {
   std::unique_ptr<Liveness> liveness;
   /// The segment's file, -1 for threads; owned by `liveness`.
   int file = -1;
+  /// Says when this process is done with the rings; null for threads.
+  std::shared_ptr<void> rings = nullptr;
 };
 
 /// Called by each rank before the rendezvous ends: how ranks wait depends on the cores they have
@@ -122,6 +124,7 @@ class Session {
   /// The failure, once it is there: its message names no call.
   Error failure(const char* op) const;
 
+  std::shared_ptr<void> rings_;
   std::shared_ptr<void> memory_;
   Segment segment_;
   std::unique_ptr<Liveness> liveness_;

@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <numeric>
 #include <utility>
 
+#include "core/error.h"
 #include "core/memory/same_bytes.h"
 #include "shm/process_segment.h"
 #include "shm/rendezvous/addresses.h"
@@ -48,7 +50,8 @@ std::optional<Membership> Leader::run() {
     sendWord(guest.socket, Word::start, options_.rank, options_.size);
     hearOut(guest.socket);
   }
-  SpareRings::ofProcess().keep(options_, membership.segment, std::move(files.rings));
+  membership.rings =
+      SpareRings::ofProcess().keep(options_, membership.segment, std::move(files.rings));
   return membership;
 }
 
@@ -117,7 +120,17 @@ void Leader::turn(const SegmentFiles& files) {
 void Leader::admit(const File& listener) {
   for (int most = kMaxRanks; most > 0; --most) {
     File socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      // Whoever waits would keep this loop running, and never get in.
+      const int failed = errno;
+      if (noMoreFiles(failed) && !dropOldestStranger()) {
+        const std::string me = "rank " + std::to_string(options_.rank);
+        fail(systemError("join: " + me + " cannot take in the other ranks", failed)
+                 .withRank(options_.rank)
+                 .withOp("join"));
+      }
+      return;
+    }
     if (!sameUser(socket)) {
       ++turnedAway_;
       continue;
@@ -136,19 +149,26 @@ void Leader::admit(const File& listener) {
 void Leader::dropStrangers() {
   std::vector<int> late;
   std::size_t strangers = 0;
+  for (const auto& [descriptor, guest] : guests_) {
+    if (guest.proven()) continue;
+    ++strangers;
+    if (guest.deadline.passed()) late.push_back(descriptor);
+  }
+  for (const int descriptor : late) drop(descriptor);
+  strangers -= late.size();
+  if (strangers > kMostStrangers + static_cast<std::size_t>(options_.size)) dropOldestStranger();
+}
+
+/// Whether there was one.
+bool Leader::dropOldestStranger() {
   std::optional<std::pair<std::uint64_t, int>> oldest;
   for (const auto& [descriptor, guest] : guests_) {
     if (guest.proven()) continue;
-    if (guest.deadline.passed()) {
-      late.push_back(descriptor);
-      continue;
-    }
-    ++strangers;
     const std::pair age(guest.number, descriptor);
     oldest = std::min(oldest.value_or(age), age);
   }
-  for (const int descriptor : late) drop(descriptor);
-  if (strangers > kMostStrangers + static_cast<std::size_t>(options_.size)) drop(oldest->second);
+  if (oldest) drop(oldest->second);
+  return oldest.has_value();
 }
 
 void Leader::drop(int descriptor) {
@@ -176,6 +196,10 @@ void Leader::hear(int descriptor, const SegmentFiles& files) {
       return;
     case Word::gaveUp:
       failMissing();
+    case Word::failed:
+      fail(Error(static_cast<ErrorCode>(packet.code), std::string(text))
+               .withRank(guest.rank)
+               .withOp("join"));
     default:
       return drop(descriptor);
   }

@@ -42,6 +42,7 @@ class Leader {
   void turn(const SegmentFiles& files);
   void admit(const File& listener);
   void dropStrangers();
+  bool dropOldestStranger();
   void drop(int descriptor);
   void hear(int descriptor, const SegmentFiles& files);
   bool greet(Guest& guest, const Packet& hello, std::string_view text, const SegmentFiles& files);

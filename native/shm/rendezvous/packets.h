@@ -17,7 +17,7 @@ enum class Word : std::uint32_t {
   ready,      // of a guest: it has the memory
   gaveUp,     // of a guest: its deadline has passed
   start,      // of the leader: all are ready
-  failed,     // of the leader: why there will be no rendezvous
+  failed,     // of either: why there will be no rendezvous
   challenge,  // of the leader, before anything else: its nonce
   proof,      // of the leader: its proof
 };

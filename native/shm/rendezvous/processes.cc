@@ -4,9 +4,11 @@
 // anything else they say counts.
 #include <poll.h>
 
+#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "shm/rendezvous/packets.h"
 #include "shm/rendezvous/rendezvous.h"
 #include "shm/rendezvous/secret.h"
+#include "shm/rendezvous/spare_rings.h"
 
 namespace gradlink::shm {
 namespace {
@@ -93,8 +96,22 @@ class Follower {
           .withRank(packet.rank)
           .withOp("join");
     }
-    if (packet.word != Word::welcome || !passed) return true;
-    membership_ = enterSegment(passed, options_.rank);
+    if (packet.word != Word::welcome) return true;
+    try {
+      // The kernel cuts off what this process may not open.
+      if (!passed) throw systemError("the ranks' common memory cannot be opened", EMFILE);
+      membership_ = enterSegment(passed, options_.rank);
+    } catch (const Error& error) {
+      std::string_view what(error.what());
+      constexpr std::string_view kOp = "join: ";
+      if (what.starts_with(kOp)) what.remove_prefix(kOp.size());
+      const std::string text = "join: rank " + std::to_string(options_.rank) + ": ";
+      const Error own =
+          Error(error.code, text + std::string(what)).withRank(options_.rank).withOp("join");
+      // The others need not wait for this rank.
+      sendError(socket_, own);
+      throw own;
+    }
     return sendWord(socket_, Word::ready, options_.rank, options_.size);
   }
 
@@ -130,7 +147,10 @@ Membership meetProcesses(const JoinOptions& options, Deadline deadline) {
       }
       if (found.holder == Holder::leader) {
         Follower follower(options, deadline, found.socket);
-        if (auto membership = follower.run()) return std::move(*membership);
+        if (auto membership = follower.run()) {
+          membership->rings = SpareRings::ofProcess().use();
+          return std::move(*membership);
+        }
         stranger = stranger || follower.metStranger();
         break;
       }

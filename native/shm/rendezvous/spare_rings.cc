@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -55,17 +56,42 @@ File SpareRings::take(const JoinOptions& options) {
   return File();
 }
 
-void SpareRings::keep(const JoinOptions& options, const Segment& segment, File rings) {
-  if (segment.ringBytes() < kFewestBytes || segment.ringBytes() > kMostSpareBytes) return;
+std::shared_ptr<void> SpareRings::keep(const JoinOptions& options, const Segment& segment,
+                                       File rings) {
+  if (segment.ringBytes() < kFewestBytes || segment.ringBytes() > kMostSpareBytes) return use();
   const Segment shape(nullptr, segment.size(), segment.slotBytes());
   const std::lock_guard lock(mutex_);
-  spares_.push_back({getpid(), options.job, shape, std::move(rings)});
+  const std::uint64_t number = ++segments_;
+  spares_.push_back({getpid(), options.job, shape, std::move(rings), number});
   const auto bytes = [&] {
     return std::accumulate(
         spares_.begin(), spares_.end(), std::size_t{0},
         [](std::size_t sum, const Spare& one) { return sum + one.shape.ringBytes(); });
   };
   while (spares_.size() > kMostSpares || bytes() > kMostSpareBytes) spares_.pop_front();
+  return useOf(number);
+}
+
+std::shared_ptr<void> SpareRings::use() {
+  const std::lock_guard lock(mutex_);
+  return useOf(0);
+}
+
+std::shared_ptr<void> SpareRings::useOf(std::uint64_t segment) {
+  ++inUse_;
+  // Any address: it is never followed.
+  return {static_cast<void*>(this), [this, segment](void*) { leave(segment); }};
+}
+
+void SpareRings::leave(std::uint64_t segment) {
+  const std::lock_guard lock(mutex_);
+  if (--inUse_ == 0) return spares_.clear();
+  for (Spare& spare : spares_) spare.gone = spare.gone || spare.segment == segment;
+  const auto newest =
+      std::find_if(spares_.rbegin(), spares_.rend(), [](const Spare& spare) { return spare.gone; });
+  if (newest == spares_.rend()) return;
+  const std::uint64_t kept = newest->segment;
+  spares_.remove_if([&](const Spare& spare) { return spare.gone && spare.segment != kept; });
 }
 
 }  // namespace gradlink::shm
