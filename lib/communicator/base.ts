@@ -73,7 +73,7 @@ export abstract class CommunicatorBase<M extends Memory> {
 
   /**
    * A zeroed array in memory that every rank of the host maps: collectives on it are not staged. Local to this process;
-   * freed when it is collected.
+   * freed when it is collected, or when the communicator is closed: it is empty from then on.
    *
    * @param count - in elements; an array has at most what Node shows of native memory, 4 GiB with Node 20.
    */

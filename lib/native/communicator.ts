@@ -326,7 +326,7 @@ export interface NativeCommunicator {
   setJoinable(): void;
   /** Takes part in what others call until all have joined: the last. `timeoutMs` is between two calls of theirs. */
   joinOthers(timeoutMs: number, ticket: number): Promise<number>;
-  /** Memory that every rank of the host can map; freed when the ArrayBuffer is collected. */
+  /** Memory that every rank of the host can map, until close() empties the ArrayBuffer or it is collected. */
   allocShared(bytes: number): ArrayBuffer;
   /** A buffer on each held rank's GPU, which NCCL knows as far as it can. Collective. */
   allocRegistered(dtype: number, count: number, timeoutMs: number): Promise<NativeDeviceBuffer[]>;

@@ -7,7 +7,7 @@ export const nativeWindowOps = { put: 0, accumulate: 1, get: 2, update: 3 } as c
 
 /** One rank's side of a window; see native/core/window.h. */
 export interface NativeWindow {
-  /** The rank's array, of the host; the memory lives as long as the ArrayBuffer. */
+  /** The rank's array, of the host; free() and the communicator's close() empty the ArrayBuffer. */
   memory(): ArrayBuffer;
   /**
    * @param array - what is put, or where an update goes; null: the rank's own array

@@ -23,8 +23,9 @@ GetBackingStore getBackingStore() {
 }  // namespace
 
 std::shared_ptr<void> memoryUnder(const Napi::Value& value) {
-  if (!value.IsTypedArray()) return nullptr;
-  const Napi::Value buffer = value.As<Napi::TypedArray>().ArrayBuffer();
+  if (!value.IsTypedArray() && !value.IsArrayBuffer()) return nullptr;
+  const Napi::Value buffer =
+      value.IsArrayBuffer() ? value : value.As<Napi::TypedArray>().ArrayBuffer();
   // Of a SharedArrayBuffer, which nobody can transfer, the reference to the array is enough.
   if (!buffer.IsArrayBuffer()) return nullptr;
   if (getBackingStore() == nullptr) {

@@ -9,8 +9,8 @@
 
 namespace gradlink::binding {
 
-/// Keeps the memory under a TypedArray for as long as it is held, whoever owns it meanwhile. Null
-/// where nothing can take it away: for a SharedArrayBuffer, and for a value that is no TypedArray.
+/// Keeps the memory under a TypedArray or an ArrayBuffer for as long as it is held, whoever owns it
+/// meanwhile. Null where nothing can take it away: for a SharedArrayBuffer, and for other values.
 ///
 /// Throws an Error of code `unsupported` on a runtime that does not tell where memory is kept.
 std::shared_ptr<void> memoryUnder(const Napi::Value&);

@@ -3,34 +3,75 @@
 #include <string>
 #include <utility>
 
+#include "binding/backing_store.h"
 #include "binding/environment.h"
 #include "core/error.h"
 
 namespace gradlink::binding {
 
-namespace {
-
-struct Shown {
+struct ShownMemory::Piece {
   std::shared_ptr<Environment> environment;
+  /// Null once it was let go of.
   std::shared_ptr<void> owner;
+  /// Null where nobody takes the memory back.
+  ShownMemory* of = nullptr;
+  Napi::Reference<Napi::ArrayBuffer> buffer = {};
+
+  void leave() {
+    if (of != nullptr) of->remove(this);
+    of = nullptr;
+    buffer.Reset();
+  }
 };
 
+namespace {
+
 void gone(napi_env, void*, void* hint) {
-  const std::unique_ptr<Shown> shown(static_cast<Shown*>(hint));
-  shown->environment->retire(std::move(shown->owner));
+  const std::unique_ptr<ShownMemory::Piece> piece(static_cast<ShownMemory::Piece*>(hint));
+  piece->leave();
+  if (piece->owner) piece->environment->retire(std::move(piece->owner));
+}
+
+/// Null where the runtime does not tell: there no operation holds memory either.
+std::shared_ptr<void> heldUnder(const Napi::ArrayBuffer& buffer) {
+  try {
+    return memoryUnder(buffer);
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 }  // namespace
 
+ShownMemory::~ShownMemory() {
+  // Nobody took it back: it goes with the ArrayBuffers.
+  while (!pieces_.empty()) (*pieces_.begin())->leave();
+}
+
+void ShownMemory::takeBack(Napi::Env env) {
+  const Napi::HandleScope scope(env);
+  while (!pieces_.empty()) {
+    Piece& piece = **pieces_.begin();
+    const Napi::ArrayBuffer buffer = piece.buffer.Value();
+    piece.leave();
+    // Collected, and about to be told so: the memory may be in use only where it is held.
+    if (buffer.IsEmpty()) continue;
+    const std::shared_ptr<void> memory = heldUnder(buffer);
+    // It may have been handed on to another ArrayBuffer, which has it then.
+    if (napi_detach_arraybuffer(env, buffer) != napi_ok) continue;
+    if (memory.use_count() <= 1) piece.owner.reset();
+  }
+}
+
 Napi::Value arrayBufferOver(Napi::Env env, std::shared_ptr<void> owner, void* data,
-                            std::size_t bytes, const char* op) {
-  auto shown =
-      std::make_unique<Shown>(Shown{Environment::of(env).shared_from_this(), std::move(owner)});
+                            std::size_t bytes, const char* op, ShownMemory* of) {
+  auto piece = std::make_unique<ShownMemory::Piece>(
+      ShownMemory::Piece{Environment::of(env).shared_from_this(), std::move(owner)});
   napi_value buffer;
   // V8 counts an external ArrayBuffer's bytes itself, so that adjusting its external memory here
   // would count them twice.
   const napi_status status =
-      napi_create_external_arraybuffer(env, data, bytes, gone, shown.get(), &buffer);
+      napi_create_external_arraybuffer(env, data, bytes, gone, piece.get(), &buffer);
   if (status == napi_no_external_buffers_allowed) {
     throw unsupported(op,
                       "this runtime does not let native memory appear as an ArrayBuffer (Electron "
@@ -38,12 +79,17 @@ Napi::Value arrayBufferOver(Napi::Env env, std::shared_ptr<void> owner, void* da
   }
   // The ArrayBuffer's from here on, and the finalizer's where Node refuses so many bytes: it calls
   // it all the same.
-  static_cast<void>(shown.release());
+  ShownMemory::Piece& shown = *piece.release();
   if (status != napi_ok) {
     if (env.IsExceptionPending()) static_cast<void>(env.GetAndClearPendingException());
     throw harmless(ErrorCode::outOfMemory, op,
                    "this runtime does not show " + std::to_string(bytes) +
                        " bytes of native memory as one array");
+  }
+  if (of != nullptr) {
+    shown.buffer = Napi::Weak(Napi::ArrayBuffer(env, buffer));
+    shown.of = of;
+    of->add(&shown);
   }
   return {env, buffer};
 }

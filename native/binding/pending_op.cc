@@ -57,6 +57,27 @@ Napi::Promise PendingOp::start(Napi::Env env, WorkQueue& queue, Work work, Finis
   return promise;
 }
 
+Napi::Promise PendingOp::startLast(Napi::Env env, WorkQueue& queue, Work work, Finish ended,
+                                   Kept kept) {
+  const auto failed = std::make_shared<std::exception_ptr>();
+  return start(
+      env, queue,
+      [work = std::move(work), failed] {
+        try {
+          work();
+        } catch (...) {
+          *failed = std::current_exception();
+        }
+      },
+      [&queue, ended = std::move(ended), failed](Napi::Env at) -> Napi::Value {
+        queue.drain();
+        Napi::Value result = ended(at);
+        if (*failed) std::rethrow_exception(*failed);
+        return result;
+      },
+      std::move(kept));
+}
+
 void PendingOp::complete(std::exception_ptr error) {
   // When the environment is going, the teardown destroys the operation unsettled: nobody can see
   // the promise then.

@@ -41,6 +41,10 @@ class PendingOp {
   /// `work` may hold no JavaScript reference and must not own the queue.
   static Napi::Promise start(Napi::Env, WorkQueue&, Work, Finish = {}, Kept = {});
 
+  /// The last operation of a queue: `ended` runs on the JavaScript thread however `work` went, when
+  /// the queue's thread has ended. What `work` throws rejects.
+  static Napi::Promise startLast(Napi::Env, WorkQueue&, Work, Finish ended, Kept = {});
+
   /// For engines with their own threads: makes the operation; complete() must follow exactly once.
   /// Keeps the process alive until then.
   static PendingOp& create(Napi::Env, Finish = {}, Kept = {});

@@ -45,12 +45,12 @@ class ForwardingCommunicator : public Communicator {
   void close() override { inner_->close(); }
 
  protected:
-  explicit ForwardingCommunicator(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+  explicit ForwardingCommunicator(std::shared_ptr<Communicator> inner) : inner_(std::move(inner)) {}
 
   Communicator& inner() const { return *inner_; }
 
  private:
-  const std::unique_ptr<Communicator> inner_;
+  const std::shared_ptr<Communicator> inner_;
 };
 
 }  // namespace gradlink

@@ -82,7 +82,7 @@ struct JoinableCommunicator::Told {
   char name[kNameBytes] = {};
 };
 
-JoinableCommunicator::JoinableCommunicator(std::unique_ptr<Communicator> inner)
+JoinableCommunicator::JoinableCommunicator(std::shared_ptr<Communicator> inner)
     : ForwardingCommunicator(std::move(inner)) {}
 
 std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Told& own,

@@ -19,7 +19,7 @@ namespace gradlink {
 /// stay apart: those go straight to the communicator behind.
 class JoinableCommunicator final : public ForwardingCommunicator {
  public:
-  explicit JoinableCommunicator(std::unique_ptr<Communicator> inner);
+  explicit JoinableCommunicator(std::shared_ptr<Communicator> inner);
 
   /// The communicator that it stands before.
   Communicator& behind() const { return inner(); }

@@ -21,6 +21,7 @@ unite(gradlink_core calls
   hosts/one_host.cc
   hosts/rank_names.cc)
 unite(gradlink_core kernels
+  memory/aligned_buffer.cc
   memory/cache.cc
   direct.cc
   uncompress.cc

@@ -37,7 +37,6 @@ unite(gradlink_kvstore gpu
   staged/gpu_dist_site.cc
   staged/gpu_dist_store.cc)
 unite(gradlink_kvstore local
-  base/aligned_buffer.cc
   base/compression.cc
   base/rows.cc
   protocol/piece_rows.cc

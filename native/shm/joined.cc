@@ -49,6 +49,7 @@ void checkPlace(const JoinOptions& options) {
 Joined::Joined(const JoinOptions& options, Membership membership)
     : OneRank(options.rank),
       options_(options),
+      deferredUnmaps_(membership.deferredUnmaps),
       session_(std::move(membership), options.rank),
       regions_(session_),
       mailboxes_(session_),
@@ -58,7 +59,11 @@ Joined::Joined(const JoinOptions& options, Membership membership)
       in_(static_cast<std::size_t>(options.size)),
       out_(static_cast<std::size_t>(options.size)) {}
 
-Joined::~Joined() { close(); }
+Joined::~Joined() {
+  close();
+  // Windows that nobody freed: threads may still write there.
+  if (deferredUnmaps_) deferredUnmaps_->take(regions_.abandon());
+}
 
 CallTimeout Joined::callTimeoutOf(const CallOptions& options) const {
   return CallTimeout(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs);

@@ -77,6 +77,7 @@ class Joined final : public OneRank {
               CallTimeout& callTimeout);
 
   JoinOptions options_;
+  std::shared_ptr<DeferredUnmaps> deferredUnmaps_;
   Session session_;
   SharedRegions regions_;
   Mailboxes mailboxes_;

@@ -2,11 +2,10 @@
 // over memory.
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <numeric>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,8 @@
 #include "core/counted.h"
 #include "core/direct.h"
 #include "core/error.h"
+#include "core/memory/aligned_buffer.h"
 #include "core/memory/free_memory.h"
-#include "core/memory/huge_pages.h"
 #include "core/thread_pool.h"
 #include "shm/shm.h"
 
@@ -29,15 +28,11 @@ constexpr std::size_t kInlineBytes = 64 << 10;
 // Bytes over all ranks in one part: small enough that a late thread leaves little undone, large
 // enough that hardware prefetch runs.
 constexpr std::size_t kPartBytes = 1 << 20;
-constexpr std::size_t kAlignment = 64;
 
 class LocalGroup final : public Communicator {
  public:
   explicit LocalGroup(int size) : ranks_(static_cast<std::size_t>(size)) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
-  }
-  ~LocalGroup() override {
-    for (void* memory : memory_) std::free(memory);
   }
 
   int size() const override { return static_cast<int>(ranks_.size()); }
@@ -78,22 +73,20 @@ class LocalGroup final : public Communicator {
     checkOpen("allocShared");
     requireMemory("allocShared", bytes);
     // Of 4 KiB pages four streams miss so many addresses that they took a quarter longer (64 MiB on
-    // an EPYC Zen 5).
-    const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kAlignment;
-    void* memory = nullptr;
-    if (posix_memalign(&memory, alignment, std::max<std::size_t>(bytes, 1)) != 0) {
-      throw harmless(ErrorCode::outOfMemory, "allocShared",
-                     "no memory for " + std::to_string(bytes) + " bytes");
+    // an EPYC Zen 5): hence huge ones.
+    try {
+      AlignedBuffer made(std::max<std::size_t>(bytes, 1));
+      void* const memory = made.data();
+      std::lock_guard lock(mutex_);
+      memory_[memory] = std::move(made);
+      return memory;
+    } catch (const Error& error) {
+      throw harmless(error.code, "allocShared", error.what());
     }
-    adviseHugePages(memory, bytes);
-    std::memset(memory, 0, bytes);
-    std::lock_guard lock(mutex_);
-    memory_.insert(memory);
-    return memory;
   }
   void freeShared(void* memory) override {
     std::lock_guard lock(mutex_);
-    if (memory_.erase(memory) > 0) std::free(memory);
+    memory_.erase(memory);
   }
 
   void abort(const std::string& reason) override {
@@ -166,7 +159,7 @@ class LocalGroup final : public Communicator {
 
   std::vector<int> ranks_;
   std::mutex mutex_;  // over memory_ and reason_: allocation and abort come from any thread
-  std::set<void*> memory_;
+  std::map<void*, AlignedBuffer> memory_;
   std::string reason_;
   std::atomic<State> state_{State::open};
 };

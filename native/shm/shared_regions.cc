@@ -189,6 +189,13 @@ std::byte* SharedRegions::resolve(const BufferRef& ref) {
   return mapPeers(ref.region) + ref.at;
 }
 
+void SharedRegions::forget(const BufferRef& ref) {
+  const auto known = mappings_.find(ref.region);
+  if (known == mappings_.end()) return;
+  munmap(known->second.base, known->second.bytes);
+  mappings_.erase(known);
+}
+
 std::byte* SharedRegions::mapPeers(std::uint64_t region) {
   const int file = session_.file();
   auto map = [&](std::size_t bytes) {

@@ -37,6 +37,8 @@ class SharedRegions {
   BufferRef refer(const void* buffer, std::size_t bytes);
   /// The address of what a rank referred to. Only on the thread that calls collectives.
   std::byte* resolve(const BufferRef& ref);
+  /// Of what a rank referred to, when nothing here uses it any more: unmaps it. On the same thread.
+  void forget(const BufferRef& ref);
 
  private:
   struct Mapping {

@@ -90,6 +90,7 @@ ShmWindow::ShmWindow(Communicator& communicator, Session& session, SharedRegions
       count_(spec.count),
       dtype_(spec.dtype),
       sources_(spec.sources),
+      refs_(size_),
       bases_(size_) {
   const std::size_t arrays = spec.sources.size() + 1;
   const std::size_t bytes = arrays * sizeof(Head) + lines(size_ * sizeof(std::uint32_t)) +
@@ -123,7 +124,7 @@ void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
   table_.emplace(communicator_, spec, std::as_bytes(std::span(&own, 1)), options);
   for (int r = 0; r < table_->size(); ++r) {
     if (r == rank_) continue;
-    BufferRef theirs;
+    BufferRef& theirs = refs_[static_cast<std::size_t>(r)];
     std::memcpy(&theirs, table_->extra(r).data(), sizeof(theirs));
     bases_[static_cast<std::size_t>(r)] = regions_.resolve(theirs);
   }
@@ -304,6 +305,7 @@ void ShmWindow::free(const CallOptions& options) {
   if (freed_) throw misuse("free", "the window was freed");
   communicator_.barrier(options);
   freed_ = true;
+  for (const BufferRef& theirs : refs_) regions_.forget(theirs);
 }
 
 }  // namespace gradlink::shm

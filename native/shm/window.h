@@ -77,7 +77,8 @@ class ShmWindow final : public Window {
   bool freed_ = false;
   /// Of the thread of the communicator's calls.
   mutable Deadline nextLook_ = Deadline::in(0);
-  /// Where each rank's memory is seen here.
+  /// Each rank's memory, and where it is seen here.
+  std::vector<BufferRef> refs_;
   std::vector<std::byte*> bases_;
   /// Set once the ranks have met.
   std::optional<WindowTable> table_;

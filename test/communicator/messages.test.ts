@@ -175,11 +175,19 @@ describe('allocShared', () => {
     expect(group.allocShared('float32', 0)).toEqual(new Float32Array(0));
   });
 
-  it('outlives the communicator it came from', async () => {
-    await make(1);
-    const array = group.allocShared('float32', 4);
-    await group.close();
+  it('is empty once its communicator is closed, but not for a call that is under way elsewhere', async () => {
+    await make(2);
+    const other = Communicator.local(2);
+    const [a, b] = (await other.openRanks()) as [Communicator, Communicator];
+    const array = ranks[0]!.allocShared('float32', 4);
     array.fill(3);
-    expect([...array]).toEqual([3, 3, 3, 3]);
+    const sum = new Float32Array(4);
+    const sent = a.allReduce(array, { out: sum });
+    await group.close();
+    expect(array.length).toBe(0);
+    await b.allReduce(new Float32Array(4).fill(1));
+    await sent;
+    expect([...sum]).toEqual([4, 4, 4, 4]);
+    await other.close();
   });
 });

@@ -8,6 +8,7 @@ import { nativeWindowOps } from '../../native/window.js';
 import type { NativeWindow } from '../../native/window.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
+import { isDeviceBuffer } from '../../tensor/device-buffer.js';
 import { dtypeNames } from '../../tensor/dtype.js';
 import { assertUsable } from '../../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../../tensor/memory.js';
@@ -113,8 +114,6 @@ interface Move {
  * were issued, after what its communicator has pending.
  */
 export class NeighborWindow<A extends AnyArray = AnyArray> {
-  /** This rank's array: live, {@link get} of a neighbour reads it as it is. */
-  readonly array: A;
   /** Who writes here, ascending. */
   readonly sources: readonly Rank[];
   /** Where this rank writes, ascending. */
@@ -128,9 +127,20 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     assertMade(opened, native().NativeWindow, 'NeighborWindow', 'createWindow() of a communicator');
     const { rank } = parts.group;
     this.#parts = parts;
-    this.array = parts.array as A;
     this.sources = Object.freeze(parts.by.topology.sources(rank));
     this.destinations = Object.freeze(parts.by.topology.destinations(rank));
+  }
+
+  /**
+   * This rank's array: live, {@link get} of a neighbour reads it as it is. In the memory of the host it goes with {@link free} or with
+   * the communicator; a {@link DeviceBuffer} stays until its `dispose()`.
+   *
+   * @throws GradlinkError ERR_CLOSED after {@link free}, in the memory of the host.
+   */
+  get array(): A {
+    const { array } = this.#parts;
+    if (!isDeviceBuffer(array)) this.#assertOpen('array');
+    return array as A;
   }
 
   /**
@@ -253,8 +263,9 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   /**
-   * Collective: nobody uses the window afterwards. The array stays as it is, for this rank alone. Of windows of several ranks that
-   * one process holds ({@link WorldGroup.createWindow}) each is freed, and the last of them waits for the other processes.
+   * Collective: nobody uses the window afterwards, and its memory is given back. An {@link array} in the memory of the host is empty
+   * then: copy it before (`array.slice()`) where it is still needed. Of windows of several ranks that one process holds
+   * ({@link WorldGroup.createWindow}) each is freed, and the last of them waits for the other processes.
    */
   async free(options?: CallOptions): Promise<void> {
     this.#assertOpen('free');

@@ -58,6 +58,16 @@ BucketHookSpec hookArg(const Napi::Value& value) {
 
 }  // namespace
 
+/// Work that is queued keeps the wrap: nothing uses this when it goes.
+struct BucketsWrap::Scratch final : CommunicatorPart {
+  Scratch(const std::shared_ptr<Communicator>& from, std::size_t bytes)
+      : memory(from->allocShared(bytes), [from](void* gone) { from->freeShared(gone); }) {}
+  std::byte* data() const { return static_cast<std::byte*>(memory.get()); }
+  void end(Napi::Env) override { memory.reset(); }
+
+  std::shared_ptr<void> memory;
+};
+
 void exportBuckets(Napi::Env env, Napi::Object exports) { BucketsWrap::define(env, exports); }
 
 void BucketsWrap::define(Napi::Env env, Napi::Object exports) {
@@ -93,15 +103,13 @@ BucketsWrap::BucketsWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
     auto hook = BucketHook::create(hookArg(info[4]), op, counts, slots, communicator.size());
     options_.timeoutMs = numberArg(info[5], "timeoutMs");
     const std::size_t scratch = hook->scratchBytes();
-    if (scratch > 0) scratch_ = static_cast<std::byte*>(handle_->open().allocShared(scratch));
+    if (scratch > 0) {
+      scratch_ = std::make_shared<Scratch>(handle_->share(), scratch);
+      handle_->add(scratch_);
+    }
     buckets_ =
         std::make_unique<GradientBuckets>(std::move(memory), std::move(slots), std::move(hook));
   });
-}
-
-BucketsWrap::~BucketsWrap() {
-  // Work that is queued keeps this object: nothing is running here.
-  if (scratch_ != nullptr) handle_->communicator().freeShared(scratch_);
 }
 
 void BucketsWrap::handOver(Napi::Env env, GradientBuckets::Range range) {
@@ -115,7 +123,8 @@ void BucketsWrap::handOver(Napi::Env env, GradientBuckets::Range range) {
       env, handle_->queue(),
       [this, range] {
         for (std::size_t bucket = range.first; bucket < range.last; ++bucket) {
-          buckets_->reduce(bucket, scratch_, handle_->communicator(), options_);
+          buckets_->reduce(bucket, scratch_ ? scratch_->data() : nullptr, handle_->communicator(),
+                           options_);
         }
         --underWay_;
       },

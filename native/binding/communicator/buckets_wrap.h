@@ -19,7 +19,6 @@ class BucketsWrap final : public Napi::ObjectWrap<BucketsWrap> {
 
   /// (communicator, arrays, slots, op, hook, timeoutMs)
   explicit BucketsWrap(const Napi::CallbackInfo&);
-  ~BucketsWrap() override;
 
  private:
   Napi::Value begin(const Napi::CallbackInfo&);
@@ -35,7 +34,9 @@ class BucketsWrap final : public Napi::ObjectWrap<BucketsWrap> {
   /// What the arrays of the buckets, whose memory is used, are kept by.
   Kept arrays_;
   std::unique_ptr<GradientBuckets> buckets_;
-  std::byte* scratch_ = nullptr;
+  struct Scratch;
+  /// Null where the hook needs none.
+  std::shared_ptr<Scratch> scratch_;
   CallOptions options_;
   /// Ranges that were handed over and are not done.
   std::atomic<int> underWay_ = 0;

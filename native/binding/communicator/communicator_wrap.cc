@@ -45,22 +45,6 @@ Napi::Array collectiveTable(Napi::Env env) {
   return table;
 }
 
-/// Memory of allocShared while an ArrayBuffer shows it.
-class SharedMemory {
- public:
-  SharedMemory(std::shared_ptr<CommunicatorHandle> handle, std::size_t bytes)
-      : handle_(std::move(handle)), data_(handle_->open().allocShared(bytes)) {}
-  ~SharedMemory() { handle_->communicator().freeShared(data_); }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-
-  void* data() const { return data_; }
-
- private:
-  std::shared_ptr<CommunicatorHandle> handle_;
-  void* data_;
-};
-
 }  // namespace
 
 void exportCommunicator(Napi::Env env, Napi::Object exports) {
@@ -144,14 +128,17 @@ CommunicatorWrap::CommunicatorWrap(const Napi::CallbackInfo& info) : ObjectWrap(
 }
 
 Napi::Value CommunicatorWrap::size(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), handle_->communicator().size());
+  return guarded(info.Env(),
+                 [&] { return Napi::Number::New(info.Env(), handle_->communicator().size()); });
 }
 
 Napi::Value CommunicatorWrap::heldRanks(const Napi::CallbackInfo& info) {
-  const auto ranks = handle_->communicator().heldRanks();
-  const Napi::Array list = Napi::Array::New(info.Env(), ranks.size());
-  for (std::uint32_t i = 0; i < ranks.size(); ++i) list.Set(i, ranks[i]);
-  return list;
+  return guarded(info.Env(), [&] {
+    const auto ranks = handle_->communicator().heldRanks();
+    const Napi::Array list = Napi::Array::New(info.Env(), ranks.size());
+    for (std::uint32_t i = 0; i < ranks.size(); ++i) list.Set(i, ranks[i]);
+    return list;
+  });
 }
 
 Napi::Value CommunicatorWrap::gpus(const Napi::CallbackInfo& info) {
@@ -162,7 +149,8 @@ Napi::Value CommunicatorWrap::gpus(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value CommunicatorWrap::backend(const Napi::CallbackInfo& info) {
-  return Napi::String::New(info.Env(), handle_->communicator().backend());
+  return guarded(info.Env(),
+                 [&] { return Napi::String::New(info.Env(), handle_->communicator().backend()); });
 }
 
 Side CommunicatorWrap::side() { return {handle_->open(), handle_->gpus()}; }
@@ -348,7 +336,7 @@ Napi::Value CommunicatorWrap::follow(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const std::shared_ptr<CommunicatorHandle> above = unwrap(info[0]);
     if (std::string_view(handle_->communicator().backend()) == "shm") {
-      handle_->follow(above);
+      handle_->follow(*above);
     }
     return info.Env().Undefined();
   });
@@ -358,9 +346,10 @@ Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
-    auto memory = std::make_shared<SharedMemory>(handle_, bytes);
-    void* const data = memory->data();
-    return arrayBufferOver(env, std::move(memory), data, bytes, "allocShared");
+    void* const data = handle_->open().allocShared(bytes);
+    std::shared_ptr<void> memory(data,
+                                 [from = handle_->share()](void* gone) { from->freeShared(gone); });
+    return arrayBufferOver(env, std::move(memory), data, bytes, "allocShared", &handle_->shown());
   });
 }
 
@@ -370,7 +359,7 @@ Napi::Value CommunicatorWrap::cancel(const Napi::CallbackInfo& info) {
 
 Napi::Value CommunicatorWrap::abort(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    handle_->communicator().abort(stringArg(info[0], "reason"));
+    handle_->abort(stringArg(info[0], "reason"));
     return info.Env().Undefined();
   });
 }
@@ -380,11 +369,10 @@ Napi::Value CommunicatorWrap::close(const Napi::CallbackInfo& info) {
   Kept kept;
   kept.push_back(Napi::Persistent(Value()));
   CommunicatorHandle* raw = handle_.get();
-  return PendingOp::start(
-      info.Env(), raw->queue(), [raw] { raw->communicator().close(); },
+  return PendingOp::startLast(
+      info.Env(), raw->queue(), [raw] { raw->close(); },
       [raw](Napi::Env at) -> Napi::Value {
-        // All of it has run: this only ends the thread, which a closed communicator has no use for.
-        raw->queue().drain();
+        raw->release(at);
         return at.Undefined();
       },
       std::move(kept));

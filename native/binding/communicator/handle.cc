@@ -9,6 +9,14 @@
 
 namespace gradlink::binding {
 
+namespace {
+
+Error wasClosed() {
+  return {ErrorCode::closed, "this communicator was closed: make a new one to go on"};
+}
+
+}  // namespace
+
 CommunicatorHandle::CommunicatorHandle(Environment& environment,
                                        std::unique_ptr<Communicator> communicator)
     : environment_(environment.shared_from_this()), communicator_(std::move(communicator)) {
@@ -44,11 +52,44 @@ std::span<const int> CommunicatorHandle::gpus() {
 }
 
 Communicator& CommunicatorHandle::open() {
-  if (closed_) {
-    throw Error(ErrorCode::closed, "this communicator was closed: make a new one to go on");
-  }
+  if (closed_) throw wasClosed();
   fusion_.boundary();
   return *communicator_;
+}
+
+Communicator& CommunicatorHandle::communicator() {
+  if (communicator_ == nullptr) throw wasClosed();
+  return *communicator_;
+}
+
+void CommunicatorHandle::close() {
+  if (communicator_) communicator_->close();
+}
+
+void CommunicatorHandle::abort(const std::string& reason) {
+  if (communicator_) communicator_->abort(reason);
+}
+
+void CommunicatorHandle::add(const std::shared_ptr<CommunicatorPart>& part) {
+  std::erase_if(parts_, [](const auto& known) { return known.expired(); });
+  parts_.push_back(part);
+}
+
+void CommunicatorHandle::release(Napi::Env env) {
+  for (const auto& known : parts_) {
+    if (const auto part = known.lock()) part->end(env);
+  }
+  parts_.clear();
+  shown_.takeBack(env);
+  std::shared_ptr<Communicator> closed;
+  {
+    const std::lock_guard lock(connecting_);
+    closed.swap(communicator_);
+    joinable_ = nullptr;
+  }
+  // What followed another first.
+  closed.reset();
+  above_.reset();
 }
 
 void CommunicatorHandle::makeJoinable() {
@@ -58,15 +99,15 @@ void CommunicatorHandle::makeJoinable() {
   }
   runNow([this](Communicator&) {
     std::lock_guard lock(connecting_);
-    auto joinable = std::make_unique<JoinableCommunicator>(std::move(communicator_));
+    auto joinable = std::make_shared<JoinableCommunicator>(std::move(communicator_));
     joinable_ = joinable.get();
     communicator_ = std::move(joinable);
   });
 }
 
-void CommunicatorHandle::follow(std::shared_ptr<CommunicatorHandle> above) {
-  communicator_->follow(above->joinable_ ? above->joinable_->behind() : above->communicator());
-  above_ = std::move(above);
+void CommunicatorHandle::follow(CommunicatorHandle& above) {
+  communicator_->follow(above.joinable_ ? above.joinable_->behind() : above.communicator());
+  above_ = above.communicator_;
 }
 
 void CommunicatorHandle::runNow(const std::function<void(Communicator&)>& call) {

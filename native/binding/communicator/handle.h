@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "binding/environment.h"
+#include "binding/external_memory.h"
 #include "core/communicator.h"
 #include "core/fusion.h"
 #include "core/joinable.h"
@@ -33,8 +34,16 @@ class CallTicket {
   std::atomic<State> state_ = State::queued;
 };
 
-/// Outlives its JavaScript object: pending operations and shared arrays hold it too. Made and
-/// destroyed on the JavaScript thread.
+/// Something of a communicator that goes with it, as a window does. On the JavaScript thread.
+class CommunicatorPart {
+ public:
+  virtual ~CommunicatorPart() = default;
+  /// The communicator closes, and nothing of its queue is left: gives back what it has. Idempotent.
+  virtual void end(Napi::Env) = 0;
+};
+
+/// Outlives its JavaScript object: pending operations and windows hold it too. Made and destroyed
+/// on the JavaScript thread.
 class CommunicatorHandle final : public Resident {
  public:
   CommunicatorHandle(Environment&, std::unique_ptr<Communicator>);
@@ -48,8 +57,11 @@ class CommunicatorHandle final : public Resident {
 
   /// For calls that begin now: throws ERR_CLOSED after markClosed(). Ends a row of small sums.
   Communicator& open();
-  /// For work that was queued before a close, and for close itself.
-  Communicator& communicator() { return *communicator_; }
+  /// For work that was queued before a close, and for close itself. Throws ERR_CLOSED after
+  /// release().
+  Communicator& communicator();
+  /// For memory of the communicator's that may be used after release().
+  std::shared_ptr<Communicator> share() { return communicator_; }
   /// The ordinals of the held ranks' GPUs; empty where ranks have host memory. On the JavaScript
   /// thread.
   std::span<const int> gpus();
@@ -62,8 +74,17 @@ class CommunicatorHandle final : public Resident {
   /// Null before makeJoinable().
   JoinableCommunicator* joinable() { return joinable_; }
   void markClosed() { closed_ = true; }
+  // Both do nothing after release().
+  void close();
+  void abort(const std::string& reason);
+  /// After markClosed(), when the queue's thread has ended: gives back memory and descriptors.
+  void release(Napi::Env);
+  /// Ends it before the communicator goes.
+  void add(const std::shared_ptr<CommunicatorPart>&);
+  /// Arrays of allocShared.
+  ShownMemory& shown() { return shown_; }
   /// Calls that wait end once `above` has: see Communicator::follow.
-  void follow(std::shared_ptr<CommunicatorHandle> above);
+  void follow(CommunicatorHandle& above);
 
   /// Runs on the caller's thread when nothing is pending, else on the queue when its turn comes,
   /// and waits.
@@ -87,9 +108,12 @@ class CommunicatorHandle final : public Resident {
   /// Guards communicator_ while connect(), on the queue's thread, and abandon() may meet.
   std::mutex connecting_;
   /// What communicator_ follows, and so outlives it.
-  std::shared_ptr<CommunicatorHandle> above_;
-  std::unique_ptr<Communicator> communicator_;
+  std::shared_ptr<Communicator> above_;
+  /// Null after release(); memory of its that is still in use elsewhere keeps it.
+  std::shared_ptr<Communicator> communicator_;
   JoinableCommunicator* joinable_ = nullptr;
+  ShownMemory shown_;
+  std::vector<std::weak_ptr<CommunicatorPart>> parts_;
   Fusion fusion_;
   /// Last, so destroyed first: its thread uses everything above.
   WorkQueue queue_;

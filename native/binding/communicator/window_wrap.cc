@@ -74,7 +74,7 @@ class WindowCall {
       array_ = memoryOf(info[1], at.dtype, at.count, "array", at.device);
       if (kept != nullptr) keep(*kept, info[1]);
     } else if (op_ == WindowOp::put || op_ == WindowOp::accumulate) {
-      array_ = at.window->data();
+      array_ = at.open().data();
     }
     const int size = at.handle->open().size();
     const std::vector<int> ranks = ranksArg(info[2], "ranks", size);
@@ -116,6 +116,24 @@ class WindowCall {
 
 }  // namespace
 
+OpenWindow::OpenWindow(std::shared_ptr<CommunicatorHandle> from, std::unique_ptr<Window> made,
+                       DType type, std::size_t length, int gpu)
+    : handle(std::move(from)),
+      window(made.release(), [on = handle->share()](Window* gone) { delete gone; }),
+      dtype(type),
+      count(length),
+      device(gpu) {}
+
+Window& OpenWindow::open() const {
+  if (window == nullptr) throw Error(ErrorCode::closed, "the window's communicator was closed");
+  return *window;
+}
+
+void OpenWindow::end(Napi::Env env) {
+  shown.takeBack(env);
+  window.reset();
+}
+
 void exportWindow(Napi::Env env, Napi::Object exports) { WindowWrap::define(env, exports); }
 
 void WindowWrap::define(Napi::Env env, Napi::Object exports) {
@@ -140,6 +158,7 @@ WindowWrap::WindowWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
 }
 
 Napi::Value WindowWrap::made(Napi::Env env, std::shared_ptr<OpenWindow> window) {
+  window->handle->add(window);
   return Environment::of(env)
       .constructor(kWindowClass)
       .New({Napi::External<std::shared_ptr<OpenWindow>>::New(env, &window)});
@@ -183,9 +202,9 @@ Napi::Value WindowWrap::openHeld(const Napi::CallbackInfo& info) {
          gpus](Napi::Env at) -> Napi::Value {
           Napi::Array windows = Napi::Array::New(at, opened->size());
           for (std::uint32_t i = 0; i < windows.Length(); ++i) {
-            auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, counts[i], gpus[i]);
-            window->window = std::move((*opened)[i]);
-            windows.Set(i, made(at, std::move(window)));
+            windows.Set(i,
+                        made(at, std::make_shared<OpenWindow>(weak.lock(), std::move((*opened)[i]),
+                                                              dtype, counts[i], gpus[i])));
           }
           return windows;
         },
@@ -220,9 +239,8 @@ Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
         },
         [opened, weak = std::weak_ptr<CommunicatorHandle>(handle), dtype, length,
          device](Napi::Env at) -> Napi::Value {
-          auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, length, device);
-          window->window = std::move(*opened);
-          return made(at, std::move(window));
+          return made(at, std::make_shared<OpenWindow>(weak.lock(), std::move(*opened), dtype,
+                                                       length, device));
         },
         std::move(kept));
   });
@@ -232,7 +250,8 @@ Napi::Value WindowWrap::memory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const std::size_t bytes = std::max<std::size_t>(open_->count * sizeOf(open_->dtype), 1);
-    return arrayBufferOver(env, open_, open_->window->data(), bytes, "createWindow");
+    return arrayBufferOver(env, open_->window, open_->open().data(), bytes, "createWindow",
+                           &open_->shown);
   });
 }
 
@@ -243,21 +262,21 @@ Napi::Value WindowWrap::run(const Napi::CallbackInfo& info) {
     kept.push_back(Napi::Persistent(Value()));
     return PendingOp::start(
         info.Env(), open_->handle->queue(),
-        [raw = open_.get(), call = std::move(call)] { call(*raw->window); }, {}, std::move(kept));
+        [raw = open_.get(), call = std::move(call)] { call(raw->open()); }, {}, std::move(kept));
   });
 }
 
 Napi::Value WindowWrap::runSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const WindowCall call(info, *open_, nullptr);
-    open_->handle->runNow([&](Communicator&) { call(*open_->window); });
+    open_->handle->runNow([&](Communicator&) { call(open_->open()); });
     return info.Env().Undefined();
   });
 }
 
 Napi::Value WindowWrap::versions(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const auto counts = open_->window->versions();
+    const auto counts = open_->open().versions();
     Napi::Array list = Napi::Array::New(info.Env(), counts.size());
     for (std::uint32_t i = 0; i < counts.size(); ++i) {
       list.Set(i, static_cast<double>(counts[i]));
@@ -267,11 +286,13 @@ Napi::Value WindowWrap::versions(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value WindowWrap::p(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), open_->window->p());
+  return guarded(info.Env(), [&] { return Napi::Number::New(info.Env(), open_->open().p()); });
 }
 
 Napi::Value WindowWrap::timeoutMs(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), open_->handle->communicator().timeoutMs());
+  return guarded(info.Env(), [&] {
+    return Napi::Number::New(info.Env(), open_->handle->communicator().timeoutMs());
+  });
 }
 
 Napi::Value WindowWrap::tryLock(const Napi::CallbackInfo& info) {
@@ -279,12 +300,14 @@ Napi::Value WindowWrap::tryLock(const Napi::CallbackInfo& info) {
     const int last = open_->handle->open().size() - 1;
     const auto owner = static_cast<int>(integerArg(info[0], "owner", 0, last));
     const auto other = static_cast<int>(integerArg(info[1], "other", 0, last));
-    return Napi::Number::New(info.Env(), open_->window->tryLock(owner, other));
+    return Napi::Number::New(info.Env(), open_->open().tryLock(owner, other));
   });
 }
 
 Napi::Value WindowWrap::unlock(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
+    // What was closed meanwhile has taken its locks with it.
+    if (open_->window == nullptr) return info.Env().Undefined();
     const int last = open_->handle->communicator().size() - 1;
     const auto owner = static_cast<int>(integerArg(info[0], "owner", 0, last));
     const auto other = static_cast<int>(integerArg(info[1], "other", 0, last));
@@ -301,7 +324,12 @@ Napi::Value WindowWrap::free(const Napi::CallbackInfo& info) {
     kept.push_back(Napi::Persistent(Value()));
     return PendingOp::start(
         info.Env(), open_->handle->queue(),
-        [raw = open_.get(), options] { raw->window->free(options); }, {}, std::move(kept));
+        [raw = open_.get(), options] { raw->open().free(options); },
+        [raw = open_.get()](Napi::Env at) -> Napi::Value {
+          raw->end(at);
+          return at.Undefined();
+        },
+        std::move(kept));
   });
 }
 

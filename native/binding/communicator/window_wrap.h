@@ -9,20 +9,22 @@
 
 namespace gradlink::binding {
 
-/// A window and the communicator under it; also held by the ArrayBuffer that shows its memory.
-struct OpenWindow {
+/// A window, until it is freed or its communicator closes.
+struct OpenWindow final : CommunicatorPart {
   std::shared_ptr<CommunicatorHandle> handle;
-  std::unique_ptr<Window> window;
+  /// Also held by the ArrayBuffer that shows its memory; keeps the communicator. Null after end().
+  std::shared_ptr<Window> window;
+  ShownMemory shown;
   DType dtype;
   std::size_t count;
   /// The GPU of the arrays, or kHost.
   int device;
 
-  OpenWindow(std::shared_ptr<CommunicatorHandle> from, DType type, std::size_t length, int gpu)
-      : handle(std::move(from)), dtype(type), count(length), device(gpu) {}
-  OpenWindow(const OpenWindow&) = delete;
-  OpenWindow& operator=(const OpenWindow&) = delete;
-  ~OpenWindow() { window.reset(); }
+  OpenWindow(std::shared_ptr<CommunicatorHandle> from, std::unique_ptr<Window> made, DType type,
+             std::size_t length, int gpu);
+  /// Throws ERR_CLOSED after end().
+  Window& open() const;
+  void end(Napi::Env) override;
 };
 
 class WindowWrap final : public Napi::ObjectWrap<WindowWrap> {

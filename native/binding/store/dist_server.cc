@@ -156,7 +156,7 @@ Napi::Value ServerWrap::serve(const Napi::CallbackInfo& info) {
     if (called_ != 1)
       throw argumentError(env, kServerClass, "serve() once, after meet()", "another");
     called_ = 2;
-    return PendingOp::start(
+    return PendingOp::startLast(
         env, handle_->queue(), [raw = handle_.get()] { raw->serve(); },
         [handle = handle_](Napi::Env at) -> Napi::Value {
           return reportObject(at, handle->report());
@@ -169,7 +169,7 @@ Napi::Value ServerWrap::waitForExit(const Napi::CallbackInfo& info) {
   return guarded(env, [&]() -> Napi::Value {
     if (called_ != 0) throw argumentError(env, kServerClass, "waitForExit() alone", "another call");
     called_ = 2;
-    return PendingOp::start(
+    return PendingOp::startLast(
         env, handle_->queue(), [raw = handle_.get()] { raw->waitForExit(); },
         [handle = handle_](Napi::Env at) { return at.Undefined(); });
   });

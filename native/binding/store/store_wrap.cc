@@ -290,7 +290,7 @@ Napi::Value KVStoreWrap::close(const Napi::CallbackInfo& info) {
     }
     Kept kept;
     keep(kept, info.This());
-    return PendingOp::start(
+    return PendingOp::startLast(
         info.Env(), handle_->queue(), [raw = handle_.get()] { raw->stop(); },
         [raw = handle_.get()](Napi::Env env) -> Napi::Value {
           raw->close();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/kernels/dtype.h"
-#include "kvstore/base/aligned_buffer.h"
+#include "core/memory/aligned_buffer.h"
 
 namespace gradlink {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kvstore/base/aligned_buffer.h"
+#include "core/memory/aligned_buffer.h"
 #include "kvstore/local/scheduler.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/store.h"

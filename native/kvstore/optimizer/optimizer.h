@@ -27,7 +27,7 @@
 
 #include "core/kernels/dtype.h"
 #include "core/kernels/optimizer_step.h"
-#include "kvstore/base/aligned_buffer.h"
+#include "core/memory/aligned_buffer.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/optimizer/lr_scheduler.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/kernels/dtype.h"
 #include "core/kernels/store_style.h"
-#include "kvstore/base/aligned_buffer.h"
+#include "core/memory/aligned_buffer.h"
 #include "kvstore/base/compression.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/protocol/protocol.h"

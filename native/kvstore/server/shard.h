@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/deadline.h"
-#include "kvstore/base/aligned_buffer.h"
+#include "core/memory/aligned_buffer.h"
 #include "kvstore/protocol/piece_rows.h"
 #include "kvstore/server/context.h"
 #include "kvstore/server/merge.h"

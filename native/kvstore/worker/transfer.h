@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/deadline.h"
-#include "kvstore/base/aligned_buffer.h"
+#include "core/memory/aligned_buffer.h"
 #include "kvstore/base/compression.h"
 #include "kvstore/protocol/piece_rows.h"
 #include "kvstore/protocol/protocol.h"

@@ -1,5 +1,5 @@
-// Zeroed memory for states and merge buffers: aligned to cache lines, on huge pages where it is
-// large.
+// Zeroed memory for arrays, states and merge buffers: aligned to cache lines, on huge pages where
+// it is large.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,10 @@ class AlignedBuffer {
  private:
   struct Free {
     void operator()(void* memory) const;
+    /// Of pages that are the system's; 0: of the C library.
+    std::size_t mapped;
   };
-  std::unique_ptr<void, Free> memory_;
+  std::unique_ptr<void, Free> memory_{nullptr, Free{0}};
   std::size_t bytes_ = 0;
 };
 
