@@ -1,10 +1,10 @@
 // Named baselines: a folder each with the reports of its runs.
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
-import { checkFolder, fileFailure, ownEntry, writeOwnFile } from '../files/index.js';
+import { checkFolder, fileFailure, makeFolders, ownEntry, writeOwnFile } from '../files/index.js';
 import { inputError, readInput } from '../results/input-file.js';
 import { anObject, arrayOf } from '../checks.js';
 import { readReport } from '../results/read-report.js';
@@ -79,7 +79,7 @@ export class Baselines {
     }
     for (const file of files) readReport(file);
     try {
-      mkdirSync(this.folder, { recursive: true });
+      makeFolders(this.folder);
       checkFolder(this.folder);
       ownEntry(join(this.folder, name), 'folder');
       replaceFolder(join(this.folder, name), files);
@@ -108,7 +108,7 @@ export class Baselines {
     this.require(name);
     const file = join(this.state, 'baseline');
     try {
-      mkdirSync(this.state, { recursive: true });
+      makeFolders(this.state);
     } catch (cause) {
       throw fileFailure(file, 'written', cause);
     }

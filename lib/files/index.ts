@@ -1,5 +1,6 @@
 // Reading and writing files: what all floors share.
 export { fileFailure, hasCode } from './failures.js';
+export { makeFolders } from './folders.js';
 export { checkFolder, isOwnFolder, makeOwnFolder, openOwnFile, ownEntry, ownFile } from './own.js';
 export { partialName, removePartials } from './partial.js';
 export { openRegular, readRegular, statusOf, type OpenFile } from './read.js';

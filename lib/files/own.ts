@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
 import { fileFailure, hasCode } from './failures.js';
+import { makeFolders } from './folders.js';
 import { partialName } from './partial.js';
 
 const root = 0;
@@ -97,7 +98,7 @@ export function isOwnFolder(path: string): boolean {
 export function makeOwnFolder(path: string): void {
   try {
     const around = dirname(path);
-    mkdirSync(around, { recursive: true });
+    makeFolders(around);
     checkFolder(around);
     try {
       mkdirSync(path);

@@ -157,6 +157,12 @@ describe('output', () => {
     expect(readFileSync(join(dir, 'rank-0.err'), 'utf8')).toBe('e\n');
   });
 
+  it('refuses a folder for them where the system makes none', async () => {
+    // As an automounter does: ENOENT, though the folder around is there. Node's recursive mkdir never returns then.
+    const { code } = await launch('-n', '1', '--output-dir', '/proc/gradlink/logs', 'true');
+    expect(code).toBe(2);
+  });
+
   it('prints the commands of a dry run and starts nothing', async () => {
     const mark = join(scratch, 'dry');
     const { code, stdout } = await launch('-n', '2', '--dry-run', 'touch', mark, 'a b');

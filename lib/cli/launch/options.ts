@@ -1,12 +1,12 @@
 // What `gradlink launch` was asked for, checked, as a job.
-import { accessSync, constants, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { InvalidArgumentError } from 'commander';
 
 import { refuseVariables, serversOf } from './mxnet.js';
 import { UsageError } from '../usage-error.js';
-import { checkFolder, makeOwnFolder, ownEntry } from '../../files/index.js';
+import { checkFolder, makeFolders, makeOwnFolder, ownEntry } from '../../files/index.js';
 import { allowedCores } from '../../launch/cores.js';
 import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
 import {
@@ -87,7 +87,7 @@ function withoutOuterJob(env: Env): Env {
 /** @param named what the user named, if that is another: the folder of a restart is in it */
 export function prepareDirectory(directory: string, named = directory): void {
   try {
-    if (directory === named) mkdirSync(directory, { recursive: true });
+    if (directory === named) makeFolders(directory);
     else makeOwnFolder(directory);
     accessSync(directory, constants.W_OK);
     checkFolder(directory);

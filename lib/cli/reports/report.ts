@@ -1,5 +1,4 @@
 // `gradlink report`: runs as a page, pictures or Markdown.
-import { mkdirSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 
 import { exitCodes, type Io } from '../io.js';
@@ -10,7 +9,7 @@ import type { Register } from '../register.js';
 import { checkOutput } from './report-output.js';
 import { UsageError } from '../usage-error.js';
 import { Baselines } from '../../compare/index.js';
-import { writeFileAtomic, writeOwnFile } from '../../files/index.js';
+import { makeFolders, writeFileAtomic, writeOwnFile } from '../../files/index.js';
 import { printable } from '../../printable.js';
 import { chartsOf, type Chart, type LabelledRun } from '../../report/charts/index.js';
 import { runsToMarkdown } from '../../report/page/markdown.js';
@@ -129,7 +128,7 @@ async function write(
     throw new UsageError('--format svg needs a run that has something to draw. Try html.');
   }
   if (output !== undefined) {
-    mkdirSync(dirname(output), { recursive: true });
+    makeFolders(dirname(output));
     checkOutput(output);
   }
   const text =

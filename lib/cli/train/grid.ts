@@ -1,5 +1,5 @@
 // The styles of `gradlink train` that start jobs: ElasticDL's over numbers of workers, and both over a plan.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -13,7 +13,7 @@ import { trainConfig, type OwnTrainOptions } from './train-options.js';
 import { readPlan } from './plan.js';
 import type { ProgressMessage } from '../progress/messages.js';
 import { shown } from '../terminal/terminal.js';
-import { makeOwnFolder, ownFile, writeOwnFile } from '../../files/index.js';
+import { makeFolders, makeOwnFolder, ownFile, writeOwnFile } from '../../files/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
 import { readReport } from '../../results/read-report.js';
 import { hasMeasurement, type CaseIdentity, type CaseResult } from '../../results/result.js';
@@ -238,7 +238,7 @@ export async function runPlan(
   const plan = readPlan(options.plan ?? '', command, style, io);
   const all = [...runsOf(plan, String(command.getOptionValue('model')))];
   const cases: CaseResult[] = [];
-  mkdirSync(folder, { recursive: true });
+  makeFolders(folder);
   for (const name of ['summary.md', 'summary.csv']) ownFile(join(folder, name));
   const runs = new Runs(io, all.length);
   try {
