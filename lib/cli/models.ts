@@ -1,12 +1,12 @@
 // `gradlink models`: the networks whose gradients `gradlink measure` moves, and their arrays.
 import type { Io } from './io.js';
-import { imageShape, offering, read } from './parse.js';
+import { imageShape, read } from './parse.js';
 import { above, choice, whole } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { shown } from './terminal/terminal.js';
 import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
-import { familyName, networkNames } from '../models/names.js';
+import { aliases, networkNames, type FamilyName } from '../models/names.js';
 import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
 import { tableLines, type Column } from '../report/table.js';
 import { mebibyte, megabytes, sizeText } from '../results/units.js';
@@ -155,7 +155,7 @@ export const registerModels: Register = (program, io) => {
     .argument(
       '[network]',
       'print the arrays of this network, in key order',
-      offering(networkNames, String),
+      read(choice(networkNames, aliases)),
     )
     .option(
       '--num-layers <count>',
@@ -178,14 +178,14 @@ export const registerModels: Register = (program, io) => {
     .option('--all-params', 'include the arrays of batch normalisation')
     .option('--json', 'print JSON: names, shapes, elements, bytes')
     .addHelpText('after', examples)
-    .action((name: string | undefined, options: ModelsOptions) => {
+    .action((name: FamilyName | undefined, options: ModelsOptions) => {
       if (name === undefined) {
         printAll(options, io);
         return;
       }
       const info = listNetworks().find((one) => one.name === name);
       printOne(
-        asUsage(() => network(familyName(name), chosen(options, info))),
+        asUsage(() => network(name, chosen(options, info))),
         options,
         io,
       );

@@ -42,7 +42,7 @@ export function asUsage<T>(check: () => T): T {
     const named = error.message
       .replace(/ for (\w+)\b/g, (_, name: string) => ` for ${optionNames[name] ?? name}`)
       // Of a rule, what it is about comes first.
-      .replace(/^(\w+)(?= needs )/, (_, name: string) => optionNames[name] ?? name)
+      .replace(/^(\w+)(?= needs | \d+:)/, (_, name: string) => optionNames[name] ?? name)
       .replace("store type 'device' on GPUs", '--kv-store device on --gpus');
     throw new UsageError(`${named}.${meantOf(error.message)}`);
   }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import { checkFolder, fileFailure, makeFolders, ownEntry, writeOwnFile } from '../files/index.js';
 import { inputError, readInput } from '../results/input-file.js';
 import { anObject, arrayOf } from '../checks.js';
@@ -94,7 +94,7 @@ export class Baselines {
     return readWhole(join(this.folder, name), (folder) => {
       const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
       if (files.length === 0) {
-        throw inputError(folder, 'the reports of a baseline', 'none; remove it, or save it again');
+        throw inputError(folder, 'a baseline', 'it has no reports; remove it, or save it again');
       }
       return files.sort().map((file) => {
         ownEntry(join(folder, file), 'file');
@@ -119,7 +119,7 @@ export class Baselines {
   inUse(): string | undefined {
     const file = join(this.state, 'baseline');
     if (!existsSync(file)) return undefined;
-    const expected = 'the name of a baseline, as gradlink baseline use NAME writes it,';
+    const expected = 'what gradlink baseline use NAME wrote';
     const name = readInput(file, expected, 4096).trim();
     return this.has(name) ? name : undefined;
   }
@@ -161,8 +161,8 @@ export class Baselines {
     const names = this.names();
     const known =
       names.length === 0
-        ? 'a saved one, and there is none yet (gradlink baseline save NAME RUN),'
-        : `one of ${names.join(', ')}`;
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'the name of a baseline', known, name);
+        ? 'there is none yet; gradlink baseline save NAME RUN makes one'
+        : `expected one of ${names.join(', ')}`;
+    throw ruleError('ERR_INVALID_ARG_VALUE', `the baseline '${name}' is unknown: ${known}`);
   }
 }

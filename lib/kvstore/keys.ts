@@ -1,5 +1,5 @@
 // The keys of one store: all ints or all strings, each with the length and type of its value.
-import { argumentError, describe } from '../errors.js';
+import { argumentError, describe, ruleError } from '../errors.js';
 import type { ArgumentError } from '../errors.js';
 import { assertWellFormed } from '../checks.js';
 
@@ -55,7 +55,10 @@ export class KeyTable {
     const info = this.#infos.get(key as Key);
     if (info !== undefined) return info;
     const checked = this.check(key);
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'key', 'a key that was initialised', checked);
+    throw ruleError(
+      'ERR_INVALID_ARG_VALUE',
+      `the key ${describe(checked)} was not initialised: call init first`,
+    );
   }
 
   has(key: Key): boolean {

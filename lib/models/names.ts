@@ -25,7 +25,9 @@ export const networkNames = [
 export type FamilyName = (typeof networkNames)[number];
 
 /** MXNet has this network under two names. */
-const aliases = { resnetv1: 'resnet-v1' } as const satisfies Readonly<Record<string, FamilyName>>;
+export const aliases = { resnetv1: 'resnet-v1' } as const satisfies Readonly<
+  Record<string, FamilyName>
+>;
 
 /** A name that {@link network} knows. */
 export type NetworkName = FamilyName | keyof typeof aliases;

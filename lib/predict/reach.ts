@@ -1,5 +1,5 @@
 // How far measured links carry a forecast: what was measured in one memory says nothing of a network.
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import type { PredictOptions } from './scaling.js';
 
 type Links = Pick<PredictOptions, 'inside' | 'between'>;
@@ -26,12 +26,11 @@ export function checkReach(options: PredictOptions): void {
   const most = mostWorkers(options);
   const beyond = options.workers.find((count) => count > most);
   if (beyond === undefined) return;
-  const what =
-    options.inside.origin?.gpus === undefined ? 'cores of the memory' : 'GPUs of the host';
-  throw argumentError(
+  const what = options.inside.origin?.gpus === undefined ? 'cores' : 'GPUs';
+  const measured = `the links were measured on ${String(most)} ${what} of one host`;
+  throw ruleError(
     'ERR_OUT_OF_RANGE',
-    'workers',
-    `at most ${String(most)}, the ${what} that was measured (it says nothing about a network: for more, give a link between hosts)`,
-    beyond,
+    `workers ${String(beyond)}: ${measured}, which says nothing about a network; for more, give a link between hosts ` +
+      '(between and perHost; --between-link US,GB --per-host COUNT)',
   );
 }

@@ -63,7 +63,7 @@ function onSingleRuns(comparison: Comparison): boolean {
 }
 
 const singleRuns =
-  ', by one run of each: how much runs vary is unknown; use several (collectives -N 8, or a folder of runs)';
+  ', from one run each, which cannot show how much runs differ; take several (collectives -N 8, or a folder of runs)';
 
 /** One sentence: how it ended, and what follows. */
 export function comparisonVerdict(comparison: Comparison): string {

@@ -1,14 +1,14 @@
 // Files that somebody hands over to be read: whatever stands there is read as a whole, or refused in one sentence.
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs';
 
-import { argumentError, GradlinkError, type ArgumentError } from '../errors.js';
+import { GradlinkError, ruleError, type ArgumentError } from '../errors.js';
 
 /** What nobody's report, plan or list comes near; a larger file is refused before it is in memory. */
 export const largestInput = 128 * 2 ** 20;
 
 /** The error of a file that is not what was asked for: `got` says in words what it is instead. */
 export function inputError(file: string, expected: string, got: string): ArgumentError {
-  return argumentError('ERR_INVALID_ARG_VALUE', file, expected, { text: got });
+  return ruleError('ERR_INVALID_ARG_VALUE', `${file} is not ${expected}: ${got}`);
 }
 
 function kindOf(stats: Stats): string {
@@ -54,7 +54,7 @@ export function openInput(file: string, expected: string): number {
 /** The system's errors in the words of the package; others as they are. */
 function unread(error: unknown, file: string, expected: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error)) return error;
-  const message = `expected ${expected} for ${file}, got ${error.message}`;
+  const message = `${file} cannot be read as ${expected}: ${error.message}`;
   return new GradlinkError('ERR_SYSTEM', message, { usable: true, cause: error });
 }
 
@@ -62,7 +62,7 @@ const mebibytes = (bytes: number): string => `${String(Math.ceil(bytes / 2 ** 20
 
 function readAll(descriptor: number, file: string, expected: string, most: number): Buffer {
   const tooLarge = (size: string): ArgumentError =>
-    inputError(file, `${expected}, of at most ${mebibytes(most)},`, size);
+    inputError(file, expected, `${size}, where at most ${mebibytes(most)} are read`);
   const { size } = fstatSync(descriptor);
   if (size > most) throw tooLarge(mebibytes(size));
   // Files of /proc tell no size, and others grow while they are read.
@@ -72,7 +72,7 @@ function readAll(descriptor: number, file: string, expected: string, most: numbe
     const count = readSync(descriptor, part, 0, part.length, null);
     if (count === 0) return Buffer.concat(parts, length);
     length += count;
-    if (length > most) throw tooLarge('more');
+    if (length > most) throw tooLarge('it grows while it is read');
     parts.push(part.subarray(0, count));
   }
 }

@@ -52,7 +52,7 @@ describe('gradlink models', () => {
   });
 
   it.each([
-    [['models', 'alexnot'], 'of resnet,', "got 'alexnot'"],
+    [['models', 'alexnot'], ' resnet, ', "'alexnot'"],
     [['models', 'vgg'], '11, 13, 16, 19 for --num-layers', 'got 152'],
     [
       ['models', 'inception-v3', '--image-shape', '3,224,224'],

@@ -37,7 +37,9 @@ function refuseHostOptions(options: CollectivesOptions): void {
   const [first] = given;
   if (first !== undefined) {
     throw new UsageError(
-      `${first} cannot be combined with -g, -t or --gpus: it applies to ranks in host memory.`,
+      first === '-n'
+        ? '-n is the number of ranks in host memory and cannot be combined with -g, -t or --gpus. For iterations use --iters.'
+        : `${first} cannot be combined with -g, -t or --gpus: it applies to ranks in host memory.`,
     );
   }
 }

@@ -1,6 +1,8 @@
 // `gradlink launch`: starts a job's processes and passes their output and exit status on.
 import { randomBytes } from 'node:crypto';
 
+import { Option } from 'commander';
+
 import { exitCodes, type Io } from '../io.js';
 import { ownCommand } from '../own-command.js';
 import { collect, read } from '../parse.js';
@@ -42,10 +44,10 @@ A hostfile has a host a line: node1, node1:4 or node1 slots=4.
 
 Examples:
   $ gradlink launch -n 4 node app.js --epochs 3
-  $ gradlink launch -n 4 -s 2 node bench/measure.js --kv-store dist_sync
+  $ gradlink launch -n 4 -s 2 gradlink measure --kv-store dist_sync
   $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir ~/app node app.js
   $ gradlink launch -n 64 --launcher slurm --launcher-arg=--partition=gpu node app.js
-  $ gradlink launch -n 4 --elastic node bench/train.js --checkpoint-dir checkpoints --checkpoint-every 100
+  $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir checkpoints --checkpoint-every 100
   $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
 
 Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
@@ -208,7 +210,8 @@ export const registerLaunch: Register = (program, io, done) => {
       environment,
       {},
     )
-    .option('--p3', "MXNet's; changes nothing: every store sends pieces by priority")
+    // MXNet's; every store sends pieces by priority.
+    .addOption(new Option('--p3').hideHelp())
     .option(
       '--sync-dst-dir <dir>',
       'first copy the current folder there on every host of the hostfile, and run there (rsync)',

@@ -72,6 +72,6 @@ export function refuseVariables(env: Env): void {
     if (value === undefined || honoured.has(name)) continue;
     if (!/^(DMLC|MXNET_KVSTORE)_/.test(name)) continue;
     const instead = replacements.find(([pattern]) => pattern.test(name))?.[1] ?? '';
-    throw UsageError.of(name, `a variable that gradlink reads (${instead}): unset it`, value);
+    throw new UsageError(`${name} is MXNet's and has no effect here (${instead}). Unset it.`);
   }
 }

@@ -26,8 +26,8 @@ interface CompareOptions {
 
 const examples = `
 RUN is a report (--output RUN.json of any command that measures), what nccl-tests, nvbandwidth or an OSU benchmark wrote
-(text or JSON), a folder of reports, the name of a baseline, or - for standard input. Several runs of a side tell how much
-runs differ by themselves: take three or more of a baseline where the machine is not quiet.
+(text or JSON), a folder of reports, the name of a baseline, or - for standard input. Several runs of one side show how
+much runs differ anyway: where the machine is not quiet, take three or more of the base.
 Cases are paired by name and parameters. A case is worse when the whole bootstrap interval of the ratio of medians lies
 beyond the tolerance, and the quickest samples moved as well.
 

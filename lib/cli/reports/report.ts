@@ -31,7 +31,7 @@ RUN is a report (--output RUN.json of any command that measures), what nccl-test
 or -j) or an OSU benchmark wrote, a folder of reports, the name of a baseline, or - for standard input. Several runs are
 drawn over each other.
 
-html  one page: no script, nothing from a network, light and dark, for screens, phones and paper
+html  one page: nothing from a network, one script, which sorts tables; light and dark, for screens, phones and paper
 svg   the charts below each other in one picture, for a README
 md    tables and words, for an issue; with --output FILE, each chart is a picture beside it: FILE without .md, the
       chart's name, .svg
@@ -86,7 +86,11 @@ function chosenCharts(all: readonly Chart[], names: readonly string[] | undefine
     const chart = all.find(({ id }) => id === name);
     if (chart !== undefined) return chart;
     const known = all.map(({ id }) => id).join(', ');
-    throw UsageError.of('--chart', known === '' ? 'a run that has charts' : known, name);
+    throw new UsageError(
+      known === ''
+        ? `--chart ${name}: no chart can be drawn of this run.`
+        : `The chart ${name} is unknown. Expected one of: ${known}.`,
+    );
   });
 }
 

@@ -38,11 +38,10 @@ optimizer. It needs TensorFlow.js: npm install @tensorflow/tfjs-core @tensorflow
 @tensorflow/tfjs-backend-wasm @tensorflow/tfjs-backend-cpu
 
 Examples:
-  $ gradlink launch -n 2 node bench/train.js --model mobilenetv2 --dataset cifar10 --batch-size 8 --steps 3
-  $ gradlink launch -n 4 node bench/train.js --style bluefog --dist-optimizer neighbor_allreduce
+  $ gradlink launch -n 2 gradlink train --model mobilenetv2 --dataset cifar10 --batch-size 8 --steps 3
+  $ gradlink launch -n 4 gradlink train --style bluefog --dist-optimizer neighbor_allreduce
   $ gradlink train --style elasticdl --workers 1,2,4 --model mobilenetv2 --batch-size 64
   $ gradlink train --style tianshu --plan plan.yaml --output-dir runs
-  $ gradlink train --style elasticdl --plan examples/elasticdl.yaml --output-dir runs
   $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir checkpoints --checkpoint-every 100 --steps 1000
 
 Exit status: 0 all well, 1 a run failed, 2 wrong usage.`;

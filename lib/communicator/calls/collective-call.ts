@@ -5,10 +5,10 @@ import {
   type NativeCollective,
   type NativeOpName,
 } from '../../collectives.js';
-import { argumentError } from '../../errors.js';
+import { argumentError, ruleError } from '../../errors.js';
 import { encodeCall } from '../../native/communicator.js';
 import type { NativeBuffer, NativeBuffers } from '../../native/communicator.js';
-import { elementBytes } from '../../tensor/dtype.js';
+import { dtypeNames, elementBytes } from '../../tensor/dtype.js';
 import { overlap, overlapError } from '../../tensor/memory.js';
 import { milliseconds, wellFormed, optionsObject, rankOf } from '../../checks.js';
 import type { Group } from './types.js';
@@ -176,13 +176,13 @@ function everyRank(
     const one = oneRank(group, i, op, form, root, datas[i], outs[i], options);
     first ??= one;
     if (one.dtype !== first.dtype || one.count !== first.count) {
-      throw argumentError(
+      const parts = form.inAll ? group.size : 1;
+      const [own, other] = [first, one].map(
+        ({ count, dtype }) => `${count * parts} elements of ${dtypeNames[dtype]}`,
+      );
+      throw ruleError(
         'ERR_INVALID_ARG_VALUE',
-        'data',
-        'arrays of one type and length for all ranks',
-        {
-          text: `different ones for ranks ${held[0]} and ${rank}`,
-        },
+        `data must have one type and length on all ranks: rank ${held[0]} has ${own}, rank ${rank} ${other}`,
       );
     }
     input.push(one.input);
