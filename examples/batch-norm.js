@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/batch-norm.js
+// Run: npx gradlink launch -n 2 node examples/batch-norm.js
 import * as tf from '@tensorflow/tfjs-core';
 import * as layers from '@tensorflow/tfjs-layers';
 import { Communicator } from 'gradlink';

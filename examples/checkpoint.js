@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/checkpoint.js
+// Run: npx gradlink launch -n 2 node examples/checkpoint.js
 import { rmSync } from 'node:fs';
 import { Communicator } from 'gradlink';
 import { completeCheckpoints, loadCheckpoint, saveCheckpoint } from 'gradlink/tfjs';

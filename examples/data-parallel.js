@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/data-parallel.js
+// Run: npx gradlink launch -n 2 node examples/data-parallel.js
 import * as tf from '@tensorflow/tfjs-core';
 import { Communicator } from 'gradlink';
 import { DistributedOptimizer, broadcastVariables, useBackend } from 'gradlink/tfjs';

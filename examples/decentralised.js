@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/decentralised.js
+// Run: npx gradlink launch -n 2 node examples/decentralised.js
 import { Communicator } from 'gradlink';
 import { adaptThenCombine, exactDiffusion, extra, gradientTracking } from 'gradlink/decentralised';
 

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/directed.js
+// Run: npx gradlink launch -n 2 node examples/directed.js
 import { Communicator } from 'gradlink';
 import { adaptWithCombine, gradientAllReduce } from 'gradlink/decentralised';
 import { pushDiging, pushSumSgd } from 'gradlink/decentralised';

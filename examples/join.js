@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 3 node examples/join.js
+// Run: npx gradlink launch -n 3 node examples/join.js
 import { Communicator } from 'gradlink';
 
 const comm = await Communicator.world();

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/many.js
+// Run: npx gradlink launch -n 2 node examples/many.js
 import { Communicator, allReduceMany, sparseAllReduce } from 'gradlink';
 
 const comm = await Communicator.world();

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 4 node examples/neighbors.js
+// Run: npx gradlink launch -n 4 node examples/neighbors.js
 import { Communicator } from 'gradlink';
 import { exponentialTwoGraph, onePeerSchedule, uniformWeights } from 'gradlink/topology';
 

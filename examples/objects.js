@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/objects.js
+// Run: npx gradlink launch -n 2 node examples/objects.js
 import { Communicator, allGatherObject, broadcastObject } from 'gradlink';
 
 const comm = await Communicator.world();

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/optimizer-state.js
+// Run: npx gradlink launch -n 2 node examples/optimizer-state.js
 import * as tf from '@tensorflow/tfjs-core';
 import { Communicator } from 'gradlink';
 import { broadcastOptimizerState, useBackend } from 'gradlink/tfjs';

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/reducer.js
+// Run: npx gradlink launch -n 2 node examples/reducer.js
 import { Communicator } from 'gradlink';
 import { GradientReducer } from 'gradlink/tfjs';
 

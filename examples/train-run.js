@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/train-run.js
+// Run: npx gradlink launch -n 2 node examples/train-run.js
 import { runTrain } from 'gradlink/measure';
 
 const steps = { warmupSteps: 1, iterations: 2, stepsPerIteration: 1 };

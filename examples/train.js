@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/train.js model.json
+// Run: npx gradlink launch -n 2 node examples/train.js model.json
 // Trains on several processes; run again, it goes on where it ended. What is marked 1 to 5 is all that more than one takes.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import * as tf from '@tensorflow/tfjs-core';

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/window-put.js
+// Run: npx gradlink launch -n 2 node examples/window-put.js
 import { Communicator } from 'gradlink';
 import { windowPut } from 'gradlink/decentralised';
 

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/window.js
+// Run: npx gradlink launch -n 2 node examples/window.js
 import { Communicator, GradlinkError, NeighborWindow } from 'gradlink';
 
 const comm = await Communicator.world();

@@ -1,4 +1,4 @@
-// Run: node bench/gradlink.js launch -n 2 node examples/world.js
+// Run: npx gradlink launch -n 2 node examples/world.js
 import { Communicator } from 'gradlink';
 
 const comm = await Communicator.world(); // this process's rank; started alone, a world of one

@@ -1,4 +1,5 @@
-// Links of the documentation lead somewhere, to the heading too, and every guide has its place in the contents.
+// Links of the documentation lead somewhere, to the heading too, every guide has its place in the contents, and what is
+// shown runs where gradlink is installed.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -74,6 +75,26 @@ describe('links', () => {
       / no docs\/nothing\.md$/,
     );
     expect(broken({ file: 'README.md', target: 'docs/errors.md#nothing' })).toContain('heading');
+  });
+});
+
+describe('what a guide shows', () => {
+  const shown = files
+    .filter((file) => file.startsWith("docs/"))
+    .flatMap((file) => {
+      const code = [...textOf(file).matchAll(/^```.*?^```|`[^`\n]+`/gms)].map(([one]) => one);
+      return code.flatMap((one) => one.split('\n')).map((line) => `${file}: ${line}`);
+    });
+
+  it('runs where gradlink is installed', () => {
+    const ofCheckout = shown.filter((line) => /\bnode (bench|examples)\//.test(line));
+    // Says that it is one.
+    expect(ofCheckout).toEqual(['docs/decentralised.md: `node bench/least-squares.js`']);
+  });
+
+  it('needs no Node newer than the oldest that is supported', () => {
+    const declared = shown.filter((line) => /: +(await )?using \w/.test(line));
+    expect(declared).toEqual([]);
   });
 });
 

@@ -1,6 +1,14 @@
 // The guides that are walks, and the examples, run as they stand.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -10,7 +18,10 @@ import { shellBlocks } from '../support/guides.js';
 import { installCommands, root, walkEnvironment, walks } from '../support/walks.js';
 
 let scratch = '';
-beforeAll(() => (scratch = mkdtempSync(join(tmpdir(), 'gradlink-guides-'))));
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'gradlink-guides-'));
+  installCommands(scratch);
+});
 afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
@@ -21,7 +32,8 @@ describe('walks', () => {
   const walk = (guide: string) => {
     const folder = mkdtempSync(join(scratch, 'walk-'));
     installCommands(folder);
-    symlinkSync(join(root, 'examples'), join(folder, 'examples'));
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync(root, join(folder, 'node_modules/gradlink'));
     const script = `set -e\n${shellBlocks(guide).join('\n')}`;
     const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
       cwd: folder,
@@ -87,7 +99,11 @@ describe('examples', () => {
     // An example is read in one look.
     const lines = text.trimEnd().split('\n');
     expect(lines.filter((line) => !line.startsWith('// Prints')).length).toBeLessThanOrEqual(17);
-    const stdout = execFileSync('sh', ['-c', command!], { cwd: root, encoding: 'utf8' });
+    const stdout = execFileSync('sh', ['-c', command!], {
+      cwd: root,
+      encoding: 'utf8',
+      env: walkEnvironment(scratch),
+    });
     expect(stdout.trimEnd().split('\n')).toEqual(printed);
   });
 });
