@@ -30,14 +30,14 @@ interface OwnOptions extends ReportOptions {
 const examples = `
 Modes: overlap reduces a bucket as soon as its gradients are there, while the backward pass runs on. async reduces all
 buckets at once after the backward pass. sync reduces them then one after the other. Forward and backward times of all
-ranks go into each figure; the first steps are dropped. Percentages are differences to overlap.
+ranks go into each figure; the first steps are dropped. Percentages are relative to overlap.
 
 PyTorch's compare_ddp gives overlap buckets of MiB. It gives the other two as many Mi elements, four times the bytes, in
 forward order. --original-units does the same. Without it equal bytes are compared.
 
 --synthetic-compute replaces the model by the 161 gradients of resnet50 (97.5 MiB), released on a timetable while the
-thread sleeps, as it does when a GPU computes: a number of milliseconds for the backward pass, or a percentage that
-communication alone shall take of it. They are released in their buckets, where a GPU's copy engine would leave
+thread sleeps, as it does when a GPU computes: a number of milliseconds for the backward pass, or the percentage of it
+that communication alone takes. They are released in their buckets, where a GPU's copy engine would leave
 them, or, with --copy-gradients, copied there. Outside a job, -n processes are started on this host.
 
 Examples:

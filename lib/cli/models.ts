@@ -23,8 +23,8 @@ interface ModelsOptions {
 }
 
 const examples = `
-Without a network: all of them, each at the image it is published for. MiB is 1,048,576 bytes. Counted are the arrays that
-MXNet's tool counts, weights and biases; --all-params adds gamma and beta of the batch normalisations.
+Without a network, lists all of them, each at the image size it is published for. MiB is 1,048,576 bytes. Counts the
+arrays that MXNet's tool counts: weights and biases. --all-params adds gamma and beta of the batch normalisations.
 
 Examples:
   $ gradlink models

@@ -141,7 +141,7 @@ export function addOptions(command: Command): Command {
     )
     .option(
       '-z, --blocking <0-3>',
-      'wait for each GPU call: 0 no, 1 and for all ranks, 2 alone, 3 and for all ranks, untimed',
+      'wait for each GPU call: 0 no, 1 yes, and for all ranks, 2 yes, 3 yes, and untimed for all ranks',
       upTo(3),
       0,
     )

@@ -84,7 +84,10 @@ export function addPredictOptions(command: Command): Command {
     .option('--image-shape <c,h,w>', 'channels, height and width', imageShape)
     .option('--num-classes <count>', 'outputs of the classifier', read(whole({ min: 1 })), 1000)
     .option('--dtype <type>', 'element type of the gradients', read(choice(dtypes)), 'float32')
-    .option('--gradients <file>', 'in place of a network: a JSON array of bytes, forward order')
+    .option(
+      '--gradients <file>',
+      'in place of a network: a JSON array, the bytes of each, in forward order',
+    )
     .option('--forward <ms>', 'milliseconds of the forward pass of one worker', milliseconds)
     .option('--backward <ms>', 'milliseconds of its backward pass', milliseconds)
     .option('--compute <ms>', 'both together: a third is taken as forward', milliseconds)
@@ -109,7 +112,7 @@ export function addPredictOptions(command: Command): Command {
     )
     .option(
       '--rails <count>',
-      'network interfaces that a host uses at the same time, each as the link between hosts (default: 1)',
+      'network interfaces that a host uses at once, each as fast as the link between hosts (default: 1)',
       read(whole({ min: 1, max: 64 })),
     )
     .option(

@@ -35,7 +35,7 @@ const defaults: Readonly<Record<TrainStyle, readonly [number, number, number]>> 
 const examples = `
 A step is a forward and a backward pass over one batch on every worker, the communication of the workers, and the
 optimizer. It needs TensorFlow.js: npm install @tensorflow/tfjs-core @tensorflow/tfjs-layers
-@tensorflow/tfjs-backend-wasm @tensorflow/tfjs-backend-cpu
+@tensorflow/tfjs-backend-wasm
 
 Examples:
   $ gradlink launch -n 2 gradlink train --model mobilenetv2 --dataset cifar10 --batch-size 8 --steps 3

@@ -123,7 +123,7 @@ export const trainTable = optionTable({
   /** Measured; default 10. */
   iterations: {
     flag: '--num-iters <count>',
-    help: 'such iterations (default: 10; 2 for elasticdl, 100 for tianshu)',
+    help: 'iterations that are measured (default: 10; 2 for elasticdl, 100 for tianshu)',
     kind: positive,
     default: 10,
     ownDefault: true,
