@@ -22,7 +22,10 @@ function kindOf(stats: Stats): string {
 function inheritedPipe(file: string): number | undefined {
   const [, number] = /^\/(?:dev|proc\/self)\/fd\/(\d+)$/.exec(file) ?? [];
   const descriptor = file === '/dev/stdin' ? 0 : number === undefined ? undefined : Number(number);
-  return descriptor !== undefined && fstatSync(descriptor).isFIFO() ? descriptor : undefined;
+  if (descriptor === undefined) return undefined;
+  const status = fstatSync(descriptor);
+  // Node gives the programs that it starts a socket.
+  return status.isFIFO() || status.isSocket() ? descriptor : undefined;
 }
 
 /**
