@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,8 @@ class Hub {
   /// Blocks until all have come; gives the ranks' GPUs; in the place of those of other
   /// hosts, which nothing here reaches, the rank's own.
   Joining join(const RankInfo& info, std::vector<int>& devices);
+  /// Called once, when all ranks are here; before any of them joins.
+  void whenMet(std::function<void()> met) { met_ = std::move(met); }
 
   /// The rank's next collective. `remote`: in the name of a rank of another process, whose answer
   /// is due when this returns true. Blocks until all ranks have made theirs, forever where they
@@ -88,6 +91,7 @@ class Hub {
   std::condition_variable changed_;
   std::vector<RankInfo> ranks_;
   std::vector<char> joined_;
+  std::function<void()> met_;
   /// May be cut before they come.
   std::set<int> cut_;
   int size_ = 0;

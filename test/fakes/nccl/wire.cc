@@ -274,7 +274,9 @@ class RemotePort final : public Port {
 std::string serve(const std::string& token, std::shared_ptr<Hub> hub) {
   Listener made = listenAs(token);
   if (made.socket < 0) return made.name;
-  // As the library's own meeting point does, it waits for ranks that may never come.
+  // As the library's own meeting point does, it waits for ranks that may never come, and ends when
+  // all have.
+  hub->whenMet([listener = made.socket] { ::shutdown(listener, SHUT_RDWR); });
   std::thread([listener = made.socket, hub = std::move(hub)] {
     for (;;) {
       const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
