@@ -86,8 +86,14 @@ function openMpiArguments(
       ? old
         ? ['--oversubscribe']
         : ['--map-by', ':OVERSUBSCRIBE']
-      : // One process a named host, in this order.
-        [...(old ? ['--mca', 'rmaps', 'seq'] : ['--map-by', 'seq']), '--host', hosts.join(',')]),
+      : [
+          // Names whole: without it, node1.lab and node1.dmz are one host, and no rank is found a place on either.
+          ...tune(old ? 'orte_keep_fqdn_hostnames' : 'prte_keep_fqdn_hostnames', '1'),
+          // One process a named host, in this order.
+          ...(old ? ['--mca', 'rmaps', 'seq'] : ['--map-by', 'seq']),
+          '--host',
+          hosts.join(','),
+        ]),
     ...(job.directory === undefined ? [] : ['-wdir', job.directory]),
     ...passedNames(job, names).flatMap((name) => ['-x', name]),
   ];
