@@ -312,9 +312,10 @@ it('a checkpoint of a later format is skipped, though its checksum fits', async 
 });
 
 describe('wrong arguments', () => {
-  const good = [{ rank: 0, size: 1, allReduce: fail, broadcast: fail }, place(1), arrays(0, 1)];
+  const alone = { rank: 0, size: 1, allReduce: () => Promise.resolve(), broadcast: fail };
+  const good = [alone, place(1), arrays(0, 1)];
   function fail(): never {
-    throw new Error('nothing is sent');
+    throw new Error('nothing is saved');
   }
   it.each([
     ['ranks', 0, [undefined, null, 7, {}, Communicator, { ...(good[0] as object), rank: 1 }]],
@@ -333,7 +334,7 @@ describe('wrong arguments', () => {
     ],
     ['arrays', 2, [undefined, {}, [null], [{}], [{ name: 'x', data: new Float64Array(1) }]]],
     ['arrays', 2, [[{ name: 'x', data: new Float32Array(1) }]]],
-  ])('for %s are found before anything is written or sent', async (name, at, wrongs) => {
+  ])('for %s are found before anything is written', async (name, at, wrongs) => {
     for (const wrong of wrongs) {
       const given = good.map((value, index) => (index === at ? wrong : value));
       await expect(
@@ -344,5 +345,43 @@ describe('wrong arguments', () => {
       });
     }
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  const noTexts = { model: 1 } as unknown as typeof labels;
+  it.each<[string, string, string, (rank: Communicator, wrong: boolean) => Promise<unknown>]>([
+    [
+      'a save',
+      'ERR_INVALID_ARG_VALUE',
+      'ERR_SYSTEM',
+      (rank, wrong) =>
+        saveCheckpoint(folder, rank, place(2), [
+          { name: 'a', shape: [wrong ? 3 : 2], data: new Float32Array(2) },
+        ]),
+    ],
+    [
+      'a load',
+      'ERR_INVALID_ARG_TYPE',
+      'ERR_ABORTED',
+      (rank, wrong) => loadCheckpoint(folder, rank, wrong ? noTexts : labels),
+    ],
+    [
+      'a load of another run',
+      'ERR_MISMATCH',
+      'ERR_MISMATCH',
+      (rank, wrong) => loadCheckpoint(folder, rank, wrong ? { model: 'other' } : labels),
+    ],
+  ])('of one rank in %s fail on all, and the ranks go on', async (_, own, others, call) => {
+    await save(3, 1);
+    const ended = await onRanks(3, async (rank) => {
+      const error: unknown = await call(rank, rank.rank === 1).catch((reason: unknown) => reason);
+      await rank.barrier();
+      return error;
+    });
+    const code = (rank: number): object => ({
+      status: 'fulfilled',
+      value: { code: rank === 1 ? own : others, ...(rank === 1 ? {} : { rank: 1, usable: true }) },
+    });
+    expect(ended).toMatchObject([0, 1, 2].map(code));
+    await expectStep(1, 3);
   });
 });

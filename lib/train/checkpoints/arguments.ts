@@ -1,4 +1,5 @@
-// What callers give to save and load: wrong arguments are found before anything is written or sent.
+// What callers give to save and load: wrong arguments are found before anything is written. The other ranks are told of
+// them (save.ts, load.ts), or they would wait for a rank that has failed alone.
 import { argumentError } from '../../errors.js';
 import { integer, maxInt32, nonEmpty } from '../../checks.js';
 import type { CheckpointRanks, NamedArray, TrainingPlace } from './types.js';
@@ -6,9 +7,8 @@ import type { CheckpointRanks, NamedArray, TrainingPlace } from './types.js';
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
-/** Where checkpoints are, and whose they are. */
-export function checkFolderOf(folder: unknown, ranks: unknown): void {
-  nonEmpty(folder, 'folder');
+/** Whose checkpoints they are: without these nobody else can be told of anything. */
+export function checkRanks(ranks: unknown): void {
   const { allReduce, broadcast, rank, size } = (
     isObject(ranks) ? ranks : {}
   ) as Partial<CheckpointRanks>;
@@ -16,6 +16,10 @@ export function checkFolderOf(folder: unknown, ranks: unknown): void {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'ranks', "a rank's communicator", ranks);
   }
   integer(rank, 'ranks.rank', 0, integer(size, 'ranks.size', 1, maxInt32) - 1);
+}
+
+export function checkFolder(folder: unknown): void {
+  nonEmpty(folder, 'folder');
 }
 
 export function checkPlace(place: TrainingPlace): void {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
 import { fileFailure, ownEntry } from '../../files/index.js';
-import { checkFolderOf, checkLabels } from './arguments.js';
+import { checkFolder, checkLabels, checkRanks } from './arguments.js';
 import { completedSteps } from './folder.js';
 import { readMarker, type Marked, folderOfStep } from './marker.js';
 import { ranksWhere } from './parts.js';
@@ -31,15 +31,18 @@ export async function loadCheckpoint(
   ranks: CheckpointRanks,
   labels: TrainingPlace['labels'],
 ): Promise<LoadedCheckpoint | undefined> {
-  checkFolderOf(folder, ranks);
-  checkLabels(labels, 'labels');
+  checkRanks(ranks);
+  await checkOnAll(folder, ranks, labels);
   const skipped: string[] = [];
   for await (const step of stepsOf(folder, ranks)) {
     const own = folderOfStep(folder, step);
     const found = tryLoading(own, ranks, labels);
-    const damaged = await ranksWhere(ranks, found instanceof Error && !isOfAnother(found));
+    const ofAnother = found instanceof Error && isOfAnother(found);
+    const damaged = await ranksWhere(ranks, found instanceof Error && !ofAnother);
     if (damaged.length === 0) {
+      const [rank] = await ranksWhere(ranks, ofAnother);
       if (found instanceof Error) throw found;
+      if (rank !== undefined) throw otherRun(own, rank);
       tellOf(skipped, ranks, `the run goes on from ${own}`);
       return found;
     }
@@ -52,6 +55,26 @@ export async function loadCheckpoint(
       'anew',
     { usable: true },
   );
+}
+
+/** The arguments of all ranks: where those of one are wrong, none goes on alone. */
+async function checkOnAll(
+  folder: string,
+  ranks: CheckpointRanks,
+  labels: TrainingPlace['labels'],
+): Promise<void> {
+  let wrong: Error | undefined;
+  try {
+    checkFolder(folder);
+    checkLabels(labels, 'labels');
+  } catch (error) {
+    wrong = error as Error;
+  }
+  const [rank] = await ranksWhere(ranks, wrong !== undefined);
+  if (wrong !== undefined) throw wrong;
+  if (rank === undefined) return;
+  const message = `loadCheckpoint: rank ${rank} gave arguments that are wrong; its own error says which`;
+  throw new GradlinkError('ERR_ABORTED', message, { op: 'loadCheckpoint', rank, usable: true });
 }
 
 /** As rank 0 sees them, the last first. */
@@ -96,6 +119,11 @@ function labelMismatch(
     );
   }
   return undefined;
+}
+
+function otherRun(own: string, rank: number): GradlinkError {
+  const message = `rank ${rank} expected a checkpoint of another run than ${own}; its own error says which`;
+  return new GradlinkError('ERR_MISMATCH', message, { rank, usable: true });
 }
 
 const isOfAnother = ({ code }: GradlinkError): boolean => code === 'ERR_MISMATCH';

@@ -1,5 +1,4 @@
 // What the ranks tell one another of their parts: numbers, each rank in a place of its own, summed.
-import { GradlinkError } from '../../errors.js';
 import { rankFile, type RankFile } from './marker.js';
 import type { CheckpointRanks } from './types.js';
 
@@ -12,10 +11,10 @@ const stride = 3 + digestWords;
 export async function exchangeParts(
   ranks: CheckpointRanks,
   again: boolean,
-  part: RankFile | GradlinkError,
+  part: RankFile | Error,
 ): Promise<(RankFile | undefined)[]> {
   const all = new Float64Array(ranks.size * stride);
-  if (!(part instanceof GradlinkError)) {
+  if (!(part instanceof Error)) {
     const words = Array.from({ length: digestWords }, (_, word) =>
       parseInt(part.sha256.slice(word * hexDigits, (word + 1) * hexDigits), 16),
     );

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { GradlinkError } from '../../errors.js';
 import { fileFailure, makeOwnFolder, syncFolder } from '../../files/index.js';
 import { integer, maxInt32, optionNames, optionsObject } from '../../checks.js';
-import { checkArrays, checkFolderOf, checkPlace } from './arguments.js';
+import { checkArrays, checkFolder, checkPlace, checkRanks } from './arguments.js';
 import { markedAt, removeOld, removePart, removeReplaced, removeUnfinished } from './folder.js';
 import { rankFile, readMarker, writeMarker, type RankFile, folderOfStep } from './marker.js';
 import { exchangeParts } from './parts.js';
@@ -31,12 +31,20 @@ export async function saveCheckpoint(
   arrays: readonly NamedArray[],
   options?: SaveOptions,
 ): Promise<string> {
-  const { keep = 2 } = optionsObject(options, saveNames, 'saveCheckpoint');
-  integer(keep, 'keep', 1, maxInt32);
-  checkFolderOf(folder, ranks);
-  checkPlace(place);
-  checkArrays(arrays);
-  encodeHeader(arrays);
+  checkRanks(ranks);
+  let keep = 2;
+  try {
+    ({ keep = keep } = optionsObject(options, saveNames, 'saveCheckpoint'));
+    integer(keep, 'keep', 1, maxInt32);
+    checkFolder(folder);
+    checkPlace(place);
+    checkArrays(arrays);
+    encodeHeader(arrays);
+  } catch (error) {
+    // The other ranks wait for this one's part: they are told that there is none.
+    await exchangeParts(ranks, false, error as Error).catch(() => undefined);
+    throw error;
+  }
   const own = folderOfStep(folder, place.step);
   // A whole checkpoint of this step stays as it is until the new one counts.
   const again = markedAt(own)?.files[ranks.rank]?.name === rankFile(ranks.rank);
