@@ -1,4 +1,6 @@
 // Hostfiles, and which process of a job goes to which host.
+import { isIPv6 } from 'node:net';
+
 import { printable } from '../printable.js';
 import type { JobSpec } from './job.js';
 
@@ -8,7 +10,10 @@ export interface Host {
   readonly slots?: number;
 }
 
-const line = /^(?<name>\[[^\]\s]*\]|[^\s:=]+)(?::(?<colon>\d+)|\s+slots\s*=\s*(?<slots>\d+))?$/;
+/** `node1`, `node1:4`, `[::1]:2`. */
+const hostWord = /^(?<name>\[[^\]\s]*\]|[^\s:=]+)(?::(?<count>\d+))?$/;
+/** What stands behind a host: `slots=4`, and Open MPI's limit. */
+const settingWord = /^(?<key>slots|max[_-]slots)=(?<count>\d+)$/;
 
 /**
  * What ssh, mpirun and srun may be given: USER@NAME, NAME or an address. One that began with a hyphen would be an option
@@ -16,43 +21,84 @@ const line = /^(?<name>\[[^\]\s]*\]|[^\s:=]+)(?::(?<colon>\d+)|\s+slots\s*=\s*(?
  */
 const hostName = /^(?:\w[\w.-]*@)?(?:\w[\w.-]*|\[[0-9a-fA-F:]+(?:%\w+)?\])$/;
 
-function parse(entries: readonly string[], unit: 'line' | 'host'): Host[] {
+interface Word {
+  readonly name: string;
+  slots?: number;
+  most?: number;
+}
+
+/** The hosts of an entry, each with what stands behind it; undefined where it makes no sense. */
+function wordsOf(entry: string, mayBePort: boolean): Word[] | undefined {
+  const hosts: Word[] = [];
+  for (const word of entry.replace(/\s*=\s*/g, '=').split(/\s+/)) {
+    const setting = settingWord.exec(word)?.groups;
+    const last = hosts.at(-1);
+    if (setting !== undefined) {
+      if (last === undefined) return undefined;
+      const key = setting['key'] === 'slots' ? 'slots' : 'most';
+      if (last[key] !== undefined) return undefined;
+      last[key] = Number(setting['count']);
+      continue;
+    }
+    // A number by itself is no host, and rather a count.
+    const host = isIPv6(word)
+      ? { name: `[${word}]`, count: undefined }
+      : hostWord.exec(word)?.groups;
+    if (host?.['name'] === undefined || /^\d+$/.test(host['name'])) return undefined;
+    const count = host['count'] === undefined ? undefined : Number(host['count']);
+    if (mayBePort && count !== undefined && (count === sshPort || count > mostSlots)) {
+      throw new Error(
+        `expected the slots of ${printable(host['name'])} behind its colon, got ${count}: a port of ssh is ` +
+          `--remote-shell "ssh -p ${count}"; that number of slots is '${printable(host['name'])} slots=${count}'`,
+      );
+    }
+    hosts.push({ name: host['name'], ...(count === undefined ? {} : { slots: count }) });
+  }
+  return hosts.some(({ slots = 0, most = Infinity }) => slots > most) ? undefined : hosts;
+}
+
+/** MXNet's hostfiles have HOST:PORT where others have HOST:SLOTS. */
+const sshPort = 22;
+/** More processes has no host; ports begin there. */
+const mostSlots = 1024;
+
+function parse(entries: readonly string[], unit: 'line' | 'host', mayBePort: boolean): Host[] {
   const hosts = new Map<string, number | undefined>();
   entries.forEach((raw, index) => {
     const entry = raw.replace(/#.*/, '').trim();
     if (entry === '') return;
     const where = `${unit} ${String(index + 1)}`;
-    const groups = line.exec(entry)?.groups;
-    const name = groups?.name;
-    const count = groups?.colon ?? groups?.slots;
-    if (name === undefined || count === '0') {
+    const words = wordsOf(entry, mayBePort);
+    if (words === undefined) {
       throw new Error(
-        `${where}: expected HOST, HOST:SLOTS or HOST slots=SLOTS with at least one slot, got '${printable(entry)}'`,
+        `${where}: expected HOST, HOST:SLOTS or HOST slots=SLOTS max_slots=MOST, got '${printable(entry)}'`,
       );
     }
-    if (!hostName.test(name)) {
-      throw new Error(
-        `${where}: expected a host's name of letters, digits, '.', '-' and '_' that does not begin with a '-', or an address, got '${printable(name)}'`,
-      );
+    for (const { name, slots } of words) {
+      if (!hostName.test(name)) {
+        throw new Error(
+          `${where}: expected a host's name of letters, digits, '.', '-' and '_' that does not begin with a '-', or an address, got '${printable(name)}'`,
+        );
+      }
+      const before = hosts.get(name);
+      if (!hosts.has(name)) hosts.set(name, slots);
+      else if (before !== undefined || slots !== undefined)
+        hosts.set(name, (before ?? 1) + (slots ?? 1));
     }
-    const slots = count === undefined ? undefined : Number(count);
-    const before = hosts.get(name);
-    if (!hosts.has(name)) hosts.set(name, slots);
-    else if (before !== undefined || slots !== undefined)
-      hosts.set(name, (before ?? 1) + (slots ?? 1));
   });
   if (hosts.size === 0) throw new Error('expected at least one host, got none');
   return [...hosts].map(([name, slots]) => (slots === undefined ? { name } : { name, slots }));
 }
 
 /**
- * Reads a hostfile: a host a line, as `host`, `host:slots` or `host slots=count`; what follows a # is a comment. A host
- * that is named again gets the sum of its slots.
+ * Reads a hostfile: hosts as `host`, `host:slots` or `host slots=count`; what follows a # is a comment. A host
+ * that is named again gets the sum of its slots; one with 0 slots gets no process.
  *
+ * @param mayBePort whether a number behind a colon may be meant as a port, which is refused with the way to say it
  * @throws Error that names the line which makes no sense
  */
-export function parseHostfile(text: string): Host[] {
-  return parse(text.split('\n'), 'line');
+export function parseHostfile(text: string, mayBePort = false): Host[] {
+  return parse(text.split('\n'), 'line', mayBePort);
 }
 
 /**
@@ -60,8 +106,8 @@ export function parseHostfile(text: string): Host[] {
  *
  * @throws Error that names the host which makes no sense
  */
-export function parseHostList(text: string): Host[] {
-  return parse(text.split(','), 'host');
+export function parseHostList(text: string, mayBePort = false): Host[] {
+  return parse(text.split(','), 'host', mayBePort);
 }
 
 /** Deals `count` things to hosts, one a round each, as far as `room` goes. */

@@ -15,6 +15,42 @@ describe('hostfiles', () => {
     ]);
   });
 
+  it.each([
+    ['node1 slots=2 max_slots=4', [{ name: 'node1', slots: 2 }]],
+    ['node1 max-slots = 4 slots = 2', [{ name: 'node1', slots: 2 }]],
+    ['node1 max_slots=4', [{ name: 'node1' }]],
+    [
+      'head slots=0\nnode1:2',
+      [
+        { name: 'head', slots: 0 },
+        { name: 'node1', slots: 2 },
+      ],
+    ],
+    [
+      'head:00\nnode1:2',
+      [
+        { name: 'head', slots: 0 },
+        { name: 'node1', slots: 2 },
+      ],
+    ],
+    ['2001:db8::1 slots=4\n::1', [{ name: '[2001:db8::1]', slots: 4 }, { name: '[::1]' }]],
+    [
+      'node1:2 node2:3\tnode3',
+      [{ name: 'node1', slots: 2 }, { name: 'node2', slots: 3 }, { name: 'node3' }],
+    ],
+  ])('take %j, as mpirun does', (text, expected) => {
+    expect(parseHostfile(text)).toEqual(expected);
+  });
+
+  it('ask where slots may be a port of ssh', () => {
+    for (const text of ['a:22\nb:22', 'a\nb:2222']) {
+      expect(() => parseHostfile(text, true)).toThrow(/ssh -p 22/);
+      expect(parseHostfile(text)).toHaveLength(2);
+    }
+    expect(() => parseHostList('a:22,b:22', true)).toThrow(/ssh -p 22/);
+    expect(parseHostfile('a slots=22\nb:4', true)).toHaveLength(2);
+  });
+
   it('add the slots of a host that is named again', () => {
     expect(parseHostfile('a:2\nb\na slots=1\nb\nc:2\nc\n')).toEqual([
       { name: 'a', slots: 3 },
@@ -25,8 +61,10 @@ describe('hostfiles', () => {
   });
 
   it.each([
-    ['a\nb c\n', /line 2: .*got 'b c'/],
-    ['a:0', /line 1: .*one slot/],
+    ['a\nb 4\n', /line 2: .*got 'b 4'/],
+    ['a slots=4 max_slots=2', /line 1/],
+    ['a slots=4 slots=2', /line 1/],
+    ['slots=4', /line 1/],
     ['a slots=x', /line 1/],
     ['# nothing\n', /one host\b.*none/],
     // Options to ssh and mpirun, and what no host is called.
@@ -68,6 +106,7 @@ describe('placement', () => {
 
   it.each([
     ['fills hosts in order', 3, 0, [2, 2], 'aab'],
+    ['leaves out a host of no slots', 2, 1, [0, 3], 'bbb'],
     ['deals servers over the hosts', 4, 2, [3, 3], 'aabbab'],
     ['deals servers to a host that has room for nothing else then', 3, 2, [1, 4], 'bbbab'],
     ['parts evenly without slots', 4, 2, [undefined, undefined], 'aabbab'],

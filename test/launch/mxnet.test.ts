@@ -19,11 +19,19 @@ describe('the number of servers', () => {
     [undefined, ['node', 'train.js', '--kv-store', 'dist_device_sync'], 3],
     [undefined, ['node', 'train.js', '--kv-store', 'allreduce'], 0],
     [undefined, ['node', 'train.js', '--kv-store', 'distant'], 0],
+    [undefined, ['node', 'train.js', '--kv_store', 'dist'], 3],
+    [undefined, ['node', 'train.js', '--kvstore=dist'], 3],
+    // Folders, files and values of other options.
+    [undefined, ['node', 'dist'], 0],
+    [undefined, ['node', 'app.mjs', '--out', 'dist', 'dist_sync', '--data=dist_sync'], 0],
     [undefined, ['node', 'train.js'], 0],
     [1, ['node', 'train.js', '--kv-store', 'dist_sync'], 1],
     [0, ['node', 'train.js', '--kv-store', 'dist_sync'], 0],
   ])('%s given, %j: %i', (given, command, expected) => {
-    expect(serversOf(given, 3, command)).toBe(expected);
+    const notes: string[] = [];
+    expect(serversOf(given, 3, command, (text) => notes.push(text))).toBe(expected);
+    // What is guessed is said.
+    expect(notes).toHaveLength(given === undefined && expected > 0 ? 1 : 0);
   });
 });
 
@@ -41,7 +49,7 @@ describe('variables', () => {
     ['DMLC_NUM_WORKER', '-n COUNT'],
     ['DMLC_NUM_SERVER', '-s COUNT'],
     ['DMLC_ROLE', 'the launcher'],
-    ['DMLC_SOMETHING', 'gradlink launch'],
+    ['DMLC_PS_SOMETHING', 'gradlink launch'],
     ['MXNET_KVSTORE_USETREE', 'NCCL_ALGO=Tree'],
     ['MXNET_KVSTORE_REDUCTION_NTHREADS', 'GRADLINK_NUM_THREADS'],
     ['MXNET_KVSTORE_SLICE_THRESHOLD', 'pieces'],
@@ -55,7 +63,12 @@ describe('variables', () => {
   });
 
   it('what counts, and what is not of MXNet, is let through', () => {
-    const others = { MXNET_KVSTORE_BIGARRAY_BOUND: '10', MXNET_HOME: '/x', DMLC: '1' };
+    const others = {
+      MXNET_KVSTORE_BIGARRAY_BOUND: '10',
+      MXNET_HOME: '/x',
+      DMLC: '1',
+      DMLC_LOG_STACK_TRACE_DEPTH: '10',
+    };
     expect(() => refuseVariables(others)).not.toThrow();
   });
 });

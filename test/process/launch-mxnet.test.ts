@@ -42,6 +42,34 @@ describe('launch', () => {
     },
   );
 
+  it.each([[['node', 'dist']], [['node', 'app.mjs', '--out', 'dist']]])(
+    'none where %j names a folder',
+    async (command) => {
+      const { code, stdout } = await launches.run(['-n', '2', '--dry-run', ...command]);
+      expect(code).toBe(0);
+      expect(stdout.trimEnd().split('\n')).toHaveLength(2);
+    },
+  );
+
+  it('asks about what only a shell takes for a command', async () => {
+    for (const word of ['node app.js a b', 'cd /tmp && node x', 'FOO=bar']) {
+      const { code, stderr } = await launches.run(['-n', '1', word]);
+      expect(code).toBe(2);
+      expect(stderr).toContain(word);
+    }
+    const few = await launches.run(['-n', '2', '-H', 'a:22,b:22', '--launcher', 'ssh', 'true']);
+    expect(few.code).toBe(2);
+    expect(few.stderr).toContain('ssh -p 22');
+  });
+
+  it('takes one host by its name, and says so', async () => {
+    const args = ['-n', '2', '-H', 'localhost', '--launcher', 'mpi', '--dry-run', 'true'];
+    const { code, stdout, stderr } = await launches.run(args);
+    expect(code).toBe(0);
+    expect(stdout).toContain('localhost,localhost');
+    expect(stderr).toContain('-H localhost');
+  });
+
   it('none for a store without', async () => {
     const command = ['node', program, '--kv-store', 'allreduce'];
     const { code, stdout } = await launches.run(['-n', '2', ...command]);

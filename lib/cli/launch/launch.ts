@@ -78,7 +78,9 @@ function printPlan(launcher: Launcher, job: JobSpec, io: Io): void {
 }
 
 async function launch(command: Command, options: LaunchOptions, io: Io): Promise<number> {
-  const { launcher, job } = readLaunch(ownCommand(command), options, io.env);
+  const { launcher, job } = readLaunch(ownCommand(command), options, io.env, (text) => {
+    io.stderr.write(`gradlink launch: ${text}.\n`);
+  });
   if (options.dryRun) {
     printPlan(launcher, job, io);
     return exitCodes.ok;
@@ -179,12 +181,12 @@ export const registerLaunch: Register = (program, io, done) => {
     )
     .option(
       '-s, --num-servers <count>',
-      'processes that keep the distributed store; they run gradlink serve (default: as many as workers where the command names a store dist_…, else 0)',
+      'processes that keep the distributed store; they run gradlink serve (default: as many as workers where the command has --kv-store dist_…, else 0)',
       read(whole({ min: 0, max: 4096 })),
     )
     .option(
       '-H, --hostfile <file>',
-      'the hosts to run on; or the hosts themselves: node1:4,node2:4',
+      'the hosts to run on; or the hosts themselves: node1:4,node2:4; or one by its name',
     )
     .option(
       '--launcher <name>',

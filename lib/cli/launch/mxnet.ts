@@ -27,21 +27,32 @@ export const launcherName = offering(Object.keys(launchers), (text) => {
   );
 });
 
-/** Whether the command itself names a type of store with servers: `--kv-store dist_sync`, `--kv-store=dist`. */
-function namesServers(command: readonly string[]): boolean {
-  return command.some((word) => {
-    const type = word.replace(/^--?[\w-]+=/, '').toLowerCase();
+/** Where the command itself asks for a store with servers: `--kv-store dist_sync`, `--kvstore=dist`. No other word counts. */
+function storeOf(command: readonly string[]): string | undefined {
+  const words = command.flatMap((word) => word.split(/(?<=^--?[\w-]+)=(.*)/s, 2));
+  return words.find((word, i) => {
+    if (!/^--?kv[-_]?store$/.test(words[i - 1] ?? '')) return false;
+    const type = word.toLowerCase();
     return type.startsWith('dist') && isStoreType(type) && hasServers(parseStoreType(type).kind);
   });
 }
 
-/** As in MXNet, as many servers as workers where the job needs some and nobody says how many. */
+/**
+ * As in MXNet, as many servers as workers where the job needs some and nobody says how many.
+ *
+ * @param note gets what was guessed
+ */
 export function serversOf(
   given: number | undefined,
   workers: number,
   command: readonly string[],
+  note: (text: string) => void,
 ): number {
-  return given ?? (namesServers(command) ? workers : 0);
+  if (given !== undefined) return given;
+  const store = storeOf(command);
+  if (store === undefined) return 0;
+  note(`${workers === 1 ? 'one server' : `${workers} servers`} for --kv-store ${store} (-s)`);
+  return workers;
 }
 
 /** Variables of MXNet's that count here, each where it is read. */
@@ -55,7 +66,7 @@ const replacements: readonly (readonly [RegExp, string])[] = [
     /^DMLC_(ROLE|PS_ROOT_URI|PS_ROOT_PORT|NODE_HOST|INTERFACE|WORKER_ID|SERVER_ID|LOCAL)$/,
     'the launcher gives every process its place',
   ],
-  [/^DMLC_/, 'the options of gradlink launch say what a job is'],
+  [/^DMLC_(PS|NUM)_/, 'the options of gradlink launch say what a job is'],
   [/^MXNET_KVSTORE_USETREE$|TREE/, 'NCCL chooses its trees, and NCCL_ALGO=Tree asks for them'],
   [/REDUCTION_NTHREADS$/, 'GRADLINK_NUM_THREADS sets the threads of a process'],
   [/SLICE_THRESHOLD$/, 'pieces have 256 KiB, sent by priority'],
@@ -70,8 +81,10 @@ const replacements: readonly (readonly [RegExp, string])[] = [
 export function refuseVariables(env: Env): void {
   for (const [name, value] of Object.entries(env)) {
     if (value === undefined || honoured.has(name)) continue;
+    // What else begins with DMLC_ tells of no job: DMLC_LOG_STACK_TRACE_DEPTH of images with XGBoost or TVM.
     if (!/^(DMLC|MXNET_KVSTORE)_/.test(name)) continue;
-    const instead = replacements.find(([pattern]) => pattern.test(name))?.[1] ?? '';
+    const instead = replacements.find(([pattern]) => pattern.test(name))?.[1];
+    if (instead === undefined) continue;
     throw new UsageError(`${name} is MXNet's and has no effect here (${instead}). Unset it.`);
   }
 }

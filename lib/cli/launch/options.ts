@@ -104,12 +104,21 @@ export function prepareDirectory(directory: string, named = directory): void {
   }
 }
 
-function readHosts({ hostfile, numWorkers }: LaunchOptions, numServers: number): readonly string[] {
+function readHosts(
+  { hostfile, numWorkers, launcher }: LaunchOptions,
+  numServers: number,
+  note: Note,
+): readonly string[] {
   const file = hostfile ?? '';
+  const mayBePort = launcher === 'ssh';
   try {
     // bfrun's and horovodrun's -H has the hosts themselves.
-    const inline = !existsSync(file) && /[:,]/.test(file);
-    const hosts = inline ? parseHostList(file) : parseHostfile(readInput(file, 'a list of hosts'));
+    const inline = !existsSync(file) && !file.includes('/');
+    if (inline && !/[:,]/.test(file))
+      note(`-H ${file}: no file has that name, it is taken for a host`);
+    const hosts = inline
+      ? parseHostList(file, mayBePort)
+      : parseHostfile(readInput(file, 'a list of hosts'), mayBePort);
     return place({ workers: numWorkers, servers: numServers }, hosts);
   } catch (error) {
     throw new UsageError(`--hostfile ${file}: ${(error as Error).message}.`);
@@ -148,17 +157,40 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
   }
 }
 
-/** @throws UsageError */
+/** What a shell would make of a command, nobody does here. */
+function refuseShellWords([program, ...args]: Command): void {
+  if (existsSync(program)) return;
+  if (args.length === 0 && /\s/.test(program.trim())) {
+    throw UsageError.of(
+      'the command',
+      "a program and its arguments as words of their own, without quotes around all of them, or bash -c 'COMMAND'",
+      program,
+    );
+  }
+  const [, variable] = /^([A-Za-z_]\w*)=/.exec(program) ?? [];
+  if (variable !== undefined) {
+    throw UsageError.of('the command', `a program, and --env ${variable}=VALUE before it`, program);
+  }
+}
+
+type Note = (text: string) => void;
+
+/**
+ * @param note gets what was guessed
+ * @throws UsageError
+ */
 export function readLaunch(
   command: Command,
   options: LaunchOptions,
   env: Env,
+  note: Note,
 ): { readonly launcher: Launcher; readonly job: JobSpec } {
   const launcher = launchers[options.launcher];
   if (launcher === undefined) throw new Error(`launcher ${options.launcher} is not registered`);
   refuseMeaningless(launcher, options);
   refuseVariables(env);
-  const servers = serversOf(options.numServers, options.numWorkers, command);
+  refuseShellWords(command);
+  const servers = serversOf(options.numServers, options.numWorkers, command, note);
   const { hostfile, remoteShell, mpirun, syncDstDir } = options;
   const gpusPerWorker = options.gpusPerWorker ?? (options.gpuPerWorker === true ? 1 : undefined);
   const job: JobSpec = {
@@ -173,7 +205,7 @@ export function readLaunch(
     graceMs: toMs(options.grace),
     outerEnv: withoutOuterJob(env),
     starterArguments: options.launcherArg,
-    ...(hostfile === undefined ? {} : { hosts: readHosts(options, servers) }),
+    ...(hostfile === undefined ? {} : { hosts: readHosts(options, servers, note) }),
     ...(remoteShell === undefined ? {} : { remoteShell }),
     ...(mpirun === undefined ? {} : { mpirun }),
     ...(syncDstDir === undefined ? {} : { directory: syncDstDir }),
