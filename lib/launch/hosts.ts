@@ -30,29 +30,33 @@ interface Word {
 /** The hosts of an entry, each with what stands behind it; undefined where it makes no sense. */
 function wordsOf(entry: string, mayBePort: boolean): Word[] | undefined {
   const hosts: Word[] = [];
-  for (const word of entry.replace(/\s*=\s*/g, '=').split(/\s+/)) {
+  const joined = entry
+    .split('=')
+    .map((part) => part.trim())
+    .join('=');
+  for (const word of joined.split(/\s+/)) {
     const setting = settingWord.exec(word)?.groups;
     const last = hosts.at(-1);
     if (setting !== undefined) {
       if (last === undefined) return undefined;
-      const key = setting['key'] === 'slots' ? 'slots' : 'most';
+      const key = setting.key === 'slots' ? 'slots' : 'most';
       if (last[key] !== undefined) return undefined;
-      last[key] = Number(setting['count']);
+      last[key] = Number(setting.count);
       continue;
     }
     // A number by itself is no host, and rather a count.
     const host = isIPv6(word)
       ? { name: `[${word}]`, count: undefined }
       : hostWord.exec(word)?.groups;
-    if (host?.['name'] === undefined || /^\d+$/.test(host['name'])) return undefined;
-    const count = host['count'] === undefined ? undefined : Number(host['count']);
+    if (host?.name === undefined || /^\d+$/.test(host.name)) return undefined;
+    const count = host.count === undefined ? undefined : Number(host.count);
     if (mayBePort && count !== undefined && (count === sshPort || count > mostSlots)) {
       throw new Error(
-        `expected the slots of ${printable(host['name'])} behind its colon, got ${count}: a port of ssh is ` +
-          `--remote-shell "ssh -p ${count}"; that number of slots is '${printable(host['name'])} slots=${count}'`,
+        `expected the slots of ${printable(host.name)} behind its colon, got ${count}: a port of ssh is ` +
+          `--remote-shell "ssh -p ${count}"; that number of slots is '${printable(host.name)} slots=${count}'`,
       );
     }
-    hosts.push({ name: host['name'], ...(count === undefined ? {} : { slots: count }) });
+    hosts.push({ name: host.name, ...(count === undefined ? {} : { slots: count }) });
   }
   return hosts.some(({ slots = 0, most = Infinity }) => slots > most) ? undefined : hosts;
 }

@@ -29,7 +29,10 @@ export const launcherName = offering(Object.keys(launchers), (text) => {
 
 /** Where the command itself asks for a store with servers: `--kv-store dist_sync`, `--kvstore=dist`. No other word counts. */
 function storeOf(command: readonly string[]): string | undefined {
-  const words = command.flatMap((word) => word.split(/(?<=^--?[\w-]+)=(.*)/s, 2));
+  const words = command.flatMap((word) => {
+    const equals = word.startsWith('-') ? word.indexOf('=') : -1;
+    return equals < 0 ? [word] : [word.slice(0, equals), word.slice(equals + 1)];
+  });
   return words.find((word, i) => {
     if (!/^--?kv[-_]?store$/.test(words[i - 1] ?? '')) return false;
     const type = word.toLowerCase();
