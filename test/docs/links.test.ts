@@ -80,7 +80,7 @@ describe('links', () => {
 
 describe('what a guide shows', () => {
   const shown = files
-    .filter((file) => file.startsWith("docs/"))
+    .filter((file) => file.startsWith('docs/'))
     .flatMap((file) => {
       const code = [...textOf(file).matchAll(/^```.*?^```|`[^`\n]+`/gms)].map(([one]) => one);
       return code.flatMap((one) => one.split('\n')).map((line) => `${file}: ${line}`);
