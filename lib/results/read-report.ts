@@ -63,7 +63,7 @@ export function parseReport(text: string, source: string): Report {
     throw wrong(`JSON that is ${jsonKind(value)}, not an object`);
   }
   if (!Object.hasOwn(value, 'schemaVersion')) {
-    const foreign = foreignJson(value);
+    const foreign = foreignJson(value as Readonly<Record<string, unknown>>);
     if (foreign === undefined) throw wrong('JSON without a schemaVersion');
     return checked(foreign, wrong);
   }
