@@ -19,7 +19,7 @@ import type { Ending } from './members.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
 import { ofRole, roleEnvVariable } from './role-env.js';
-import { runJob } from './run-job.js';
+import { passedSignals, runJob } from './run-job.js';
 import { firstNode, placeEnvironment } from './torchrun.js';
 import { after } from '../time.js';
 
@@ -271,7 +271,7 @@ async function report(connection: Connection, exit: Exit): Promise<boolean> {
  *
  * @param command what a worker runs
  * @param env this process's environment, with its place and the launcher's address
- * @param signals where SIGINT, SIGTERM and SIGHUP arrive
+ * @param signals where SIGINT, SIGTERM, SIGHUP and those that are passed on arrive
  * @returns the exit status for this process: 0 where the launcher knows that of the one it kept, else that one
  * @throws Error when it has no place or the launcher cannot be reached
  */
@@ -304,6 +304,7 @@ export async function keep(
     signals.on(signal, () => {
       endOnce(`was ended with ${signal} by the process that started it`);
     });
+  for (const signal of passedSignals) signals.on(signal, () => endings.emit(signal, signal));
   socket.on('close', () => {
     endOnce(`was ended: ${line.trouble ?? 'the launcher is gone'}`);
   });

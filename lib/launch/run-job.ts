@@ -67,6 +67,8 @@ export interface JobOptions {
 }
 
 const caughtSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** What they mean is the program's business, of a scheduler that warns before the end of an allocation for example. */
+export const passedSignals = ['SIGUSR1', 'SIGUSR2'] as const;
 const timeoutExitCode = 124; // as timeout(1)
 const notFoundExitCode = 127; // as a shell
 const notExecutableExitCode = 126;
@@ -104,6 +106,7 @@ class Job {
       this.interrupt({ kind: 'signal', signal }, signalBase + constants.signals[signal]);
     };
     for (const signal of caughtSignals) signals.on(signal, onSignal);
+    for (const signal of passedSignals) signals.on(signal, this.pass);
     const watchdog = startWatchdog(mark, graceMs);
     if (timeoutMs !== undefined) {
       this.after(timeoutMs, () => {
@@ -138,10 +141,19 @@ class Job {
     } finally {
       for (const callOff of this.callOffs) callOff();
       for (const signal of caughtSignals) signals.off(signal, onSignal);
+      for (const signal of passedSignals) signals.off(signal, this.pass);
       remote?.close();
       watchdog.dismiss();
     }
   }
+
+  /** To the processes themselves: what those have started may not know the signal, and would end by it. */
+  private readonly pass = (signal: NodeJS.Signals): void => {
+    for (const { process: child } of this.children) {
+      const ended = child.exitCode !== null || child.signalCode !== null;
+      if (child.pid !== undefined && !ended) signalProcess(child.pid, signal);
+    }
+  };
 
   private start(plan: ProcessPlan): void {
     const [program, ...args] = plan.command;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { bearers, gradlink, Launches, until } from '../support/launching.js';
+import { bearers, gradlink, Launches, marked, until } from '../support/launching.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 
 let launches: Launches;
@@ -138,6 +138,29 @@ describe('a job goes on', () => {
     expect(lines.filter((line) => line.startsWith('gradlink: cannot write'))).toHaveLength(1);
     expect(streams[told].toString()).not.toMatch(/ {4}at /);
   });
+
+  it.each([[], ['--launcher', 'mpi', '--env', 'GRADLINK_MPI=openmpi']])(
+    'and gets USR1 and USR2, %s',
+    async (...launcher) => {
+      const mark = launches.mark('rank');
+      const source = join(scratch, 'signals.cjs');
+      const text = `const { writeFileSync } = require('node:fs');
+      const { GRADLINK_RANK, OMPI_COMM_WORLD_RANK } = process.env;
+      const rank = GRADLINK_RANK ?? OMPI_COMM_WORLD_RANK;
+      const came = (name) => writeFileSync(${JSON.stringify(mark)} + name + rank, '');
+      process.on('SIGUSR1', () => came('usr'));
+      process.on('SIGUSR2', () => process.exit(0));
+      setInterval(() => undefined, 1000);
+      came('');`;
+      writeFileSync(source, text);
+      const { child, ended } = launches.start(['-n', '2', ...launcher, process.execPath, source]);
+      await marked(mark, 2);
+      child.kill('SIGUSR1');
+      await marked(`${mark}usr`, 2);
+      child.kill('SIGUSR2');
+      expect(await ended).toMatchObject({ code: 0 });
+    },
+  );
 
   it('where a command cannot write its result, it says so', () => {
     const { status, stderr } = spawnSync(
