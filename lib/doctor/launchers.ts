@@ -66,6 +66,7 @@ function hostfileFinding(file: string): Finding {
     const known = slots.some((one) => one !== undefined);
     // Where some have slots a host without has one, as launch counts.
     const sum = slots.reduce<number>((total, one) => total + (one ?? 1), 0);
+    if (sum === 0) throw new Error('expected at least one slot, got none');
     const count = `${String(hosts.length)} host${hosts.length === 1 ? '' : 's'}`;
     const text = `${file}: ${count}${known ? `, ${String(sum)} slots` : ', no slots: all hosts take equal shares'}`;
     return { name, status: 'ok', text, advice: null };
