@@ -85,6 +85,20 @@ describe('what a rank writes', () => {
     expect(stderr.toString('latin1')).toBe('d');
   });
 
+  it.each([[[]], [['--launcher', 'mpi']]])(
+    'is in its file before its line ends, with %j',
+    async (more) => {
+      const dir = mkdtempSync(join(scratch, 'dir-'));
+      const mark = launches.mark('read');
+      const body = `printf abc; until [ -e ${mark} ]; do sleep 0.05; done`;
+      const { ended } = launches.start(['-n', '1', ...more, '--output-dir', dir, 'sh', '-c', body]);
+      const file = join(dir, 'rank-0.out');
+      await until(() => existsSync(file) && readFileSync(file, 'utf8') === 'abc');
+      writeFileSync(mark, '');
+      expect(await ended).toMatchObject({ code: 0, stdout: 'abc' });
+    },
+  );
+
   it.each([[[]], [['--tag-output']]])('mixes by lines, however long, with %j', (more) => {
     const count = 5;
     const contents = [0, 1].map((rank) =>

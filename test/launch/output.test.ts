@@ -1,0 +1,32 @@
+// What becomes of lines that are longer than there is room for.
+import { PassThrough } from 'node:stream';
+import { finished } from 'node:stream/promises';
+
+import { expect, it } from 'vitest';
+
+import { JobOutput } from '../../lib/launch/output.js';
+
+const mebibyte = 2 ** 20;
+
+it('a line for which there is no room has one tag', async () => {
+  const [stdout, stderr, source] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  let length = 0;
+  let tags = 0;
+  stdout.on('data', (data: Buffer) => {
+    length += data.length;
+    for (let at = data.indexOf('['); at >= 0; at = data.indexOf('[', at + 1)) tags += 1;
+  });
+  const output = new JobOutput({ stdout, stderr, tag: true });
+  output.attach({ index: 0, label: '0', pid: undefined }, 'stdout', source);
+  const part = Buffer.alloc(16 * mebibyte, 'x');
+  // Above the 64 MiB of all lines together, so that it comes in two.
+  for (let i = 0; i < 5; i += 1) source.write(part);
+  source.end('\nnext\n');
+  await output.ended();
+  stdout.end();
+  await finished(stdout);
+  expect({ tags, length }).toEqual({
+    tags: 2,
+    length: 5 * part.length + '[0] \n[0] next\n'.length,
+  });
+});
