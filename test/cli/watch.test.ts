@@ -85,7 +85,9 @@ describe('progress on one line', () => {
   it('is read state by state, each with its end', async () => {
     const file = join(folder, 'run.log');
     // A carriage return may be the last byte of what is read at once.
-    writeFileSync(file, `10%\r20%\r\nwindows\r\n${'x'.repeat(64 * 1024 - 19)}\r\nlast\r`);
+    const long = 64 * 1024;
+    const ends = ['x'.repeat(long - 19), `\n${'y'.repeat(long - 2)}`, 'last'];
+    writeFileSync(file, `10%\r20%\r\nwindows\r\n${ends.join('\r')}\r`);
     const lines: [string, string][] = [];
     const stop = new AbortController();
     stop.abort();
@@ -101,6 +103,7 @@ describe('progress on one line', () => {
       ['20%', '\n'],
       ['windows', '\n'],
       ['xxxxxxxx', '\n'],
+      ['yyyyyyyy', '\r'],
       ['last', '\n'],
     ]);
   });

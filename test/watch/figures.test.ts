@@ -54,6 +54,7 @@ describe('a row behind what others put before it', () => {
       '[rank0]: ',
       '[Rank 0] ',
       '[pod/n-abc/main] ',
+      '[10.0.0.1]: ',
     ],
     ...['2025-03-01T10:11:12.123456789Z ', '2025-03-01T10:11:12+01:00 ', '2025/03/01 10:11:12 '],
     ...[
@@ -82,6 +83,8 @@ describe('a row behind what others put before it', () => {
       '10.0.0.1: ',
       'worker-1  | ',
     ],
+    // Behind which others come: a table is read behind many a word and a colon.
+    ...['0: [10:11:12] ', 'INFO:root:[10:11:12] ', '03/01/2025 10:11:12 ', '\u0007'],
     ...['\u001b[32m', '\u001b]0;title\u0007\u001b[1;31m', '\u001b[32m0: \u001b[0m'],
     ...['2025-03-01T10:11:12Z [1,0]<stdout>:[0] ', 'Wed Mar  1 10:11:12 2025[1,0]<stdout>:'],
     '[2025-03-01 10:11:12,123] [INFO] [x.py:12:f] [Rank 0] ',
@@ -116,6 +119,12 @@ describe('rows of nccl-tests', () => {
       '67108864 16777216 float sum -1 1e+03 67.11 117.44 N/A 1002.2 66.96 117.18 N/A',
       117.44,
       117.18,
+    ],
+    [
+      'times of one digit without a root',
+      '33554432 8388608 float sum 1e+03 32.26 56.46 0 1e+03 32.31 56.54 0',
+      56.46,
+      56.54,
     ],
     [
       'a time without decimals',
@@ -334,6 +343,8 @@ describe('lines of trainings', () => {
       'waiting for 4 images/s',
       'waiting for 4 GB/s',
       '1.2/3.4 MB 5.6 MB/s eta 0:00:01',
+      '1/3 MB 5.6 MB/s eta 0:00:01',
+      '0.5/1.5 done 5.6 MB/s',
       'step 3 3.4 gb/s',
     ],
     ...['step 5 1234,5 images/s', 'step 1 12.5.3 images/s', 'step 3: ?it/s', '[00:00<?, ?it/s]'],
@@ -358,6 +369,7 @@ describe('lines of trainings', () => {
     ['of thousands', `loss ${'1,000'.repeat(100_000)}`],
     ['of words', 'a_'.repeat(250_000)],
     ['of escapes', '\u001b['.repeat(250_000)],
+    ['before a figure', `${'x '.repeat(2500)}loss 3`],
   ])('none in a long line %s', (_, line) => {
     expect(read(line)).toEqual([]);
   });
