@@ -284,6 +284,11 @@ describe('failures', () => {
     expect(cases[2]).toMatchObject({ reason: 'no room', code: 'ERR_OUT_OF_MEMORY' });
   });
 
+  it('a size of 0 is refused, not measured as another', async () => {
+    const { code, stdout } = await run('all_reduce', '-b', '0', '-e', '8');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
   it('a lost communicator ends the sweep', async () => {
     vi.spyOn(native(), 'timeCollective').mockImplementation(() =>
       Promise.reject(new GradlinkError('ERR_PEER_LOST', 'rank 1 is gone', { rank: 1 })),

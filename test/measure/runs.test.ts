@@ -85,6 +85,7 @@ describe('runCollectives', () => {
     [{ collective: 'all_reduce', size: [8] }, 'ERR_INVALID_ARG_VALUE', 'size'],
     [{ collective: 'all_reduced' }, 'ERR_INVALID_ARG_VALUE', 'all_reduced'],
     [{ collective: 'all_reduce', sizes: [-1] }, 'ERR_OUT_OF_RANGE', 'sizes'],
+    [{ collective: 'all_reduce', sizes: [0] }, 'ERR_OUT_OF_RANGE', 'sizes'],
     [{ collective: 'reduce', ranks: 2, roots: [2] }, 'ERR_OUT_OF_RANGE', 'roots'],
     [{ collective: 'all_reduce', timeoutMs: 0 }, 'ERR_OUT_OF_RANGE', 'timeoutMs'],
     [{ collective: 'all_reduce', iterations: 0 }, 'ERR_OUT_OF_RANGE', 'iterations'],
