@@ -332,7 +332,7 @@ describe('nothing outlives a job', () => {
   it.each([[[]], [['--elastic']], [['-s', '1']], [['--launcher', 'mpi']]])(
     'after limits of more days than a timer has, with %j',
     async (more) => {
-      const limits = ['--timeout', '2592000', '--grace', '1e12', '--host-timeout', '1e300'];
+      const limits = ['--timeout', '2592000', '--grace', '1e308', '--host-timeout', '1e308'];
       const command = ['sh', '-c', 'sleep 0.3; echo done'];
       const { code, stdout, stderr } = await launch('-n', '1', ...limits, ...more, ...command);
       expect({ code, stdout }).toEqual({ code: 0, stdout: 'done\n' });
@@ -345,5 +345,13 @@ describe('nothing outlives a job', () => {
     child.kill('SIGKILL');
     await until(() => bearers(marker).length === 0);
     expect((await ended).signal).toBe('SIGKILL');
+  });
+
+  it('after kill -9 of the launcher, with all of a grace that no shell can count to', async () => {
+    const leaving = `i=0; while [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done; touch MARKS/left$GRADLINK_RANK; exit`;
+    const { child, marker, marked } = await longJob(`trap '${leaving}' TERM`, '--grace', '1e308');
+    child.kill('SIGKILL');
+    await until(() => bearers(marker).length === 0);
+    expect([marked('left0'), marked('left1')]).toEqual([true, true]);
   });
 });
