@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { iterationLine } from '../../lib/report/mxnet-lines.js';
 import { collectivesTool } from '../../lib/report/index.js';
-import { FigureReader, Figures } from '../../lib/watch/figures.js';
+import { FigureReader } from '../../lib/watch/figures.js';
 import { collectiveCase, report } from '../support/reports.js';
 
 /** `NAME | VALUE UNIT` of each figure of the last of these lines. */
@@ -372,40 +372,5 @@ describe('lines of trainings', () => {
     ['before a figure', `${'x '.repeat(2500)}loss 3`],
   ])('none in a long line %s', (_, line) => {
     expect(read(line)).toEqual([]);
-  });
-});
-
-describe('the points of a run', () => {
-  it('are those of one line by name, in order', () => {
-    const figures = new Figures();
-    for (const line of ['step 1 10 images/s', 'hello', 'loss 3', 'step 2 20 images/s']) {
-      figures.add(line);
-    }
-    expect(figures.lines).toEqual([
-      { name: 'throughput', unit: 'images/s', values: [10, 20] },
-      { name: 'loss', unit: '', values: [3] },
-    ]);
-    expect(figures.latest(1)).toEqual([figures.lines[0]]);
-  });
-
-  it('keep the unit of the first where the program goes over to another', () => {
-    const figures = new Figures();
-    for (const rate of ['900 MB/s', '1.5 GB/s', '8 Gbit/s', '1 GiB/s']) {
-      figures.add(`bandwidth: ${rate}`);
-    }
-    expect(figures.lines).toEqual([
-      { name: 'bandwidth', unit: 'MB/s', values: [900, 1500, 1000, 1073.741824] },
-    ]);
-    const times = new Figures();
-    for (const time of ['450us/step', '2ms/step']) times.add(`1/2 [==>] ${time}`);
-    expect(times.lines[0]?.values).toEqual([450, expect.closeTo(2000, 9)]);
-  });
-
-  it('are those whose name has the words that were asked for', () => {
-    const figures = new Figures('in place');
-    expect([figures.add(row), figures.add('loss 3')]).toEqual([true, false]);
-    expect(figures.lines).toEqual([
-      { name: 'bus bandwidth, in place', unit: 'GB/s', values: [2.68] },
-    ]);
   });
 });
