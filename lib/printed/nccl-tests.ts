@@ -30,6 +30,12 @@ export function ncclHeading(cells: readonly string[]): NcclHeading | undefined {
   return names?.[0] === 'size' && names.includes('busbw') ? names : undefined;
 }
 
+/** The mean that stands below a table, in GB/s; undefined for another line. */
+export function ncclAverage(cells: readonly string[]): number | undefined {
+  const [, value] = /^(?:# ?)?Avg bus bandwidth ?: ?(\S+)$/.exec(cells.join(' ')) ?? [];
+  return numberOf(value ?? '');
+}
+
 const isWhole = (text: string | undefined): boolean => text !== undefined && /^\d+$/.test(text);
 const isWord = (text: string | undefined): text is string =>
   text !== undefined && text !== 'N/A' && /^[a-z]\w*$/i.test(text);

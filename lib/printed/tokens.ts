@@ -10,7 +10,7 @@ export type Token =
       readonly exact: string;
       readonly glued: boolean;
     }
-  /** One character that is neither, or `+-` for any way to write a tolerance. */
+  /** What is neither: one character, `+-` for any way to write a tolerance, `nan`. */
   | { readonly kind: 'mark'; readonly text: string };
 
 const scales: Readonly<Record<string, number>> = { '': 1, k: 1e3, K: 1e3, M: 1e6, G: 1e9 };
@@ -27,6 +27,8 @@ const goesOn = /[.,:]\d|-\d|_/y;
 const blob = /[\w.,:+/-]*/y;
 const wordHere = /[A-Za-zµμ][\dA-Za-zµμ]*/y;
 const tolerance = /\+\/-|\+-|±/y;
+/** What stands where a number would, so that it is no word of a label: `loss: nan 12.3k tokens/s`. */
+const noNumber = /(?:nan|inf(?:inity)?|n\/a|none|null)(?![\w/-])/iy;
 
 /** The number of a cell: `1,234.5`, `1e-06`, `.5`; undefined for all else, `N/A` and `nan` among them. */
 export function numberOf(text: string): number | undefined {
@@ -73,6 +75,12 @@ export function tokensOf(line: string): Token[] {
       }
       const value = Number(figure.replaceAll(',', '')) * (scales[scale] ?? 1);
       tokens.push({ kind: 'number', value, text: figure });
+      continue;
+    }
+    const none = /\w/.test(before) ? null : matchAt(noNumber, line, at);
+    if (none !== null) {
+      tokens.push({ kind: 'mark', text: none[0] });
+      at += none[0].length;
       continue;
     }
     const word = matchAt(wordHere, line, at);

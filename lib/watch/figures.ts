@@ -1,5 +1,5 @@
 // Figures in what a run prints: the tables and lines of gradlink's own tools and of those that it stands in for.
-import { ncclHeading, ncclRow, type NcclHeading } from '../printed/nccl-tests.js';
+import { ncclAverage, ncclHeading, ncclRow, type NcclHeading } from '../printed/nccl-tests.js';
 import { NvText } from '../printed/nvbandwidth.js';
 import { osuHeading, osuRow, type OsuHeading } from '../printed/osu.js';
 import { cellsOf, plainLine, tableLine } from '../printed/plain.js';
@@ -11,6 +11,7 @@ const gigabytes = unitNamed('GB/s') ?? noUnit;
 /** Reads the lines of a run one after the other: what a row means stands in the headings before it. */
 export class FigureReader {
   private nccl: NcclHeading | undefined;
+  private ncclSeen = false;
   private osu: OsuHeading | undefined;
   private readonly nv = new NvText();
   private nvTest = 'bandwidth';
@@ -21,6 +22,8 @@ export class FigureReader {
     const line = plainLine(text);
     const row = tableLine(line);
     const cells = cellsOf(row);
+    const average = ncclAverage(cells);
+    if (average !== undefined) return this.averageFigures(average);
     if (cells.length === 0 || this.reads(row, cells)) return [];
     const found = this.nvFigures(row, cells) ?? this.osuFigures(cells) ?? this.ncclFigures(row);
     return (found ?? figuresOfText(line)).filter(({ value }) => Number.isFinite(value));
@@ -61,9 +64,15 @@ export class FigureReader {
     });
   }
 
+  /** Told where its rows were not: scripts keep the last line alone. */
+  private averageFigures(value: number): Figure[] {
+    return this.ncclSeen ? [] : [{ name: 'bus bandwidth, average', value, unit: gigabytes }];
+  }
+
   private ncclFigures(line: string): Figure[] | undefined {
     const row = ncclRow(line, this.nccl) ?? ncclRow(line);
     if (row === undefined) return undefined;
+    this.ncclSeen = true;
     const figure = (where: string, busbw: number | undefined): Figure[] =>
       busbw === undefined
         ? []

@@ -169,6 +169,16 @@ describe('rows of nccl-tests', () => {
     ]);
   });
 
+  it('are all that counts where they are there, else their average does', () => {
+    const average = '# Avg bus bandwidth    : 232.155';
+    for (const prefix of ['', '[1,0]<stdout>:', '2025-03-01T10:11:12Z ']) {
+      expect(read(prefix + average)).toEqual(['bus bandwidth, average | 232.155 GB/s']);
+    }
+    expect(read('[INFO] Avg bus bandwidth : 83.1')).toHaveLength(1);
+    expect(read(row, average)).toEqual([]);
+    expect(read('# Avg bus bandwidth : nan')).toEqual([]);
+  });
+
   it('are read by their heading where there is one', () => {
     const heading =
       '#  size  count  type  redop  time  algbw  busbw  error  time  algbw  busbw  error';
@@ -323,6 +333,11 @@ describe('lines of trainings', () => {
     ['epoch 1 loss=-1.5e-3', ['loss | -0.0015']],
     ['train/loss: 3.4', ['train loss | 3.4']],
     ['loss: .5', ['loss | 0.5']],
+    // What stands for a number is no name of the next one.
+    ['step 3 loss: nan 12.3k tokens/s', ['throughput | 12300 tokens/s']],
+    ['step 3 loss: -inf 12.3k tokens/s', ['throughput | 12300 tokens/s']],
+    ['step 3 acc=N/A 12.3k tokens/s', ['throughput | 12300 tokens/s']],
+    ['step 3 loss=nan speed: 20 samples/s', ['throughput | 20 samples/s']],
   ])('%j', (line, figures) => {
     expect(read(line)).toEqual(figures);
   });
