@@ -236,6 +236,11 @@ function declare(wanted) {
   // module node16, it lets CommonJS require nothing else.
   const required = join(root, 'dist', 'required');
   cpSync(types, required, { recursive: true });
+  // Comments are read from the declarations of the module; a second time they would be a quarter of a megabyte.
+  for (const file of filesUnder(required)) {
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, text.replaceAll(/\/\*\*.*?\*\//gs, '').replaceAll(/^\s+/gm, ''));
+  }
   writeFileSync(join(required, 'package.json'), '{ "type": "commonjs" }\n');
   renameSync(required, join(types, 'cjs'));
   writeFileSync(made, `${wanted}\n`);
