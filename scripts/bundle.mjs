@@ -13,12 +13,10 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
   readdirSync,
-  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -232,17 +230,6 @@ function declare(wanted) {
     stdio: ['ignore', 2, 2],
   });
   if (status !== 0) throw new Error('tsc failed; see above.');
-  // TypeScript takes a declaration for CommonJS or not by the folder that it is in, and before its version 5.8, or with
-  // module node16, it lets CommonJS require nothing else.
-  const required = join(root, 'dist', 'required');
-  cpSync(types, required, { recursive: true });
-  // Comments are read from the declarations of the module; a second time they would be a quarter of a megabyte.
-  for (const file of filesUnder(required)) {
-    const text = readFileSync(file, 'utf8');
-    writeFileSync(file, text.replaceAll(/\/\*\*.*?\*\//gs, '').replaceAll(/^\s+/gm, ''));
-  }
-  writeFileSync(join(required, 'package.json'), '{ "type": "commonjs" }\n');
-  renameSync(required, join(types, 'cjs'));
   writeFileSync(made, `${wanted}\n`);
 }
 

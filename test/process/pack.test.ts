@@ -221,7 +221,6 @@ describe('the types of every entry', () => {
     ['NodeNext', 'entries.mts', {}, entries],
     ['NodeNext', 'entries.cts', {}, entries],
     ['Node16', 'entries.mts', {}, entries],
-    ['Node16', 'entries.cts', {}, entries],
     ['ESNext', 'entries.ts', { moduleResolution: 'bundler' }, entries],
     ['CommonJS', 'entries.ts', old, ['gradlink']],
   ])('hold with module %s in %s %j', async (module, file, resolution, names) => {
