@@ -5,8 +5,8 @@
 //
 //   node scripts/test-summary.mjs [--name PART]     PART: part of `npm run test:full`, with whose name the last line begins
 //
-// phases.txt has a line "SECONDS STATUS RESULTS PHASE" for each phase of scripts/test.sh; RESULTS are the names of the files
-// that it left, with commas between them, or -: native-… (CTest's JUnit, NAME.xml), vitest-… (vitest's JSON, NAME.json),
+// phases.txt has a line "BEGAN ENDED STATUS RESULTS PHASE" for each phase of scripts/test.sh, which may overlap: both in seconds
+// from the beginning. RESULTS are the names of the files that it left, with commas between them, or -: native-… (CTest's JUnit, NAME.xml), vitest-… (vitest's JSON, NAME.json),
 // another for lines "pass CASE" and "fail CASE" (NAME.txt), as lint.sh and the teardown of the GPU tests write them. A phase
 // that failed counts where none of its cases did.
 //
@@ -119,17 +119,20 @@ function read(name) {
   return [{ name, status: 'failed', reason: 'it ran no test' }];
 }
 
-/** Of each phase of scripts/test.sh: what it took, its exit status, and which results it left. */
+/** Of each phase of scripts/test.sh, by their beginnings: its times, its exit status, and which results it left. */
 function readPhases() {
   const file = join(folder, 'phases.txt');
   if (!existsSync(file)) throw new Error(`${file} is missing: scripts/test.sh writes it`);
-  const lines = readFileSync(file, 'utf8').matchAll(/^(\d+) (\d+) (\S+) (.+)$/gm);
-  return [...lines].map(([, seconds, status, results, name]) => ({
-    seconds: Number(seconds),
-    status: Number(status),
-    results: results === '-' ? [] : results.split(','),
-    name,
-  }));
+  const lines = readFileSync(file, 'utf8').matchAll(/^(\d+) (\d+) (\d+) (\S+) (.+)$/gm);
+  return [...lines]
+    .map(([, began, ended, status, results, name]) => ({
+      began: Number(began),
+      ended: Number(ended),
+      status: Number(status),
+      results: results === '-' ? [] : results.split(','),
+      name,
+    }))
+    .sort((a, b) => a.began - b.began);
 }
 
 /** @returns {{case: string, cause: string}[]} */
@@ -140,12 +143,17 @@ function readFlaky() {
 
 function printPhases(phases) {
   console.log('Seconds of each phase:');
-  for (const { seconds, status, name } of phases) {
-    const failure = status === 0 ? '' : `: failed (exit status ${status})`;
-    console.log(`  ${String(seconds).padStart(5)}  ${name}${failure}`);
+  const print = (seconds, text) => console.log(`  ${String(seconds).padStart(5)}  ${text}`);
+  let end = 0;
+  for (const { began, ended, status, name } of phases) {
+    const beside = began < end ? ', beside others' : '';
+    print(
+      ended - began,
+      `${name}${beside}${status === 0 ? '' : `: failed (exit status ${status})`}`,
+    );
+    end = Math.max(end, ended);
   }
-  const together = phases.reduce((sum, { seconds }) => sum + seconds, 0);
-  console.log(`  ${String(together).padStart(5)}  together`);
+  print(end - (phases[0]?.began ?? 0), 'from beginning to end');
 }
 
 function printSlowest(results) {

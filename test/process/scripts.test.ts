@@ -38,7 +38,7 @@ async function summary(
     GRADLINK_TEST_RESULTS: folder,
     GRADLINK_FLAKY: join(folder, 'flaky.json'),
   };
-  if (names.length > 0) await put('phases.txt', names.map((name) => `1 0 ${name} x\n`).join(''));
+  if (names.length > 0) await put('phases.txt', names.map((name) => `0 1 0 ${name} x\n`).join(''));
   return run(process.execPath, [script, ...args], { env }).then(
     ({ stdout }) => ({ code: 0, stdout }),
     (error: unknown) => error as { code: number; stdout: string },
@@ -101,12 +101,15 @@ describe('test-summary', () => {
     expect(stdout).toMatch(/case 1\n {4}no Slurm/);
   });
 
-  test('names the seconds of each phase, their sum, and the slowest cases first', async () => {
-    await put('phases.txt', '12 0 - setting up\n30 0 vitest,native-plain tests\n');
+  test('names the seconds of each phase, of the whole though they overlap, and the slowest cases first', async () => {
+    await put(
+      'phases.txt',
+      '0 12 0 - setting up\n12 42 0 vitest,native-plain tests\n13 40 0 - compiling\n',
+    );
     await put('vitest.json', vitest('passed', 'passed'));
     await put('native-plain.xml', junit.replace('time="0.1"', 'time="7.5"'));
     const { stdout } = await summary([]);
-    expect(stdout).toMatch(/ 12 {2}setting up\n +30 {2}tests\n +42 {2}together\n/);
+    expect(stdout).toMatch(/ 12 {2}setting up\n +30 {2}tests\n +27 {2}compiling.*\n +42 {2}/);
     expect(stdout).toMatch(
       / 7\.5 {2}native-plain: shm\.Sum\.adds\n +2\.0 .*case 0\n +2\.0 .*case 1\n/,
     );
@@ -114,7 +117,7 @@ describe('test-summary', () => {
   });
 
   test('a run that left no results has failed, and a phase without any', async () => {
-    await put('phases.txt', '1 0 vitest,native-address tests\n1 2 - compiling\n');
+    await put('phases.txt', '0 1 0 vitest,native-address tests\n1 2 2 - compiling\n');
     const { code, stdout } = await summary([]);
     expect(lastLine(stdout)).toBe('0 passed, 3 failed');
     expect(code).toBe(1);
@@ -138,7 +141,7 @@ describe('test-summary', () => {
 
   test('a case that is known to fail by chance fails the gate, and is reported apart of a part', async () => {
     await put('vitest.json', vitest('passed', 'failed'));
-    await put('phases.txt', '1 1 vitest tests\n');
+    await put('phases.txt', '0 1 1 vitest tests\n');
     const gate = await summary([]);
     expect([gate.code, lastLine(gate.stdout)]).toEqual([1, '1 passed, 1 failed']);
     const { code, stdout } = await summary([], ['--name', 'jobs']);
