@@ -1,8 +1,8 @@
 // Checks of what a caller gives: numbers, names, options, and values of many parts as a table of what each must be. All in
 // the one formula of argument errors.
-import { argumentError } from './errors.js';
-import type { ArgumentError } from './errors.js';
-import { nearest } from './nearest.js';
+import { argumentError, describe } from './errors.js';
+import type { ArgumentError, ArgumentErrorCode } from './errors.js';
+import { meantBy } from './nearest.js';
 
 /** Throws an argument error that names what is wrong. */
 export type Kind = (value: unknown, name: string) => unknown;
@@ -194,7 +194,30 @@ function loneSurrogate(text: string): string | undefined {
 /** One of these words. */
 export function oneOf<T extends string>(value: unknown, name: string, words: readonly T[]): T {
   if (words.includes(value as T)) return value as T;
-  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${words.join(', ')}`, value);
+  throw notOneOf(value, name, words);
+}
+
+/** What came, as messages show it, with the word that was meant where one is near. */
+export function withMeant(value: unknown, words: readonly string[]): string {
+  const meant = typeof value === 'string' ? meantBy(value, words) : undefined;
+  return meant === undefined ? describe(value) : `${describe(value)} (did you mean ${meant}?)`;
+}
+
+/** The error of what is none of `words`: it lists them, and names the one that was meant. */
+export function notOneOf(
+  value: unknown,
+  name: string,
+  words: readonly string[],
+  { code = 'ERR_INVALID_ARG_VALUE', more = '' }: NotOneOfOptions = {},
+): ArgumentError {
+  const text = withMeant(value, words);
+  return argumentError(code, name, `one of ${words.join(', ')}${more}`, { text });
+}
+
+interface NotOneOfOptions {
+  readonly code?: ArgumentErrorCode;
+  /** What follows the list. */
+  readonly more?: string;
 }
 
 /** {@link oneOf}. */
@@ -283,16 +306,13 @@ export function optionsObject<T extends object>(
   return given as T;
 }
 
-/** The error of an option that is not one of `known`: it names the nearest and all others. */
+/** The error of an option that is not one of `known`: it names the one that was meant, and all others. */
 export function unknownOption(
   name: string,
   known: readonly string[],
   owner: string,
 ): ArgumentError {
-  const meant = nearest(name, known);
-  const advice = meant === undefined ? '' : ` (the nearest is '${meant}')`;
   const all = [...known].sort().join(', ');
-  return argumentError('ERR_INVALID_ARG_VALUE', `options of ${owner}`, `some of ${all}`, {
-    text: `'${name}'${advice}`,
-  });
+  const text = withMeant(name, known);
+  return argumentError('ERR_INVALID_ARG_VALUE', `options of ${owner}`, `some of ${all}`, { text });
 }

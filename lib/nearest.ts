@@ -29,24 +29,113 @@ export function plainLetters(word: string): string {
   return word.toLowerCase().replaceAll(/[-_ ]/g, '');
 }
 
+/**
+ * Our names, and what torch, Keras, MXNet, Horovod, nccl-tests and others call the same; in plain letters. A row counts
+ * where its name is one of those that are possible.
+ */
+const synonyms: readonly (readonly [ours: readonly string[], theirs: string])[] = [
+  // Of optimizers and schedules.
+  [['learningrate'], 'lr rate stepsize'],
+  [['lr'], 'learningrate rate stepsize'],
+  [['stepsize'], 'lr learningrate rate'],
+  [['baselr'], 'lr learningrate initiallr initiallearningrate'],
+  [['lrscheduler'], 'scheduler schedule lrschedule learningrateschedule'],
+  [['wd'], 'weightdecay l2 l2regularization'],
+  [['epsilon'], 'eps'],
+  [['momentum'], 'mom'],
+  [['beta1', 'beta2'], 'betas beta'],
+  [['gamma1'], 'rho alpha'],
+  [['rho'], 'gamma1 alpha'],
+  [['clipgradient'], 'clipvalue clipgradientvalue clipgradvalue'],
+  [['rescalegrad'], 'rescale gradscale'],
+  [['eta'], 'trustcoefficient trustcoef'],
+  [['factor'], 'gamma decayrate'],
+  [['step'], 'stepsize decaysteps'],
+  [['steps'], 'milestones iters iterations numiters'],
+  [['maxupdate'], 'tmax totaliters totalsteps decaysteps'],
+  [['finallr'], 'etamin minlr endlearningrate'],
+  [['power'], 'pwr'],
+  // Of calls and training.
+  [['timeoutms'], 'timeout timeouts timeoutseconds'],
+  [['op'], 'reduction reduceop operation average'],
+  [['root'], 'src dst dest rootrank source'],
+  [['from'], 'src source'],
+  [['to'], 'dst dest destination'],
+  [['out'], 'output outputtensor outtensor result recvbuf'],
+  [['output'], 'out outputfile outfile file'],
+  [['scale'], 'prescale prescalefactor'],
+  [['postscale'], 'postscalefactor'],
+  [['splits'], 'inputsplitsizes outputsplitsizes sendcounts splitsizes'],
+  [['size'], 'worldsize numreplicas'],
+  [['dtype'], 'datatype type'],
+  [['datatype'], 'dtype type'],
+  [['devices'], 'ctx context contexts deviceids'],
+  [['gpus'], 'deviceids ngpus numgpus'],
+  [['batchsize'], 'batch'],
+  [['bucketcapbytes'], 'bucketcapmb bucketsize bucketsizemb'],
+  [['findunused'], 'findunusedparameters'],
+  [['groups'], 'numgroups'],
+  [['iters'], 'iterations niters numiters'],
+  [['numiters'], 'iterations niters iters steps'],
+  [['ranks'], 'np numproc nproc nranks numranks workers numworkers'],
+  // Of reduce operations.
+  [['avg'], 'mean average'],
+  [['sum'], 'add plus total'],
+  [['prod'], 'product mul multiply times'],
+  [['max'], 'maximum'],
+  [['min'], 'minimum'],
+  // Of element types.
+  [['float32'], 'float fp32 f32 single real'],
+  [['float64'], 'double fp64 f64'],
+  [['float16'], 'half fp16 f16'],
+  [['bfloat16'], 'bf16 bfloat'],
+  [['float8e4m3'], 'fp8e4m3 f8e4m3 float8e4m3fn'],
+  [['float8e5m2'], 'fp8e5m2 f8e5m2'],
+  [['int32'], 'int i32 integer'],
+  [['int64'], 'long i64 bigint'],
+  [['int16'], 'short i16'],
+  [['int8'], 'char i8'],
+  [['uint8'], 'byte u8 uchar'],
+  [['uint32'], 'uint u32 unsigned'],
+  [['uint64'], 'u64 ulong'],
+  // Others have these, and nothing here is the same, however near it is spelt.
+  [[], 'radam asgd adan uint16'],
+];
+
 /** A third of the letters wrong is another word. */
 const alike = 3;
 
-/** `Did you mean adam?` with a space before it; nothing where no word is near. */
-export function didYouMean(word: string, words: readonly string[]): string {
-  const near = nearest(word, words);
-  if (near === undefined) return '';
-  const wrong = distance(plainLetters(word), plainLetters(near));
-  return wrong * alike <= Math.max(word.length, alike) ? ` Did you mean ${near}?` : '';
+/** `int4` is no misspelt `int8`. */
+function otherNumbers(one: string, other: string): boolean {
+  const [mine, theirs] = [one, other].map((word) => word.replaceAll(/\D/g, ''));
+  return mine !== '' && theirs !== '' && mine !== theirs;
 }
 
-/** The word of `words` that needs the fewest changes, upper and lower case taken as one; the first of several. */
-export function nearest(word: string, words: readonly string[]): string | undefined {
-  const far = (other: string) => distance(word.toLowerCase(), other.toLowerCase());
-  let best: { readonly word: string; readonly far: number } | undefined;
-  for (const other of words) {
-    const one = { word: other, far: far(other) };
-    if (best === undefined || one.far < best.far) best = one;
-  }
-  return best?.word;
+/**
+ * What of `words` was meant by one that is none of them: what is spelt alike, else what others call so, else what is
+ * nearest and not another word.
+ *
+ * @returns such as `adam`, `int8 or uint8`, `beta1 and beta2`; undefined where no word is near
+ */
+export function meantBy(word: string, words: readonly string[]): string | undefined {
+  const letters = plainLetters(word);
+  const spelt = new Map(words.map((other) => [plainLetters(other), other]));
+  const same = spelt.get(letters);
+  if (same !== undefined) return same;
+  const rows = synonyms.filter(([, theirs]) => theirs.split(' ').includes(letters));
+  const ours = rows.find(([names]) => names.every((name) => spelt.has(name)))?.[0];
+  if (ours !== undefined) return ours.map((name) => spelt.get(name)).join(' and ') || undefined;
+  const near = [...spelt]
+    .filter(([other]) => !otherNumbers(letters, other))
+    .map(([other, whole]) => ({ whole, far: distance(letters, other) }))
+    .filter(({ far }) => far * alike <= Math.max(letters.length, alike));
+  const least = Math.min(...near.map(({ far }) => far));
+  const nearest = near.filter(({ far }) => far === least).map(({ whole }) => whole);
+  return nearest.join(' or ') || undefined;
+}
+
+/** ` Did you mean adam?` with a space before it; nothing where no word is near. */
+export function didYouMean(word: string, words: readonly string[]): string {
+  const meant = meantBy(word, words);
+  return meant === undefined ? '' : ` Did you mean ${meant}?`;
 }

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { Communicator, KVStore, isStoreType, serveJob } from '../lib/index.js';
+import { Communicator, KVStore, createOptimizer, isStoreType, serveJob } from '../lib/index.js';
+import { parseStoreType } from '../lib/kvstore/types.js';
 import { isNetworkName, listNetworks, network, networkNames } from '../lib/models/index.js';
 import * as methods from '../lib/optimizers/decentralised/index.js';
 import { ringGraph, toDot, toMermaid } from '../lib/topology/index.js';
@@ -152,7 +153,7 @@ describe('an unknown option', () => {
       name: 'TypeError',
       code: 'ERR_INVALID_ARG_VALUE',
       message: expect.stringMatching(
-        new RegExp(`\\b${right}\\b.*, got '${wrong}' \\(.*'${right}'\\)$`),
+        new RegExp(`\\b${right}\\b.*, got '${wrong}' \\(did you mean ${right}\\?\\)$`),
       ) as string,
     });
   });
@@ -164,7 +165,77 @@ describe('an unknown option', () => {
     }
     expect(optionsObject({ op: 'sum' }, known, 'x')).toEqual({ op: 'sum' });
     expect(optionsObject(undefined, known, 'x')).toEqual({});
-    expect(() => optionsObject({ OP: 1 }, known, 'x')).toThrow(/'OP' .*'op'/);
+    expect(() => optionsObject({ OP: 1 }, known, 'x')).toThrow(/'OP' .*mean op\?/);
+  });
+});
+
+/** What is said to be meant; nothing where nothing is. */
+function meantBy(call: () => unknown): string | undefined {
+  try {
+    call();
+  } catch (error) {
+    return /\(did you mean (.*)\?\)$/.exec((error as Error).message)?.[1];
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('a name that other libraries have', () => {
+  const optimizer = (name: string, option: string) => () => createOptimizer(name, { [option]: 1 });
+  it.each([
+    ['sgd', 'lr', 'learningRate'],
+    ['sgd', 'weight_decay', 'wd'],
+    ['sgd', 'weightDecay', 'wd'],
+    ['sgd', 'mom', 'momentum'],
+    ['adam', 'eps', 'epsilon'],
+    ['adam', 'betas', 'beta1 and beta2'],
+    ['adam', 'beta_1', 'beta1'],
+    ['rmsprop', 'alpha', 'gamma1'],
+    ['adadelta', 'alpha', 'rho'],
+    ['adam', 'clipvalue', 'clipGradient'],
+    // Nothing here is the same.
+    ['adam', 'amsgrad', undefined],
+    ['sgd', 'dampening', undefined],
+    ['sgd', 'eps', undefined],
+    ['adam', 'clipnorm', undefined],
+  ])('of %s: %s', (name, option, meant) => {
+    expect(meantBy(optimizer(name, option))).toBe(meant);
+  });
+
+  it.each([
+    ['Adagrd', 'adagrad'],
+    ['Adma', 'adam'],
+    ['RAdam', undefined],
+    ['ASGD', undefined],
+    ['Lion', undefined],
+  ])('as an optimizer: %s', (name, meant) => {
+    expect(meantBy(() => createOptimizer(name))).toBe(meant);
+  });
+
+  const allReduce = (options: object) => () => rank['allReduceSync']?.(data(), options);
+  it.each([
+    [{ op: 'mean' }, 'avg'],
+    [{ op: 'average' }, 'avg'],
+    [{ op: 'band' }, undefined],
+    [{ reduction: 'sum' }, 'op'],
+    [{ timeout: 1 }, 'timeoutMs'],
+    [{ dtype: 'float' }, 'float32'],
+    [{ dtype: 'half' }, 'float16'],
+    [{ dtype: 'fp64' }, 'float64'],
+    [{ dtype: 'int' }, 'int32'],
+    // No number is a misspelt other one.
+    [{ dtype: 'uint16' }, undefined],
+    [{ dtype: 'int4' }, undefined],
+  ])('of a collective: %j', (options, meant) => {
+    expect(meantBy(allReduce(options))).toBe(meant);
+  });
+
+  it.each([
+    ['dist_synk', 'dist_sync'],
+    ['dist-async', 'dist_async'],
+    ['horovd', 'horovod'],
+    ['p3store_dist', undefined],
+  ])('as a store: %s', (type, meant) => {
+    expect(meantBy(() => parseStoreType(type))).toBe(meant);
   });
 });
 

@@ -1,5 +1,4 @@
 // Errors that are the caller's to mend: exit status 2.
-import { didYouMean } from '../nearest.js';
 
 /** A wrong option or combination of options. `message` says what was expected, what came and what to do. */
 export class UsageError extends Error {
@@ -44,12 +43,6 @@ export function asUsage<T>(check: () => T): T {
       // Of a rule, what it is about comes first.
       .replace(/^(\w+)(?= needs | \d+:)/, (_, name: string) => optionNames[name] ?? name)
       .replace("store type 'device' on GPUs", '--kv-store device on --gpus');
-    throw new UsageError(`${named}.${meantOf(error.message)}`);
+    throw new UsageError(`${named}.`);
   }
-}
-
-/** Of a message that lists names and says what came. */
-function meantOf(message: string): string {
-  const [, names, got] = /expected one of (.+) for \w+, got '([^']*)'/.exec(message) ?? [];
-  return names === undefined || got === undefined ? '' : didYouMean(got, names.split(', '));
 }

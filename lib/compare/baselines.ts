@@ -6,7 +6,7 @@ import { isAbsolute, join } from 'node:path';
 import { argumentError, ruleError } from '../errors.js';
 import { checkFolder, fileFailure, makeFolders, ownEntry, writeOwnFile } from '../files/index.js';
 import { inputError, readInput } from '../results/input-file.js';
-import { anObject, arrayOf } from '../checks.js';
+import { anObject, arrayOf, withMeant } from '../checks.js';
 import { readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
 import {
@@ -163,6 +163,9 @@ export class Baselines {
       names.length === 0
         ? 'there is none yet; gradlink baseline save NAME RUN makes one'
         : `expected one of ${names.join(', ')}`;
-    throw ruleError('ERR_INVALID_ARG_VALUE', `the baseline '${name}' is unknown: ${known}`);
+    throw ruleError(
+      'ERR_INVALID_ARG_VALUE',
+      `the baseline ${withMeant(name, names)} is unknown: ${known}`,
+    );
   }
 }

@@ -1,7 +1,7 @@
 // What stores are made with.
 import { defaultTimeoutMs } from '../time.js';
 import { argumentError, ruleError } from '../errors.js';
-import { flag, integer, milliseconds, optionNames } from '../checks.js';
+import { flag, integer, milliseconds, notOneOf, optionNames } from '../checks.js';
 import type { DeviceList, StoreDevices } from './devices.js';
 import type { StoreKind, StoreType } from './types.js';
 
@@ -122,8 +122,7 @@ function checkMerge(merge: MergeName, known: readonly MergeName[]): void {
     const types = "'device', 'dist_sync_device', 'dist_async_device' or 'allreduce'";
     throw ruleError('ERR_INVALID_ARG_VALUE', `merge needs a store of type ${types} on GPUs`);
   }
-  const expected = `one of ${known.join(', ')}`;
-  throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', expected, merge);
+  throw notOneOf(merge, 'merge', known);
 }
 
 /** @throws TypeError or RangeError for invalid times and for a bound that is not an integer above 0. */

@@ -1,5 +1,6 @@
 // The names of store types, MXNet's spellings and ours, and what any of them is once it is open.
-import { describe, GradlinkError } from '../errors.js';
+import { withMeant } from '../checks.js';
+import { GradlinkError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 
 /** Spellings that mean the same, each under its kind. */
@@ -53,7 +54,7 @@ export interface StoreType {
 /**
  * Reads a store type, in upper or lower case. In MXNet an unknown word silently means `local`; here it is an error.
  *
- * @throws GradlinkError ERR_UNSUPPORTED that lists the types.
+ * @throws GradlinkError ERR_UNSUPPORTED that lists the types and names the one that was meant.
  */
 export function parseStoreType(type: unknown): StoreType {
   const name = typeof type === 'string' ? type.toLowerCase() : undefined;
@@ -63,7 +64,7 @@ export function parseStoreType(type: unknown): StoreType {
     const aliases = others.map(([spelling, of]) => `${spelling} = ${of}`).join(', ');
     throw new GradlinkError(
       'ERR_UNSUPPORTED',
-      `expected a store type (${storeKinds.join(', ')}; also ${aliases}), got ${describe(type)}`,
+      `expected a store type (${storeKinds.join(', ')}; also ${aliases}), got ${withMeant(type, [...kinds.keys()])}`,
       { usable: true },
     );
   }

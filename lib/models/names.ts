@@ -1,5 +1,5 @@
 // The names of the networks.
-import { argumentError } from '../errors.js';
+import { notOneOf } from '../checks.js';
 
 /** Networks by name, in the order of the documentation. */
 export const networkNames = [
@@ -48,8 +48,7 @@ function isAlias(name: unknown): name is keyof typeof aliases {
  */
 export function familyName(name: unknown): FamilyName {
   if (!isNetworkName(name)) {
-    const expected = `one of ${networkNames.join(', ')}`;
-    throw argumentError('ERR_OUT_OF_RANGE', 'network', expected, name);
+    throw notOneOf(name, 'network', networkNames, { code: 'ERR_OUT_OF_RANGE' });
   }
   return isAlias(name) ? aliases[name] : name;
 }

@@ -1,5 +1,5 @@
 // Optimizers by their names.
-import { argumentError } from '../errors.js';
+import { notOneOf } from '../checks.js';
 import { Adam, AdaMax, AdamW, LAMB, Nadam } from './adam.js';
 import type {
   AdaMaxOptions,
@@ -84,7 +84,7 @@ export const optimizerNames = Object.keys(makers) as readonly OptimizerName[];
 /**
  * An optimizer by its name, as MXNet's `optimizer.create`; upper and lower case are the same.
  *
- * @throws TypeError for an unknown name, listing the known ones.
+ * @throws TypeError for an unknown name, listing the known ones and the one that was meant.
  */
 export function createOptimizer<Name extends OptimizerName>(
   name: Name,
@@ -94,12 +94,7 @@ export function createOptimizer(name: string, options?: OptimizerOptions): Optim
 export function createOptimizer(name: string, options: OptimizerOptions = {}): Optimizer {
   const known = typeof name === 'string' ? name.toLowerCase() : '';
   if (!Object.hasOwn(makers, known)) {
-    throw argumentError(
-      'ERR_INVALID_ARG_VALUE',
-      'optimizer',
-      `one of ${optimizerNames.join(', ')}`,
-      name,
-    );
+    throw notOneOf(name, 'optimizer', optimizerNames);
   }
   return makers[known as OptimizerName](options);
 }

@@ -53,7 +53,7 @@ export function checkedObject(value: unknown, name: string): Readonly<Record<str
   return value as Readonly<Record<string, unknown>>;
 }
 
-/** @throws TypeError for an option that is not one of `known`: it names the nearest and all others. */
+/** @throws TypeError for an option that is not one of `known`: it names the one that was meant, and all others. */
 export function refuseUnknown(
   options: Readonly<Record<string, unknown>>,
   known: readonly string[],

@@ -1,5 +1,6 @@
 // Learning-rate schedules. Formulas and defaults are those of MXNet 1.9.1's lr_scheduler, as functions of the number of
 // updates alone: asking for the rate of an earlier update is allowed. The formulas are the addon's, which servers go by.
+import { oneOf } from '../checks.js';
 import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import { nativeSchedulerKinds, nativeWarmupModes } from '../native/optimizer.js';
@@ -90,17 +91,7 @@ export abstract class LRScheduler {
     refuseUnknown({ ...options }, [...commonOptions, ...own], name);
     const { warmupSteps = 0, warmupBeginLr = 0, warmupMode = 'linear' } = options;
     this.baseLr = checkedNumber(options.baseLr ?? defaultBaseLr, 'baseLr', 'finite');
-    if (
-      typeof (warmupMode as unknown) !== 'string' ||
-      !Object.hasOwn(nativeWarmupModes, warmupMode)
-    ) {
-      throw argumentError(
-        'ERR_INVALID_ARG_VALUE',
-        'warmupMode',
-        "'linear' or 'constant'",
-        warmupMode,
-      );
-    }
+    oneOf(warmupMode, 'warmupMode', Object.keys(nativeWarmupModes));
     this.#shape = shape;
     this.#warmup = {
       warmupSteps: checkedNumber(warmupSteps, 'warmupSteps', 'count'),

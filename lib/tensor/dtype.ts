@@ -1,4 +1,5 @@
 // Element types: their names, the numbers that cross into native code, and the TypedArrays that store them.
+import { notOneOf } from '../checks.js';
 import { argumentError } from '../errors.js';
 import { assertOwnLength } from './own-length.js';
 import type { StorageArray } from '../native/arrays.js';
@@ -209,7 +210,7 @@ function numberIn(
   wayOut: string,
 ): number {
   if ((known as readonly unknown[]).includes(dtype)) return dtypeNames.indexOf(dtype as AnyDType);
-  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${known.join(', ')}${wayOut}`, dtype);
+  throw notOneOf(dtype, name, known, { more: wayOut });
 }
 
 /** A zeroed array of `count` elements, by dtype number. */

@@ -1,6 +1,6 @@
 // The graphs of decentralised averaging, with the names and weights of BlueFog's.
 import { argumentError } from '../errors.js';
-import { arrayOf, integer } from '../checks.js';
+import { arrayOf, integer, oneOf } from '../checks.js';
 import { Topology } from './topology.js';
 import type { Edge } from './topology.js';
 
@@ -124,9 +124,7 @@ export function ringGraph(size: number, style: RingStyle = 'both'): Topology {
     left: [size - 1],
     right: [1],
   };
-  if (typeof style !== 'string' || !Object.hasOwn(steps, style)) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'style', "'both', 'left' or 'right'", style);
-  }
+  oneOf(style, 'style', Object.keys(steps));
   return circulant(size, [...new Set([0, ...steps[style]].map((k) => k % size))]);
 }
 

@@ -11,7 +11,7 @@ describe('useBackend', () => {
 
   it.each([
     ['gpu', undefined, 'ERR_INVALID_ARG_VALUE', "name, got 'gpu'"],
-    ['cpu', { alowCpu: true }, 'ERR_INVALID_ARG_VALUE', "nearest is 'allowCpu'"],
+    ['cpu', { alowCpu: true }, 'ERR_INVALID_ARG_VALUE', 'mean allowCpu'],
     ['cpu', { allowCpu: 1 }, 'ERR_INVALID_ARG_TYPE', 'allowCpu, got 1'],
     ['cpu', 'allowCpu', 'ERR_INVALID_ARG_TYPE', "options, got 'allowCpu'"],
   ])('refuses %j with %j', async (name, options, code, message) => {

@@ -240,10 +240,10 @@ describe('misuse', () => {
     expect(() => new GradientReducer(two as never, specs)).toThrow(/openRanks\(\)/);
     const wrong = (options: object) => () => new GradientReducer(one!, specs, options);
     expect(wrong({ mode: 'later' })).toThrow(/\boverlap, async, .*mode, got 'later'/);
-    expect(wrong({ modes: 'sync' })).toThrow(/'modes' .*'mode'/);
+    expect(wrong({ modes: 'sync' })).toThrow(/'modes' .*mean mode\?/);
     expect(wrong({ hook: { type: '2bit', rank: 1 } })).toThrow(/hook '2bit'.*'rank'/);
-    expect(() => reducer.begin({ use: [1] } as object)).toThrow(/'use' .*'uses'/);
-    expect(wrong({ op: 'max' })).toThrow(/'avg' or 'sum' for op/);
+    expect(() => reducer.begin({ use: [1] } as object)).toThrow(/'use' .*mean uses\?/);
+    expect(wrong({ op: 'max' })).toThrow(/avg, .*op, got 'max'/);
     expect(wrong({ hook: '3bit' })).toThrow(/float16, .*powersgd .*hook, got '3bit'/);
     expect(wrong({ hook: { type: 'powersgd', startPass: 1 } })).toThrow(/hook\.startPass/);
     expect(wrong({ hook: { type: '2bit', threshold: 0 } })).toThrow(/hook\.threshold/);

@@ -10,6 +10,7 @@ import { checkOutput } from './report-output.js';
 import { UsageError } from '../usage-error.js';
 import { Baselines } from '../../compare/index.js';
 import { makeFolders, writeFileAtomic, writeOwnFile } from '../../files/index.js';
+import { didYouMean } from '../../nearest.js';
 import { printable } from '../../printable.js';
 import { chartsOf, type Chart, type LabelledRun } from '../../report/charts/index.js';
 import { runsToMarkdown } from '../../report/page/markdown.js';
@@ -85,11 +86,12 @@ function chosenCharts(all: readonly Chart[], names: readonly string[] | undefine
   return names.map((name) => {
     const chart = all.find(({ id }) => id === name);
     if (chart !== undefined) return chart;
-    const known = all.map(({ id }) => id).join(', ');
+    const ids = all.map(({ id }) => id);
+    const known = ids.join(', ');
     throw new UsageError(
       known === ''
         ? `--chart ${name}: no chart can be drawn of this run.`
-        : `The chart ${name} is unknown. Expected one of: ${known}.`,
+        : `The chart ${name} is unknown. Expected one of: ${known}.${didYouMean(name, ids)}`,
     );
   });
 }

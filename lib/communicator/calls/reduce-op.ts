@@ -1,6 +1,6 @@
 // Reduce operations as callers name them and as native code numbers them.
 import { reduceOps, type ReduceOp } from '../../collectives.js';
-import { argumentError } from '../../errors.js';
+import { notOneOf } from '../../checks.js';
 
 export { reduceOps };
 export type { ReduceOp };
@@ -20,6 +20,6 @@ export function reduceOpNumber(op: unknown): number {
     case 'avg':
       return 4;
     default:
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'op', `one of ${reduceOps.join(', ')}`, op);
+      throw notOneOf(op, 'op', reduceOps);
   }
 }

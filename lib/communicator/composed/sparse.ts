@@ -1,7 +1,14 @@
 // Sums of few rows of a large table: as all-gather of indices and rows, of which each rank brings as many as it has.
 import { argumentError } from '../../errors.js';
 import { assertFixedLength } from '../../tensor/memory.js';
-import { integer, milliseconds, optionNames, optionsObject, wellFormed } from '../../checks.js';
+import {
+  integer,
+  milliseconds,
+  notOneOf,
+  optionNames,
+  optionsObject,
+  wellFormed,
+} from '../../checks.js';
 import { beginTogether, goOn, type Said } from './agreement.js';
 import type { Communicator } from '../communicator.js';
 import { hostRank } from './objects.js';
@@ -116,7 +123,7 @@ function checkedRows<V extends Float32Array | Float64Array | Int32Array>(
 
 function opOf(given: unknown, values: object): 'sum' | 'avg' {
   if (given !== undefined && given !== 'sum' && given !== 'avg') {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' or 'avg'", given);
+    throw notOneOf(given, 'op', ['sum', 'avg']);
   }
   if (given === 'avg' && values instanceof Int32Array) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' with integers", given);

@@ -17,6 +17,8 @@ import {
   integer,
   maxInt32,
   milliseconds,
+  notOneOf,
+  oneOf,
   optionNames,
   optionsObject,
   wellFormed,
@@ -227,12 +229,7 @@ export async function joinWorld(
     return await native().NativeCommunicator.joinMpi(options, own, null);
   }
   if ((backend as unknown) !== 'shm') {
-    throw argumentError(
-      'ERR_INVALID_ARG_VALUE',
-      'backend',
-      "'shm', 'mpi', 'tcp' or 'nccl'",
-      backend,
-    );
+    throw notOneOf(backend, 'backend', ['shm', 'mpi', 'tcp', 'nccl']);
   }
   if (gpu !== undefined) {
     const rule = `gpu needs backend 'nccl', 'mpi' or 'tcp', not '${backend}'`;
@@ -244,9 +241,7 @@ export async function joinWorld(
 }
 
 function checkOf(given: unknown): NativeCheck {
-  if (given === undefined) return 'always';
-  if (given === 'always' || given === 'first' || given === 'never') return given;
-  throw argumentError('ERR_INVALID_ARG_VALUE', 'check', "'always', 'first' or 'never'", given);
+  return given === undefined ? 'always' : oneOf(given, 'check', ['always', 'first', 'never']);
 }
 
 /** What the ranks of a job agree over that may be on several hosts; undefined where all are on this one. */

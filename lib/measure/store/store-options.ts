@@ -6,7 +6,6 @@ import { parseDevices, type DeviceList } from '../../kvstore/devices.js';
 import { mergeNames } from '../../kvstore/store-options.js';
 import { parseStoreType, storeKinds, type StoreTypeName } from '../../kvstore/types.js';
 import type { Network } from '../../models/index.js';
-import { didYouMean } from '../../nearest.js';
 import { optimizerNames } from '../../optimizers/index.js';
 import {
   choice,
@@ -34,8 +33,7 @@ export const storeType: Kind<StoreTypeName> = {
       return parseStoreType(text).name;
     } catch (error) {
       if (!(error instanceof GradlinkError)) throw error;
-      const meant = didYouMean(text, storeKinds);
-      throw new WrongValue(`E${error.message.slice(1)}.${meant}`);
+      throw new WrongValue(`E${error.message.slice(1)}.`);
     }
   },
   check: parseStoreType,

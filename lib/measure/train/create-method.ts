@@ -1,4 +1,4 @@
-import { argumentError } from '../../errors.js';
+import { notOneOf } from '../../checks.js';
 import { broadcastVariables } from '../../train/broadcast.js';
 import { gradientAllReduceMethod, type MethodOptions } from './methods.js';
 import { storeMethod } from './store-method.js';
@@ -18,6 +18,5 @@ export async function createMethod(options: MethodOptions): Promise<TrainingMeth
   if (distOptimizer.startsWith('kv:')) return storeMethod(distOptimizer.slice(3), options);
   const method = await weightMethod(options);
   if (method !== undefined) return method;
-  const expected = `one of ${distOptimizers.join(', ')}, kv:TYPE`;
-  throw argumentError('ERR_INVALID_ARG_VALUE', 'distOptimizer', expected, distOptimizer);
+  throw notOneOf(distOptimizer, 'distOptimizer', distOptimizers, { more: ', kv:TYPE' });
 }

@@ -1,7 +1,14 @@
 // From what a caller says of compression to what native code takes.
 import { argumentError } from '../../errors.js';
 import type { NativeBucketHook } from '../../native/train.js';
-import { integer, type KnownOptions, maxInt32, optionNames, optionsObject } from '../../checks.js';
+import {
+  integer,
+  type KnownOptions,
+  maxInt32,
+  notOneOf,
+  optionNames,
+  optionsObject,
+} from '../../checks.js';
 import type { BucketHook, BucketHookName, HalfHook, PowerSgdHook, TwoBitHook } from './types.js';
 
 export const bucketHooks = ['float16', 'bfloat16', '2bit', 'powersgd'] as const;
@@ -45,8 +52,7 @@ export function parseHook(given: BucketHook | BucketHookName | undefined): Nativ
   if (given === undefined) return plainHook;
   const hook = typeof given === 'string' ? { type: given } : given;
   if (typeof hook !== 'object' || !bucketHooks.includes(hook.type)) {
-    const names = bucketHooks.join(', ');
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'hook', `one of ${names}`, given);
+    throw notOneOf(given, 'hook', bucketHooks);
   }
   optionsObject(hook, hookNames[hook.type], `hook '${hook.type}'`);
   const { threshold } = { threshold: undefined, ...hook };

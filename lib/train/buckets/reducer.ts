@@ -90,9 +90,7 @@ export class GradientReducer {
     const { mode = 'overlap', buckets } = given;
     const op: string = given.op ?? 'avg';
     oneOf(mode, 'mode', reduceModes);
-    if (op !== 'avg' && op !== 'sum') {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'avg' or 'sum'", op);
-    }
+    oneOf(op, 'op', ['avg', 'sum']);
     assertRankOnHost(communicator, 'gradient buckets');
     gradientsKind(gradients, 'gradients');
     // The order is rank 0's, which may have joined without a pass.
