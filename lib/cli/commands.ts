@@ -27,7 +27,7 @@ export const commands: Commands = {
 
 /** What offers the other commands too. */
 const needsAll: ReadonlySet<string> = new Set(['completion']);
-const needsNone: ReadonlySet<string> = new Set(['-V', '--version']);
+const needsNone: ReadonlySet<string> = new Set(['-v', '--version']);
 
 /** The command that was typed, or all where it takes all to help: no command, a misspelt one, `help`. */
 export function commandsFor(argv: readonly string[], table: Commands): Promise<Register[]> {

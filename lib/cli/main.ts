@@ -9,6 +9,7 @@ import { ownSpelling } from './launch/spelling.js';
 import { printableLines } from '../printable.js';
 import { terminalWidth } from './terminal/terminal-width.js';
 import { UsageError } from './usage-error.js';
+import { inOurWords } from './wrong-words.js';
 
 export { surroundings } from './surroundings.js';
 
@@ -44,7 +45,7 @@ export async function createProgram(
     .description(
       'Collectives, a key-value store and bandwidth diagnostics, measured against the limit of the machine.',
     )
-    .version(version, '-V, --version', 'print the version')
+    .version(version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .configureHelp({ ...helpLayout, optionDescription: describeOption })
@@ -56,21 +57,27 @@ export async function createProgram(
       writeErr: (text) => void io.stderr.write(fitted(text, terminalWidth(io.stderr, io.env))),
       getOutHelpWidth: () => helpWidth(io.stdout, io.env),
       getErrHelpWidth: () => helpWidth(io.stderr, io.env),
-      outputError: (text, write) => {
-        const said = text.replace(
-          /command-argument value ('.*') is invalid for argument '(.*)'\./,
-          'the $2 $1 is unknown.',
-        );
-        write(printableLines(said.replace(/^error: /, 'gradlink: ')));
-      },
     })
+    // Its own know no other tool's names.
+    .showSuggestionAfterError(false)
     .addHelpText('after', examples);
   for (const register of await commandsFor(argv, table)) register(program, io, done, argv.slice(1));
   for (const command of program.commands) {
     command.showHelpAfterError(`Run gradlink ${command.name()} --help for its options.`);
+    for (const inner of command.commands) speakOurs(inner);
+    speakOurs(command);
   }
+  speakOurs(program);
   program.showHelpAfterError('Run gradlink --help for the commands.');
   return program;
+}
+
+function speakOurs(command: Command): void {
+  command.configureOutput({
+    outputError: (text, write) => {
+      write(printableLines(inOurWords(text, command)));
+    },
+  });
 }
 
 /** Of a pipe or a file: a width that people read well. */
@@ -123,9 +130,11 @@ export async function main(
   const done = (code: number): void => {
     exitCode = code;
   };
-  const program = await createProgram(io, argv, done, table);
+  // As it was in the first releases.
+  const typed = argv[0] === '-V' ? ['--version'] : argv;
+  const program = await createProgram(io, typed, done, table);
   try {
-    await program.parseAsync(ownSpelling(argv, program), { from: 'user' });
+    await program.parseAsync(ownSpelling(typed, program), { from: 'user' });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {

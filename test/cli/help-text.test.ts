@@ -39,7 +39,7 @@ describe('help on a narrow terminal', () => {
   it('breaks a message that is too long, too', async () => {
     const { stderr } = await gradlink(['collectives', 'all_redcue'], { columns: 60 });
     for (const line of stderr.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
-    expect(wordsOf(stderr)).toMatch(/collective 'all_redcue' .*: all_reduce\b/);
+    expect(wordsOf(stderr)).toMatch(/collective 'all_redcue'.*: all_reduce\b/);
   });
 });
 

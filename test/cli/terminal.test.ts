@@ -90,8 +90,16 @@ describe('names', () => {
     [['collectives', 'all_reduce', '--datatype', 'flaot'], 'float'],
     [['collectives', 'all_reduce', '--op', 'mni'], 'min'],
     [['collectives', 'neighbor_all_reduce', '--topology', 'rnig'], 'ring'],
-    [['completion', 'bsh'], 'bash'],
+    [['completion', 'bahs'], 'bash'],
     [['predict', '--link', '1,1', '--compute', '1', '--network', 'vg'], 'vgg'],
+    // What other tools call it.
+    [['measure', '--dtype', 'float'], 'float32'],
+    [['models', '--dtype', 'double'], 'float64'],
+    [['collectives', 'all_reduce', '-o', 'mean'], 'avg'],
+    [['collectives', 'all_reduce', '-d', 'fp16'], 'float16'],
+    [['collectives', 'all_reduce', '--iterations', '3'], '--iters'],
+    [['train', '--learning-rate', '1'], '--lr'],
+    [['ddp', '--np', '3'], '--ranks'],
   ])('a misspelt one of %j is answered with the nearest', async (argv, meant) => {
     const { code, stderr } = await gradlink(argv);
     expect(code).toBe(2);
