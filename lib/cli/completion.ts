@@ -140,6 +140,10 @@ export const registerCompletion: Register = (program, io) => {
     .argument('<shell>', shells.join(', '), read(choice(shells)))
     .addHelpText('after', examples)
     .action((shell: Shell) => {
-      io.stdout.write(scripts[shell](program.commands.map(completed)));
+      const all = program.commands.map(completed);
+      const values = all.map(({ name }) => name);
+      const description = 'print the help of a command';
+      const helped = { name: 'help', description, values, options: [] };
+      io.stdout.write(scripts[shell]([...all, helped]));
     });
 };

@@ -134,7 +134,7 @@ export async function main(
   const typed = argv[0] === '-V' ? ['--version'] : argv;
   const program = await createProgram(io, typed, done, table);
   try {
-    await program.parseAsync(ownSpelling(typed, program), { from: 'user' });
+    await program.parseAsync(ownSpelling(typed, program, io.env), { from: 'user' });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {

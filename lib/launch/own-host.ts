@@ -7,7 +7,8 @@ import type { JobSpec } from './job.js';
 const namesHosts =
   /^(SLURM_JOB|SLURM_NODELIST|PBS_|LSB_|LOADL|COBALT_|FLUX_)|(HOST|NODE|MACHINE)_?(FILE|LIST)/i;
 
-function isOwn(name: string): boolean {
+/** Whether a host's name, or its address, is this host's. */
+export function isOwnHost(name: string): boolean {
   const bare = name
     .replace(/^.*@/, '')
     .replace(/^\[(.*)\]$/, '$1')
@@ -35,7 +36,7 @@ export function staysOnOwnHost(
   }: Pick<JobSpec, 'hosts' | 'starterArguments' | 'env' | 'outerEnv'>,
 ): boolean {
   if (starterArguments.length > 0) return false;
-  if (hosts !== undefined) return hosts.every(isOwn);
+  if (hosts !== undefined) return hosts.every(isOwnHost);
   if (launcher !== 'mpi') return false;
   return Object.entries({ ...outerEnv, ...env }).every(
     ([name, value]) => (value ?? '') === '' || !namesHosts.test(name),

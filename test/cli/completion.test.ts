@@ -29,6 +29,9 @@ describe('completion', () => {
     expect(await offered('collectives', 'all_')).toEqual(['all_reduce', 'all_gather']);
     expect(await offered('compare', 'a', 'b', '--format', 'j')).toEqual(['json', 'junit']);
     expect(await offered('baseline', 's')).toEqual(['save']);
+    expect(await offered('launch', '--launcher', '')).toEqual(['local', 'mpi', 'ssh', 'slurm']);
+    expect(await offered('launch', '-n', '')).toEqual(['auto', 'gpu']);
+    expect(await offered('help', 'co')).toEqual(['collectives', 'compare', 'completion']);
   });
 
   it('offers files where a value may be one, and nothing where it is none of the known', async () => {
@@ -48,6 +51,6 @@ describe('completion', () => {
   it('knows three shells', async () => {
     const { code, stderr } = await gradlink(['completion', 'csh']);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/'csh' .*: bash, zsh\b.*fish/);
+    expect(stderr).toMatch(/'csh'.*: bash, zsh\b.*fish/);
   });
 });

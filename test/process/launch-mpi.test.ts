@@ -243,7 +243,7 @@ describe('wrong usage', () => {
   it.each([
     [['--launcher', 'ssh'], /--launcher ssh: .*-H, got none/],
     [['-H', '/dev/null', '--launcher', 'mpi'], /--hostfile \/dev\/null: .* got a device/],
-    [['-H', '/dev/null'], /--hostfile: .*--launcher\b.*\bssh\b/],
+    [['-H', '/dev/null', '--launcher', 'local'], /--hostfile.* --launcher\b.*\bssh\b/],
     [['--launcher', 'mpi', '--mpirun', '/no/mpirun'], /none as \/no\/mpirun/],
     [['--launcher', 'mpi', '--mpirun', 'true'], /MPICH's true\b/],
     [['--launcher', 'mpi', '--tolerate-worker-loss'], /--tolerate-worker-loss: .*--launcher local/],

@@ -20,6 +20,7 @@ import {
   toMs,
   type LaunchOptions,
 } from './options.js';
+import { settled, workerCount, type TypedOptions } from './guesses.js';
 import { launcherName } from './mxnet.js';
 import { explain, gpuNotes, hiddenVariables, shellLine } from './report.js';
 import { Control } from '../../launch/control.js';
@@ -45,7 +46,7 @@ A hostfile has a host a line: node1, node1:4 or node1 slots=4.
 Examples:
   $ gradlink launch -n 4 node app.js --epochs 3
   $ gradlink launch -n 4 -s 2 gradlink measure --kv-store dist_sync
-  $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir ~/app node app.js
+  $ gradlink launch -n 8 -s 2 -H hosts --sync-dst-dir ~/app node app.js
   $ gradlink launch -n 64 --launcher slurm --launcher-arg=--partition=gpu node app.js
   $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir checkpoints --checkpoint-every 100
   $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
@@ -77,10 +78,12 @@ function printPlan(launcher: Launcher, job: JobSpec, io: Io): void {
   }
 }
 
-async function launch(command: Command, options: LaunchOptions, io: Io): Promise<number> {
-  const { launcher, job } = readLaunch(ownCommand(command), options, io.env, (text) => {
+async function launch(command: Command, typed: TypedOptions, io: Io): Promise<number> {
+  const note = (text: string): void => {
     io.stderr.write(`gradlink launch: ${text}.\n`);
-  });
+  };
+  const options = settled(typed, io.env, note);
+  const { launcher, job } = readLaunch(ownCommand(command), options, io.env, note);
   if (options.dryRun) {
     printPlan(launcher, job, io);
     return exitCodes.ok;
@@ -176,8 +179,8 @@ export const registerLaunch: Register = (program, io, done) => {
     .description('start a command as several processes that form one job')
     .requiredOption(
       '-n, --num-workers <count>',
-      'processes to start, the ranks 0 to count - 1 (also as -np)',
-      read(whole({ min: 1, max: 4096 })),
+      'processes to start, the ranks 0 to count - 1; auto: one a core of this host, gpu: one a GPU (also as -np)',
+      workerCount,
     )
     .option(
       '-s, --num-servers <count>',
@@ -190,9 +193,8 @@ export const registerLaunch: Register = (program, io, done) => {
     )
     .option(
       '--launcher <name>',
-      'how they are started; local: on this host; mpi: by mpirun; ssh: by mpirun over ssh; slurm: by srun',
+      'how they are started; local: on this host; mpi: by mpirun; ssh: by mpirun over ssh; slurm: by srun (default: local, ssh with -H)',
       launcherName,
-      'local',
     )
     .option(
       '--env <NAME=VALUE>',
@@ -280,7 +282,7 @@ export const registerLaunch: Register = (program, io, done) => {
     .argument('<command...>', 'the command and its arguments; it is started without a shell')
     .passThroughOptions()
     .addHelpText('after', examples)
-    .action(async (command: [string, ...string[]], options: LaunchOptions) => {
+    .action(async (command: [string, ...string[]], options: TypedOptions) => {
       done(await launch(command, options, io));
     });
 };

@@ -8,7 +8,7 @@ import { refuseVariables, serversOf } from './mxnet.js';
 import { UsageError } from '../usage-error.js';
 import { checkFolder, makeFolders, makeOwnFolder, ownEntry } from '../../files/index.js';
 import { allowedCores } from '../../launch/cores.js';
-import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
+import { parseHostList, parseHostfile, place, type Host } from '../../launch/hosts.js';
 import {
   jobVariable,
   launcherVariables,
@@ -104,25 +104,55 @@ export function prepareDirectory(directory: string, named = directory): void {
   }
 }
 
-function readHosts(
-  { hostfile, numWorkers, launcher }: LaunchOptions,
-  numServers: number,
-  note: Note,
-): readonly string[] {
-  const file = hostfile ?? '';
-  const mayBePort = launcher === 'ssh';
+/** bfrun's and horovodrun's -H has the hosts themselves. */
+export const hasHostsThemselves = (file: string): boolean =>
+  !existsSync(file) && !file.includes('/');
+
+/** What is wrong with hosts, in the words of the command line. */
+function ofHosts<T>(file: string, read: () => T): T {
   try {
-    // bfrun's and horovodrun's -H has the hosts themselves.
-    const inline = !existsSync(file) && !file.includes('/');
-    if (inline && !/[:,]/.test(file))
-      note(`-H ${file}: no file has that name, it is taken for a host`);
-    const hosts = inline
-      ? parseHostList(file, mayBePort)
-      : parseHostfile(readInput(file, 'a list of hosts'), mayBePort);
-    return place({ workers: numWorkers, servers: numServers }, hosts);
+    return read();
   } catch (error) {
     throw new UsageError(`--hostfile ${file}: ${(error as Error).message}.`);
   }
+}
+
+/**
+ * The hosts that -H names, or those of its file.
+ *
+ * @throws UsageError
+ */
+export function namedHosts(file: string, mayBePort: boolean): readonly Host[] {
+  return ofHosts(file, () =>
+    hasHostsThemselves(file)
+      ? parseHostList(file, mayBePort)
+      : parseHostfile(readInput(file, 'a list of hosts'), mayBePort),
+  );
+}
+
+/**
+ * The host of each process, see {@link place}.
+ *
+ * @throws UsageError
+ */
+export function placedOn(
+  file: string,
+  job: Pick<JobSpec, 'workers' | 'servers'>,
+  mayBePort: boolean,
+): readonly string[] {
+  const hosts = namedHosts(file, mayBePort);
+  return ofHosts(file, () => place(job, hosts));
+}
+
+function readHosts(
+  { hostfile: file = '', numWorkers: workers, launcher }: LaunchOptions,
+  servers: number,
+  note: Note,
+): readonly string[] {
+  if (hasHostsThemselves(file) && !/[:,]/.test(file)) {
+    note(`-H ${file}: no file has that name, it is taken for a host`);
+  }
+  return placedOn(file, { workers, servers }, launcher === 'ssh');
 }
 
 /** Options that would be passed over in silence otherwise. */
