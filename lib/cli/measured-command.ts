@@ -82,9 +82,13 @@ export async function measured(
 }
 
 /** Ranks of the job, or as many as -n says. */
-export function ranksOf({ ranks }: { readonly ranks?: number }, alone: number): number {
+export function ranksOf(
+  { ranks }: { readonly ranks?: number },
+  alone: number,
+  advice = 'Omit -n under a launcher.',
+): number {
   return rankCount(ranks, alone, (expected, asked) =>
-    UsageError.of('-n', expected, String(asked), 'Omit -n under a launcher.'),
+    UsageError.of('-n', expected, String(asked), advice),
   );
 }
 

@@ -30,16 +30,14 @@ export interface GpuPlan {
 /** What makes no sense on GPUs, by the name that was typed. */
 function refuseHostOptions(options: CollectivesOptions): void {
   const given = [
-    ...(options.ranks === undefined ? [] : ['-n']),
+    ...(options.ranks === undefined ? [] : ['--ranks']),
     ...(options.shared ? ['--shared'] : []),
     ...(options.threads ? ['--threads'] : []),
   ];
   const [first] = given;
   if (first !== undefined) {
     throw new UsageError(
-      first === '-n'
-        ? '-n is the number of ranks in host memory and cannot be combined with -g, -t or --gpus. For iterations use --iters.'
-        : `${first} cannot be combined with -g, -t or --gpus: it applies to ranks in host memory.`,
+      `${first} cannot be combined with -g, -t or --gpus: it applies to ranks in host memory.`,
     );
   }
 }

@@ -19,6 +19,8 @@ import type { AnyDType } from '../../tensor/dtype.js';
 /** What the command has besides. */
 export interface OwnOptions extends ReportOptions {
   readonly ranks?: number;
+  /** -n, see {@link withCounts}. */
+  readonly n?: number;
   readonly minbytes: number;
   readonly maxbytes?: number;
   readonly stepbytes: number;
@@ -42,6 +44,28 @@ type OfGraphs = OptionsOf<typeof graphRows>;
 /** Those of the tables by the names of programs, and the command's own. */
 export type CollectivesOptions = OwnOptions & OfGraphs & OfSweep;
 
+/** As typed, with what -n stands for: with GPUs nccl-tests' number of iterations, else ranks. */
+export function withCounts(
+  typed: OwnOptions & { readonly iters?: number },
+  itersGiven: boolean,
+): OwnOptions {
+  const { n, ...others } = typed;
+  if (n === undefined) return typed;
+  const onGpus = [typed.ngpus, typed.nthreads, typed.gpus].some((one) => one !== undefined);
+  const [name, given] = onGpus ? ['--iters', itersGiven] : ['--ranks', typed.ranks !== undefined];
+  if (given) throw new UsageError(`-n and ${name} cannot be combined: they are the same here.`);
+  if (onGpus) return { ...others, iters: n } as OwnOptions;
+  if (n > mostRanks) {
+    throw UsageError.of(
+      '-n',
+      `at most ${String(mostRanks)} ranks`,
+      String(n),
+      `For iterations use --iters ${String(n)}.`,
+    );
+  }
+  return { ...others, ranks: n };
+}
+
 /** @param typed as commander has them */
 export function collectivesOptions(typed: OwnOptions): CollectivesOptions {
   const given: OfSweep = filled(collectivesTable, givenOf(collectivesTable, typed), 'collectives');
@@ -49,14 +73,14 @@ export function collectivesOptions(typed: OwnOptions): CollectivesOptions {
 }
 
 export const examples = `
-Ranks are those of this process (-n), each with its own arrays in one memory, or, under gradlink launch, mpirun or
-srun, the processes of the job; then only rank 0 prints.
+Ranks are those of this process (-n, --ranks), each with its own arrays in one memory, or, under gradlink launch, mpirun
+or srun, the processes of the job; then only rank 0 prints.
 
 With -g, -t or --gpus ranks are GPUs, and NCCL moves their data: -t x -g of this process, or the one of each process
 of a job. Times are then those of the devices' own clocks (-z: of the host's).
 
-Differences to nccl-tests: -n is the number of RANKS in host memory, and --iters that of iterations. With -t each GPU has a
-thread of its own. An unknown name is an error, not a default. On small sizes a sample times several calls together, unless
+Differences to nccl-tests: without -g, -t or --gpus -n is the number of RANKS in host memory, and --iters that of
+iterations. With -t each GPU has a thread of its own. An unknown name is an error, not a default. On small sizes a sample times several calls together, unless
 -m gives their number; on GPUs they are one group of NCCL. -T covers initialisation too. The two last columns are the share of
 the limit. In host memory the limit is the machine's own copy bandwidth for the bytes that must be moved. Between GPUs it is
 NCCL's own estimate where it has one, else the links of a GPU for the bytes of busbw.
@@ -85,11 +109,18 @@ export const collectiveAliases: Readonly<Record<string, Collective>> =
     ['all_to_all_v', 'alltoallv'],
   ]);
 
+const mostRanks = 1024;
+
 export function addOptions(command: Command): Command {
-  const gpuCount = read(whole({ min: 1, max: 1024 }));
+  const gpuCount = read(whole({ min: 1, max: mostRanks }));
   const upTo = (max: number): ((text: string) => number) => read(whole({ min: 0, max }));
   command
-    .option('-n, --ranks <count>', "ranks of this process (default: 2, or the job's)", gpuCount)
+    .option('--ranks <count>', "ranks of this process (default: 2, or the job's)", gpuCount)
+    .option(
+      '-n <count>',
+      'as --ranks; beside -g, -t or --gpus as --iters, as in nccl-tests',
+      read(whole({ min: 1 })),
+    )
     .option('-b, --minbytes <size>', 'smallest size', read(sizeInBytes), 32 * 2 ** 20)
     .option(
       '-e, --maxbytes <size>',

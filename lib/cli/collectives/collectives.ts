@@ -15,6 +15,7 @@ import {
   hostRoom,
   onceEach,
   toSweep,
+  withCounts,
   type CollectivesOptions,
   type OwnOptions,
 } from './collectives-options.js';
@@ -57,7 +58,8 @@ async function measure(
 ): Promise<number> {
   refuseNeighborOptions(collective, options);
   const gpus = planGpus(options);
-  const ranks = gpus?.ranks ?? ranksOf(options, defaultRanks);
+  const advice = 'Omit -n under a launcher. For iterations use --iters.';
+  const ranks = gpus?.ranks ?? ranksOf(options, defaultRanks, advice);
   const types = elementTypes(collective, options.dtypes, gpus?.machine);
   const sweep = toSweep(collective, ranks, gpus?.room ?? hostRoom(ranks), options, types);
   const output = outputOf(options, io);
@@ -85,7 +87,8 @@ export const registerCollectives: Register = (program, io, done, argv) => {
     );
   addReportOptions(addOptions(command))
     .addHelpText('after', examples)
-    .action(async (collective: Collective | NeighborCollective, typed: OwnOptions) => {
+    .action(async (collective: Collective | NeighborCollective, given: OwnOptions) => {
+      const typed = withCounts(given, command.getOptionValueSource('iters') === 'cli');
       const options = collectivesOptions(typed);
       if (isNeighborCollective(collective)) {
         done(await runNeighbors(collective, options, argv, io));
