@@ -1,17 +1,27 @@
 // `gradlink doctor` and `gradlink topo`: what is here, what is missing, how things are linked.
-import { exitCodes } from './io.js';
+import { extname } from 'node:path';
+
+import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
 import { read } from './parse.js';
 import { list, text } from '../options/kinds.js';
 import type { Register } from './register.js';
-import { shown } from './terminal/terminal.js';
+import { addOutputOptions, checkOutput } from './reports/report-output.js';
+import { writeText } from './terminal/terminal.js';
+import { writeFileAtomic } from '../files/index.js';
 import { didYouMean } from '../nearest.js';
 import { UsageError } from './usage-error.js';
 import { diagnose, jobRank, topologyOf, type Finding } from '../doctor/index.js';
 import { doctorLines, topologyLines } from '../report/doctor-lines.js';
 
-interface DoctorOptions {
-  readonly json?: true;
+const formats = ['text', 'json'] as const;
+
+interface OutputOptions {
+  readonly format?: (typeof formats)[number];
+  readonly output?: string;
+}
+
+interface DoctorOptions extends OutputOptions {
   readonly require?: readonly string[];
   readonly hostfile?: string;
   readonly remoteShell?: string;
@@ -62,49 +72,59 @@ function required(findings: readonly Finding[], name: string): readonly Finding[
   );
 }
 
+type Lines = (room?: number) => readonly string[];
+
+/** Writes what was found where the options say; fails at once where that cannot be written. */
+function writer({ format, output }: OutputOptions, io: Io): (found: object, lines: Lines) => void {
+  if (output !== undefined) checkOutput(output);
+  const ending = extname(output ?? '').toLowerCase();
+  const asJson = (format ?? (ending === '.json' ? 'json' : 'text')) === 'json';
+  return (found, lines) => {
+    const text = (room?: number): string =>
+      `${asJson ? JSON.stringify(found, null, 2) : lines(room).join('\n')}\n`;
+    if (output === undefined) writeText(text, !asJson, io);
+    else writeFileAtomic(output, [text()]);
+  };
+}
+
 export const registerDoctor: Register = (program, io, done) => {
-  program
+  const command = program
     .command('doctor')
     .description('what this machine has for gradlink, what is missing, and what to do')
-    .option('--json', 'print JSON: findings and topology')
     .option('--require <names>', 'fail unless these are ok', read(list(text())))
     .option('--hostfile <file>', 'look at the hosts of this file too, over ssh, and compare them')
-    .option('--remote-shell <command>', 'command that reaches them, such as "ssh -p 2222"')
+    .option('--remote-shell <command>', 'command that reaches them, such as "ssh -p 2222"');
+  addOutputOptions(command, formats, 'findings and topology')
     .addHelpText('after', doctorExamples)
-    .action(async ({ json, require = [], hostfile, remoteShell }: DoctorOptions) => {
+    .action(async (options: DoctorOptions) => {
+      const { require = [], hostfile, remoteShell } = options;
       if (remoteShell !== undefined && hostfile === undefined) {
         throw new UsageError('--remote-shell needs --hostfile.');
       }
+      const write = writer(options, io);
       const { env } = io;
       const found = await diagnose({ packageVersion: version, env, hostfile, remoteShell });
       const wanting = require.filter((name) => {
         const lines = required(found.findings, name);
         return lines.length === 0 || lines.some(({ status }) => status !== 'ok');
       });
-      const text =
-        json === true
-          ? JSON.stringify(found, null, 2)
-          : shown((room) => doctorLines(found, room), io);
       // Of a job one rank speaks for all.
-      if ((jobRank(env) ?? 0) === 0) io.stdout.write(`${text}\n`);
+      if ((jobRank(env) ?? 0) === 0) write(found, (room) => doctorLines(found, room));
       for (const name of wanting) io.stderr.write(`gradlink: required, and not ok: ${name}\n`);
       done(wanting.length > 0 ? exitCodes.failure : exitCodes.ok);
     });
 };
 
 export const registerTopo: Register = (program, io, done) => {
-  program
+  const command = program
     .command('topo')
-    .description('how cores, memory, networks and GPUs are linked, and how fast')
-    .option('--json', 'print JSON')
+    .description('how cores, memory, networks and GPUs are linked, and how fast');
+  addOutputOptions(command, formats, 'the topology')
     .addHelpText('after', topoExamples)
-    .action(async ({ json }: Pick<DoctorOptions, 'json'>) => {
+    .action(async (options: OutputOptions) => {
+      const write = writer(options, io);
       const topology = await topologyOf(io.env);
-      const text =
-        json === true
-          ? JSON.stringify(topology, null, 2)
-          : shown((room) => topologyLines(topology, room), io);
-      io.stdout.write(`${text}\n`);
+      write(topology, (room) => topologyLines(topology, room));
       done(exitCodes.ok);
     });
 };

@@ -8,7 +8,7 @@ import { GradlinkError } from '../../lib/errors.js';
 import { gradlink } from '../support/cli.js';
 
 describe('gradlink', () => {
-  it.each(['-V', '--version'])('prints the version of the package for %s', async (option) => {
+  it.each(['-v', '-V', '--version'])('prints the version of the package for %s', async (option) => {
     const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
     const { version } = JSON.parse(text) as { version: string };
     // And loads no command for it.
@@ -63,11 +63,13 @@ describe('gradlink', () => {
   ])('names the nearest to %j', async (argv, nearest) => {
     const { code, stderr } = await gradlink(argv);
     expect(code).toBe(2);
-    expect(stderr).toContain(`mean ${nearest}?)`);
+    expect(stderr).toContain(`mean ${nearest}?`);
   });
 
   it.each([
     [['nonsense'], "command 'nonsense'", 'gradlink --help'],
+    [['collectives', 'nonsense'], "unknown collective 'nonsense'", 'gradlink collectives --help'],
+    [['models', 'nonsense'], "unknown network 'nonsense'", 'gradlink models --help'],
     [['measure', '--nonsense'], "option '--nonsense'", 'gradlink measure --help'],
     [['measure', 'extra'], 'many arguments', 'gradlink measure --help'],
     [['collectives'], "argument 'collective'", 'gradlink collectives --help'],
@@ -76,6 +78,47 @@ describe('gradlink', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(new RegExp(`^gradlink: .*${message}`));
     expect(stderr).toContain(`Run ${help}`);
+  });
+});
+
+/** What each letter means, whatever command has it; where commands differ in words, all of these mean the same. */
+const letters: Readonly<Record<string, readonly string[]>> = {
+  '-h': ['--help'],
+  '-v': ['--version'],
+  '-o': ['--output'],
+  // Processes, of which each is a rank.
+  '-n': ['--ranks', '--num-workers'],
+  '-s': ['--num-servers'],
+  '-H': ['--hostfile'],
+  '-j': ['--jobs'],
+};
+
+/** Commands that stand in for another tool and have its letters. Those that it lacks mean what they mean elsewhere. */
+const toolLetters: Readonly<Record<string, string>> = {
+  // nccl-tests: -o is the operation there, and -n the iterations (ranks where there are no GPUs).
+  collectives: 'n b e i f r w m N c o d T a I K C S J g t G R z u p y x D V M',
+  // nvbandwidth.
+  p2p: 'l t p b i m s d',
+};
+
+describe('a short option', () => {
+  it('means the same in all commands', async () => {
+    const found: string[] = [];
+    for (const [name, load] of Object.entries(commands)) {
+      const program = new Command().enablePositionalOptions();
+      (await load())(program, process, () => undefined, []);
+      const [command] = program.commands as [Command];
+      const own = (toolLetters[name] ?? '').split(' ').map((letter) => `-${letter}`);
+      const options = [command, ...command.commands].flatMap((one) => one.options);
+      for (const { short, long } of options) {
+        if (short === undefined || own.includes(short)) continue;
+        if (letters[short]?.includes(long ?? '') !== true) found.push(`${name} ${short}, ${long}`);
+      }
+      // Whoever writes a report says where with one letter.
+      const output = options.find(({ long }) => long === '--output');
+      if (output !== undefined && !own.includes('-o')) expect(output.short, name).toBe('-o');
+    }
+    expect(found).toEqual([]);
   });
 });
 

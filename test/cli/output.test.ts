@@ -51,6 +51,7 @@ const commands: [string, (output: string) => string[]][] = [
   ['compare --junit', (output) => ['compare', run, run, '--junit', output]],
   ['predict', (output) => ['predict', '--validate', 'dlperf', '--output', output]],
   ['report', (output) => ['report', run, '--output', output]],
+  ['topo', (output) => ['topo', '--format', 'json', '--output', output]],
 ];
 
 describe.skipIf(noSmallDisk !== undefined)('on a full disk', () => {
@@ -79,6 +80,19 @@ describe('an output', () => {
     expect(readlinkSync(link)).toBe('new.html');
     expect(readFileSync(join(folder, 'new.html'), 'utf8').length).toBeGreaterThan(100);
     expect(readdirSync(folder).sort()).toEqual(['link', 'new.html', 'run.json']);
+  });
+
+  it('of topo has the form that its ending says', async () => {
+    const forms = ['topo.json', 'topo.txt'].map((name) => join(folder, name));
+    for (const file of forms) {
+      expect(await gradlink(['topo', '-o', file])).toEqual({ code: 0, stdout: '', stderr: '' });
+    }
+    const [json = '', text = ''] = forms.map((file) => readFileSync(file, 'utf8'));
+    const { stdout } = await gradlink(['topo', '--json']);
+    expect(Object.keys(JSON.parse(json) as object)).toEqual(
+      Object.keys(JSON.parse(stdout) as object),
+    );
+    expect(text).toMatch(/^\w/);
   });
 
   it('goes into a FIFO, a device and an open descriptor', async () => {

@@ -1,7 +1,8 @@
 // Options of `gradlink predict`.
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 
 import { imageShape, offering, read } from '../parse.js';
+import { addOutputOptions } from '../reports/report-output.js';
 import { above, byteCount, choice, list, whole } from '../../options/kinds.js';
 import { dtypes, type DType } from '../../tensor/dtype.js';
 import type { ImageShape } from '../../models/index.js';
@@ -65,7 +66,7 @@ function linkPair(text: string): readonly [number, number] {
 }
 
 export function addPredictOptions(command: Command): Command {
-  return command
+  command
     .option('--between <run>', 'sweep between hosts, one rank a host (needs --per-host)')
     .option(
       '--per-host <count>',
@@ -126,13 +127,9 @@ export function addPredictOptions(command: Command): Command {
       '--validate <table>',
       `predict what is known, and print the errors: ${validations.join(', ')} (own: RUN)`,
       read(choice(validations)),
-    )
-    .option(
-      '--format <format>',
-      `${predictionFormats.join(', ')} (default: text, or by the ending of --output)`,
-      read(choice(predictionFormats, { md: 'markdown' })),
-    )
-    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
-    .option('--output <file>', 'write to this file, in --format')
-    .addHelpText('after', examples);
+    );
+  return addOutputOptions(command, predictionFormats, 'the forecast').addHelpText(
+    'after',
+    examples,
+  );
 }

@@ -1,14 +1,12 @@
 // `gradlink compare`: did it get slower?
-import { Option } from 'commander';
-
 import { extname } from 'node:path';
 
 import { exitCodes } from '../io.js';
 import { read } from '../parse.js';
-import { choice, percent } from '../../options/kinds.js';
+import { percent } from '../../options/kinds.js';
 import { readable, readRuns } from './read-runs.js';
 import type { Register } from '../register.js';
-import { checkOutput } from './report-output.js';
+import { addOutputOptions, checkOutput } from './report-output.js';
 import { writeText } from '../terminal/terminal.js';
 import { UsageError } from '../usage-error.js';
 import { Baselines, compareRuns, hasRegressed } from '../../compare/index.js';
@@ -68,7 +66,7 @@ function sides(runs: readonly string[], baselines: Baselines): readonly [string,
 }
 
 export const registerCompare: Register = (program, io, done) => {
-  program
+  const command = program
     .command('compare')
     .description('compare two runs case by case; exit status 1 when something got worse')
     .argument('<runs...>', 'BASE and NEW, or NEW alone with the baseline in use')
@@ -84,14 +82,8 @@ export const registerCompare: Register = (program, io, done) => {
       read(percent(50, 99.99)),
       95,
     )
-    .option('--ignore-environment', 'judge even if machines or settings differ')
-    .option(
-      '--format <format>',
-      `${comparisonFormats.join(', ')} (default: text, or by the ending of --output)`,
-      read(choice(comparisonFormats, { md: 'markdown' })),
-    )
-    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
-    .option('--output <file>', 'write the comparison to this file, in --format')
+    .option('--ignore-environment', 'judge even if machines or settings differ');
+  addOutputOptions(command, comparisonFormats, 'the comparison')
     .option('--junit <file>', "write JUnit's XML to this file too")
     .addHelpText('after', examples)
     .action((runs: readonly string[], options: CompareOptions) => {

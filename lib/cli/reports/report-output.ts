@@ -24,15 +24,34 @@ const formatsByExtension: Readonly<Record<string, ReportFormat>> = {
   '.xml': 'junit',
 };
 
-export function addReportOptions(command: Command): Command {
+/**
+ * In which format a command writes, and where to: alike for all commands.
+ *
+ * @param formats the first is the default
+ * @param what is written, for the help
+ */
+export function addOutputOptions(
+  command: Command,
+  formats: readonly string[],
+  what: string,
+): Command {
+  const aliases: Readonly<Record<string, string>> = formats.includes('markdown')
+    ? { md: 'markdown' }
+    : {};
+  // Of a command in the way of nccl-tests -o is the operation.
+  const short = command.options.some((option) => option.short === '-o') ? '' : '-o, ';
   return command
     .option(
       '--format <format>',
-      `${reportFormats.join(', ')} (default: text, or by the ending of --output)`,
-      read(choice(reportFormats, { md: 'markdown' })),
+      `${formats.join(', ')} (default: ${formats[0]!}, or by the ending of --output)`,
+      read(choice(formats, aliases)),
     )
     .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
-    .option('--output <file>', 'write the report to this file, in --format');
+    .option(`${short}--output <file>`, `write ${what} to this file, in --format`);
+}
+
+export function addReportOptions(command: Command): Command {
+  return addOutputOptions(command, reportFormats, 'the report');
 }
 
 /** Fails before anything is measured when the report could not be written afterwards. */
