@@ -72,6 +72,13 @@ export async function createProgram(
   return program;
 }
 
+/** Of `help mesure`: commander prints the help of all. */
+function refuseUnknownHelp([first, name]: readonly string[], program: Command): void {
+  if (first !== 'help' || name === undefined || name.startsWith('-')) return;
+  if (name === 'help' || program.commands.some((command) => command.name() === name)) return;
+  program.error(`error: unknown command '${name}'`, { code: 'commander.unknownCommand' });
+}
+
 function speakOurs(command: Command): void {
   command.configureOutput({
     outputError: (text, write) => {
@@ -134,6 +141,7 @@ export async function main(
   const typed = argv[0] === '-V' ? ['--version'] : argv;
   const program = await createProgram(io, typed, done, table);
   try {
+    refuseUnknownHelp(typed, program);
     await program.parseAsync(ownSpelling(typed, program, io.env), { from: 'user' });
     return exitCode;
   } catch (error) {

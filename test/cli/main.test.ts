@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
+import { withCounts, type OwnOptions } from '../../lib/cli/collectives/collectives-options.js';
 import { commands } from '../../lib/cli/commands.js';
+import { UsageError } from '../../lib/cli/usage-error.js';
 import { GradlinkError } from '../../lib/errors.js';
 import { gradlink } from '../support/cli.js';
 
@@ -56,6 +58,7 @@ describe('gradlink', () => {
 
   it.each([
     [['mesure'], 'measure'],
+    [['help', 'mesure'], 'measure'],
     [['measure', '--kv-stor', 'device'], '--kv-store'],
     [['collectives', 'all_reduce', '--stepfaktor', '2'], '--stepfactor'],
     [['compare', 'a', 'b', '--tolerence', '3'], '--tolerance'],
@@ -119,6 +122,37 @@ describe('a short option', () => {
       if (output !== undefined && !own.includes('-o')) expect(output.short, name).toBe('-o');
     }
     expect(found).toEqual([]);
+  });
+});
+
+describe('-n of collectives', () => {
+  it.each([
+    [{ n: 8 }, { ranks: 8 }],
+    [{ ranks: 8 }, { ranks: 8 }],
+    // nccl-tests' iterations, which have no such bound.
+    [
+      { n: 5000, ngpus: 8 },
+      { ngpus: 8, iters: 5000 },
+    ],
+    [
+      { n: 100, nthreads: 8 },
+      { nthreads: 8, iters: 100 },
+    ],
+    [
+      { n: 100, gpus: [0, 2] },
+      { gpus: [0, 2], iters: 100 },
+    ],
+  ])('is ranks, or iterations on GPUs: %j', (typed, counts) => {
+    expect(withCounts(typed as unknown as OwnOptions, false)).toEqual(counts);
+  });
+
+  it('is given once', () => {
+    for (const typed of [
+      { n: 2, ranks: 2 },
+      { n: 3, ngpus: 2 },
+    ]) {
+      expect(() => withCounts(typed as unknown as OwnOptions, true)).toThrow(UsageError);
+    }
   });
 });
 
