@@ -94,6 +94,29 @@ export interface NativeBetweenCores {
   readonly wrong: number;
 }
 
+/** What is timed is said in native/measure/message_loop.h; `peer` and `first` alone differ between the two ranks. */
+export interface NativeMessageOptions {
+  readonly peer: number;
+  /** Of the two exactly one, which takes the time. */
+  readonly first: boolean;
+  readonly bytes: number;
+  /** Messages of a sample, before the answer. */
+  readonly window: number;
+  readonly answerBytes: number;
+  readonly warmup: number;
+  readonly samples: number;
+  readonly verify: boolean;
+  /** Of each call; below 0 takes the communicator's own default. */
+  readonly timeoutMs: number;
+}
+
+export interface NativeMessages {
+  /** Of a whole sample, its answer included; empty on the rank that is not first. */
+  readonly seconds: Float64Array;
+  /** Bytes that came to this rank and are not what was sent. */
+  readonly wrong: number;
+}
+
 /** How calls of ranks that are GPUs are made: nccl-tests' -G, -z, -R, -m and -u. */
 export interface NativeGpuTimingOptions {
   /** The batch is captured as a graph that a sample launches so often; 0: no graph. */
@@ -199,6 +222,11 @@ export interface MeasureNatives {
     communicator: NativeCommunicator,
     options: NativeBetweenCoresOptions,
   ): Promise<NativeBetweenCores>;
+  /** Messages between two ranks, both of which call it; on the communicator's thread. */
+  timeMessages(
+    communicator: NativeCommunicator,
+    options: NativeMessageOptions,
+  ): Promise<NativeMessages>;
   /**
    * Of each call the seconds that NCCL expects; null where it has no model of it, and elsewhere. All ranks must call it,
    * with the same calls.

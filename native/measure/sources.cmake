@@ -15,6 +15,7 @@ unite(gradlink_measure loops
   gpu/stream_hold.cc
   memory_bandwidth.cc
   message_calls.cc
+  message_loop.cc
   pattern.cc
   store_check.cc
   uniform_numbers.cc)

@@ -51,6 +51,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   checkOuts: 'function',
   estimateCollectives: 'function',
   timeBetweenCores: 'function',
+  timeMessages: 'function',
 };
 
 const communicator: Members<NativeCommunicator> = {

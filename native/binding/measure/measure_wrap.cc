@@ -20,6 +20,7 @@
 #include "measure/collective_loop.h"
 #include "measure/gpu/collective.h"
 #include "measure/memory_bandwidth.h"
+#include "measure/message_loop.h"
 #include "measure/pattern.h"
 #include "shm/wake_up.h"
 
@@ -33,6 +34,8 @@ using measure::GpuCollectiveOptions;
 using measure::GpuCollectiveResult;
 using measure::MemoryBandwidth;
 using measure::MemoryBandwidthOptions;
+using measure::MessageOptions;
+using measure::MessageResult;
 using measure::Pattern;
 using nccl::RegistrationKind;
 
@@ -192,6 +195,41 @@ Napi::Value timeBetweenCores(const Napi::CallbackInfo& info) {
   });
 }
 
+/// (communicator, options)
+Napi::Value timeMessages(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
+    handle->open();
+    const Napi::Object given = objectArg(info[1], "options");
+    MessageOptions options;
+    options.peer = intOf(given, "peer", 0);
+    options.first = booleanArg(given.Get("first"), "first");
+    options.bytes = countArg(given.Get("bytes"), "bytes");
+    options.window = intOf(given, "window", 1);
+    options.answerBytes = countArg(given.Get("answerBytes"), "answerBytes");
+    options.warmup = intOf(given, "warmup", 0);
+    options.samples = intOf(given, "samples", 1);
+    options.verify = booleanArg(given.Get("verify"), "verify");
+    options.timeoutMs = numberArg(given.Get("timeoutMs"), "timeoutMs");
+    auto result = std::make_shared<MessageResult>();
+    Kept kept;
+    keep(kept, info[0]);  // and with it the handle
+    return PendingOp::start(
+        env, handle->queue(),
+        [handle, options, result] {
+          *result = measure::timeMessages(handle->communicator(), options);
+        },
+        [result](Napi::Env ended) -> Napi::Value {
+          Napi::Object object = Napi::Object::New(ended);
+          object.Set("seconds", toArray(ended, result->seconds));
+          object.Set("wrong", static_cast<double>(result->wrong));
+          return object;
+        },
+        std::move(kept));
+  });
+}
+
 /// A shape for each call; a call that is no collective has none.
 std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
   std::vector<std::optional<Shape>> shapes(calls.Length());
@@ -299,6 +337,7 @@ void exportMeasure(Napi::Env env, Napi::Object exports) {
               Napi::Function::New<estimateCollectives>(env, "estimateCollectives"));
   exports.Set("timeCollective", Napi::Function::New<timeCollective>(env, "timeCollective"));
   exports.Set("timeBetweenCores", Napi::Function::New<timeBetweenCores>(env, "timeBetweenCores"));
+  exports.Set("timeMessages", Napi::Function::New<timeMessages>(env, "timeMessages"));
   exports.Set("fillPattern", Napi::Function::New<fillPattern>(env, "fillPattern"));
   exports.Set("countWrong", Napi::Function::New<countWrong>(env, "countWrong"));
 }
