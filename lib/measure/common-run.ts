@@ -36,6 +36,8 @@ export interface RankInfo {
   readonly host: string;
   /** The GPU that the rank is; absent where its memory is the host's. */
   readonly device?: string;
+  /** The color of its group, where the ranks are split. */
+  readonly group?: number;
 }
 
 /**

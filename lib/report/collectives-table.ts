@@ -1,3 +1,5 @@
+import { median } from 'simple-statistics';
+
 import {
   hasMeasurement,
   type CaseResult,
@@ -6,6 +8,7 @@ import {
   type ReportHead,
   type Scalar,
 } from '../results/result.js';
+import { groupsOf } from '../measure/collectives/split.js';
 import type { RankInfo } from '../measure/common-run.js';
 import { hostLines } from './host-lines.js';
 import { headLines, summaryLines } from './summary.js';
@@ -47,6 +50,12 @@ const columns: readonly FixedColumn[] = [
   { ...left('out', '', 8), name: 'of limit out-of-place' },
   { ...left('in', '', 8, 6), name: 'of limit in-place' },
 ];
+/** Where the ranks are split. */
+const groupColumn: FixedColumn = { ...left('group', '', 8), name: 'group' };
+
+const tableIn = (room: number, split: boolean): FixedTable =>
+  new FixedTable(split ? [...columns, groupColumn] : columns, room);
+
 /** The columns of some indices have a title in common, in the middle above those that are shown. */
 function heading(
   titles: readonly (readonly [title: string, first: number, end: number])[],
@@ -77,7 +86,7 @@ function head(report: ReportHead, ranks: readonly RankInfo[] = [], room = Infini
     ['in-place', 9, 13],
     ['of limit', 13, 15],
   ] as const;
-  const table = new FixedTable(columns, room);
+  const table = tableIn(room, splitOf(report) !== undefined);
   return [...headLines(report), ...rankLines(ranks), ...table.head([heading(parts, table.kept)])];
 }
 
@@ -86,8 +95,8 @@ function rankLines(ranks: readonly RankInfo[]): string[] {
   return [
     '# Using ranks',
     ...ranks.map(
-      ({ rank, pid, host, device = 'cpu' }) =>
-        `#  Rank ${String(rank).padStart(2)} Group  0 Pid ${String(pid).padStart(6)} on ${host} device ${device}`,
+      ({ rank, pid, host, device = 'cpu', group: color = 0 }) =>
+        `#  Rank ${String(rank).padStart(2)} Group ${String(color).padStart(2)} Pid ${String(pid).padStart(6)} on ${host} device ${device}`,
     ),
   ];
 }
@@ -99,15 +108,16 @@ function rankLines(ranks: readonly RankInfo[]): string[] {
 function rows(cases: readonly CaseResult[], room = Infinity): string[] {
   const first = cases[0];
   if (first === undefined) return [];
-  const { bytes, count, dtype, op, root } = first.parameters;
+  const { bytes, count, dtype, op, root, group: color } = first.parameters;
   const outOfPlace = cases.find(({ parameters }) => parameters.placement === 'out-of-place');
   const inPlace = cases.find(({ parameters }) => parameters.placement === 'in-place');
-  const line = new FixedTable(columns, room).row([
+  const line = tableIn(room, color !== undefined).row([
     ...[shown(bytes), shown(count), shown(dtype), shown(op ?? 'none'), shown(root ?? -1)],
     ...group(outOfPlace),
     ...group(inPlace),
     share(outOfPlace),
     share(inPlace),
+    shown(color),
   ]);
   const values = [outOfPlace, inPlace].flatMap((result) => valueLines(result));
   const reasons = cases.flatMap((result) =>
@@ -147,7 +157,7 @@ function timestamp(seconds: number): string {
 }
 
 /** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */
-function foot(report: Pick<Report, 'cases' | 'hosts'>): string[] {
+function foot(report: Pick<Report, 'run' | 'cases' | 'hosts'>): string[] {
   const measured = report.cases.filter(hasMeasurement);
   const wrong = measured.reduce((sum, { check }) => sum + (check.wrong ?? 0), 0);
   const failed = report.cases.some(({ status }) => status === 'error');
@@ -159,6 +169,7 @@ function foot(report: Pick<Report, 'cases' | 'hosts'>): string[] {
     `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`,
     `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)}`,
     '# (a mean over all sizes and placements: it says more about the sizes chosen than about the machine)',
+    ...groupLines(report, measured, largest),
     ...hostLines(report.hosts).map((line) => `# ${line}`),
     ...choiceLines(measured),
     '#',
@@ -166,6 +177,35 @@ function foot(report: Pick<Report, 'cases' | 'hosts'>): string[] {
       .filter(({ bytes }) => bytes === largest)
       .flatMap((result) => summaryLines(result).map((line) => `# ${line}`)),
   ];
+}
+
+/** How the ranks were split; undefined where they were not. */
+function splitOf({ run: { options } }: Pick<Report, 'run'>): string | undefined {
+  return typeof options.split === 'string' ? options.split : undefined;
+}
+
+/** Each group at the largest size, and the slowest of them by its ranks. */
+function groupLines(
+  report: Pick<Report, 'run'>,
+  measured: readonly (CaseResult & Measurement)[],
+  largest: number,
+): string[] {
+  const split = splitOf(report);
+  if (split === undefined) return [];
+  const groups = groupsOf(split, Number(report.run.options.ranks)).flatMap(({ color, ranks }) => {
+    const rates = measured
+      .filter(({ parameters, bytes }) => parameters.group === color && bytes === largest)
+      .map(({ busBandwidth }) => busBandwidth.bytesPerSecond);
+    return rates.length === 0 ? [] : [{ color, ranks, rate: median(rates) }];
+  });
+  const [first, ...others] = groups.toSorted((a, b) => a.rate - b.rate);
+  if (first === undefined) return [];
+  const each = groups.map(({ color, rate }) => `${color}: ${gigabytes(rate)}`).join(', ');
+  const lines = [`# Bus bandwidth of each group at ${largest} bytes (GB/s): ${each}`];
+  if (others.length === 0) return lines;
+  const share = percentText(first.rate / median(others.map(({ rate }) => rate)));
+  const slowest = `${first.color} (ranks ${first.ranks.join(', ')})`;
+  return [...lines, `# Slowest group: ${slowest}, ${share} of the median of the others`];
 }
 
 /** What NCCL chose, as a line for each run of sizes with one choice. */

@@ -2,8 +2,12 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
 import type { CollectivesOptions } from './collectives-options.js';
+import type { Io } from '../io.js';
 import { UsageError } from '../usage-error.js';
 import type { AskedValues } from '../../measure/collectives/case-values.js';
+import { groupsOf, splitRule, unevenGroups } from '../../measure/collectives/split.js';
+import { jobSize } from '../../measure/job.js';
+import { WrongValue } from '../../options/kinds.js';
 
 interface Refused {
   readonly flags: string;
@@ -78,4 +82,48 @@ export function caseValuesAsked(options: CollectivesOptions): AskedValues {
     );
   }
   return { perIteration, perIterationSkip: skipped, cpuTime, timestamps };
+}
+
+/** The rule of nccl-tests' variables, which count for ranks that are processes as there. */
+function splitOfVariables(env: Io['env']): string | undefined {
+  const { NCCL_TESTS_SPLIT: rule = '', NCCL_TESTS_SPLIT_MASK: mask = '' } = env;
+  if (jobSize() === undefined || (mask === '' && rule === '')) return undefined;
+  const [name, text] =
+    mask === ''
+      ? ['NCCL_TESTS_SPLIT', rule]
+      : ['NCCL_TESTS_SPLIT_MASK', `AND 0x${mask.replace(/^0x/i, '')}`];
+  try {
+    return splitRule.parse(text);
+  } catch (error) {
+    if (!(error instanceof WrongValue)) throw error;
+    throw new UsageError(`${name}=${env[name] ?? ''}: ${error.message}`);
+  }
+}
+
+/** How the ranks are split, and how many each group has. */
+export function splitAsked(
+  { split: typed }: Pick<CollectivesOptions, 'split'>,
+  ranks: number,
+  env: Io['env'],
+): { readonly split: string | undefined; readonly each: number } {
+  const split = typed ?? splitOfVariables(env);
+  if (split === undefined) return { split, each: ranks };
+  if (jobSize() === undefined) {
+    throw UsageError.of(
+      '--split',
+      'ranks that are processes of a job',
+      'ranks of one process',
+      'Run it under gradlink launch -n 4, mpirun or srun.',
+    );
+  }
+  const groups = groupsOf(split, ranks);
+  const uneven = unevenGroups(groups);
+  if (uneven !== undefined) {
+    throw UsageError.of(
+      '--split',
+      `a rule that makes groups of one size of ${ranks} ranks`,
+      uneven,
+    );
+  }
+  return { split, each: groups[0]?.ranks.length ?? ranks };
 }

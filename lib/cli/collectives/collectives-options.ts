@@ -230,23 +230,17 @@ export function hostRoom(ranks: number): Room {
   return { bytes, words: `${sizeText(bytes)} of memory`, ranks };
 }
 
-/** Everything that can be known to be wrong before a rank is opened. */
-export function toSweep(
-  collective: Collective,
-  ranks: number,
-  room: Room,
-  options: CollectivesOptions,
-  types: readonly AnyDType[],
-): Sweep {
-  const maxbytes = options.maxbytes ?? Math.max(options.minbytes, 32 * 2 ** 20);
-  if (maxbytes < options.minbytes) {
-    throw UsageError.of(
-      '-e',
-      `at least the ${String(options.minbytes)} bytes of -b`,
-      String(maxbytes),
-    );
+/**
+ * The sizes of a range whose arrays fit: a rank has an input and an output.
+ *
+ * @throws UsageError
+ */
+export function sizesIn(room: Room, range: Parameters<typeof sweepSizes>[0]): readonly number[] {
+  const { minbytes, maxbytes } = range;
+  if (maxbytes < minbytes) {
+    throw UsageError.of('-e', `at least the ${String(minbytes)} bytes of -b`, String(maxbytes));
   }
-  const sizes = sweepSizes({ ...options, maxbytes });
+  const sizes = sweepSizes(range);
   if (sizes === undefined) {
     throw UsageError.of(
       '-b, -e, -i and -f',
@@ -255,10 +249,7 @@ export function toSweep(
       'Raise -i, or use -f 2.',
     );
   }
-  if (options.root >= ranks) {
-    throw UsageError.of('-r', `a rank below ${String(ranks)}, or -1 for all`, String(options.root));
-  }
-  // Every rank's input and output; their share of the largest size where it is one of all ranks together.
+  // Their share of the largest size where it is one of all ranks together.
   const perRank = 2 * maxbytes;
   if (perRank * room.ranks > room.bytes) {
     const needed = sizeText(perRank * room.ranks);
@@ -268,6 +259,24 @@ export function toSweep(
       `${String(maxbytes)} bytes, which takes ${needed} for ${String(room.ranks)} ranks`,
       'Use a smaller -e or fewer ranks.',
     );
+  }
+  return sizes;
+}
+
+/** Everything that can be known to be wrong before a rank is opened. */
+export function toSweep(
+  collective: Collective,
+  ranks: number,
+  room: Room,
+  options: CollectivesOptions,
+  types: readonly AnyDType[],
+): Sweep {
+  const sizes = sizesIn(room, {
+    ...options,
+    maxbytes: options.maxbytes ?? Math.max(options.minbytes, 32 * 2 ** 20),
+  });
+  if (options.root >= ranks) {
+    throw UsageError.of('-r', `a rank below ${String(ranks)}, or -1 for all`, String(options.root));
   }
   const { rooted } = traitsOf(collective);
   const everyRoot = Array.from({ length: ranks }, (_, rank) => rank);

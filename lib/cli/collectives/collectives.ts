@@ -7,6 +7,7 @@ import {
   refuseNeighborOptions,
   runNeighbors,
 } from './collectives-neighbors.js';
+import { splitAsked } from './collectives-nccl-tests.js';
 import {
   addOptions,
   collectiveAliases,
@@ -25,6 +26,7 @@ import { read, typedOf } from '../parse.js';
 import { choice } from '../../options/kinds.js';
 import type { Register } from '../register.js';
 import { addReportOptions, ReportOutput } from '../reports/report-output.js';
+import { UsageError } from '../usage-error.js';
 import { askNccl } from '../../measure/collectives/nccl-choices.js';
 import { collectivesTable } from '../../measure/collectives/collectives-options.js';
 import { run } from '../../measure/collectives/collectives-run.js';
@@ -61,7 +63,8 @@ async function measure(
   const advice = 'Omit -n under a launcher. For iterations use --iters.';
   const ranks = gpus?.ranks ?? ranksOf(options, defaultRanks, advice);
   const types = elementTypes(collective, options.dtypes, gpus?.machine);
-  const sweep = toSweep(collective, ranks, gpus?.room ?? hostRoom(ranks), options, types);
+  const { split, each } = splitAsked(options, ranks, io.env);
+  const sweep = toSweep(collective, each, gpus?.room ?? hostRoom(ranks), options, types);
   const output = outputOf(options, io);
   const choices = options.algorithms
     ? { choices: await askNccl(packageFile('bench/gradlink.js'), onceEach(collective, options)) }
@@ -72,7 +75,7 @@ async function measure(
       : { gpus: gpus.gpus, gpu: gpus.timing, threads: (options.nthreads ?? 1) > 1 };
   const { cycles } = options;
   return measured({ tool: collectivesTool, output, io, unit: 'sizes' }, (events) =>
-    run({ ...sweep, ...place, ...choices, cycles, asked }, events),
+    run({ ...sweep, ...place, ...choices, cycles, split, asked }, events),
   );
 }
 
@@ -91,6 +94,9 @@ export const registerCollectives: Register = (program, io, done, argv) => {
       const typed = withCounts(given, command.getOptionValueSource('iters') === 'cli');
       const options = collectivesOptions(typed);
       if (isNeighborCollective(collective)) {
+        if (options.split !== undefined) {
+          throw new UsageError('--split is not of neighbours: use --ranks-per-node.');
+        }
         done(await runNeighbors(collective, options, argv, io));
         return;
       }

@@ -25,6 +25,7 @@ import { mebibyte } from '../../results/units.js';
 import { dtypeNames, type AnyDType } from '../../tensor/dtype.js';
 import { defaultTimeoutMs } from '../../time.js';
 import type { NcclChoices } from './nccl-choices.js';
+import { splitRule } from './split.js';
 import { averages } from './sweep.js';
 
 const count = whole({ min: 1 });
@@ -170,6 +171,12 @@ export const collectivesTable = optionTable({
   },
   /** Ranks of this process in the memory of the host; default 2. A job has its own number. */
   ranks: { kind: count },
+  /** Of a job: groups of ranks that each time the same at once, by their numbers; absent: all are one. */
+  split: {
+    flag: '--split <rule>',
+    help: "groups of a job's ranks that run at once: AND, OR, MOD or DIV of a rank's number, such as MOD:8 for rails (default: NCCL_TESTS_SPLIT)",
+    kind: splitRule,
+  },
   /** Ranks are these GPUs, one each. In a job they are all its GPUs, dealt out to the ranks in turn. */
   gpus: { kind: ordinals },
   /** Where ranks are GPUs. */

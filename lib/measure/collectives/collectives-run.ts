@@ -6,7 +6,7 @@ import { failedCase } from '../../results/case.js';
 import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, EnvironmentInfo, Report } from '../../results/result.js';
 import { integer, oneOf } from '../../checks.js';
-import { ruleError } from '../../errors.js';
+import { argumentError, ruleError } from '../../errors.js';
 import { compareHostsOf } from '../hosts/compare.js';
 import { rankCount } from '../job.js';
 import { CoresLimit } from '../machine/cores-limit.js';
@@ -15,10 +15,18 @@ import { gpuSweepLimit, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js
 import { readMachine, type Machine } from '../machine/gpus.js';
 import { measureSharedLimit } from '../machine/shared-limit.js';
 import { sizedLimit } from '../machine/sized-limit.js';
-import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../common-run.js';
+import {
+  checkEvents,
+  givenOptions,
+  headOf,
+  Steps,
+  type RankInfo,
+  type RunEvents,
+} from '../common-run.js';
 import { openGpuWorld } from './gpu-world.js';
 import { withChoices } from './nccl-choices.js';
 import { collectivesTable, type CollectivesOptions } from './collectives-options.js';
+import { groupsOf, unevenGroups, type Group } from './split.js';
 import { runSweep, sweepRows, type HostSweepLimit, type Sweep } from './sweep.js';
 import { openWorld, type SweepWorld } from './world.js';
 
@@ -84,6 +92,60 @@ async function hostsBeside(
   }
 }
 
+/** The groups of the ranks of a job; undefined where they are not split. */
+function splitOf(split: string | undefined, size: number): readonly Group[] | undefined {
+  if (split === undefined) return undefined;
+  if (readJob() === undefined) {
+    throw ruleError('ERR_INVALID_ARG_VALUE', 'split needs ranks that are processes of a job');
+  }
+  const groups = groupsOf(split, size);
+  const uneven = unevenGroups(groups);
+  if (uneven === undefined) return groups;
+  const expected = `a rule that makes groups of one size of ${size} ranks`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'split', expected, `${split}: ${uneven}`);
+}
+
+function withGroups(
+  ranks: readonly RankInfo[],
+  groups: readonly Group[] | undefined,
+): readonly RankInfo[] {
+  if (groups === undefined) return ranks;
+  return ranks.map((one) => {
+    const group = groups.find((its) => its.ranks.includes(one.rank));
+    return group === undefined ? one : { ...one, group: group.color };
+  });
+}
+
+/** A group as a world, whose calls begin when those of all groups do. */
+async function groupWorld(whole: SweepWorld, { color }: Group): Promise<SweepWorld> {
+  const { split } = whole;
+  if (split === undefined) throw new RangeError('ranks of one process are not split');
+  const part = await split(color);
+  return {
+    ...part,
+    time: async (call) => {
+      await whole.barrier();
+      return part.time(call);
+    },
+  };
+}
+
+/** What the first rank of each other group measured, in the order of groups; every rank calls it. */
+async function casesOfOthers(
+  whole: SweepWorld,
+  groups: readonly Group[],
+  own: readonly CaseResult[],
+): Promise<CaseResult[]> {
+  const { texts, rank } = whole;
+  const firsts = groups.map(({ ranks: [first = 0] }) => first);
+  const text = firsts.includes(rank) ? JSON.stringify(own) : '';
+  const lengths = await whole.gather([Buffer.byteLength(text)]);
+  const longest = Math.max(...lengths.map(([length = 0]) => length));
+  const all = (await texts?.(text, longest)) ?? [];
+  const others = groups.filter(({ ranks }) => !ranks.includes(rank));
+  return others.flatMap(({ ranks: [first = 0] }) => JSON.parse(all[first] ?? '[]') as CaseResult[]);
+}
+
 /**
  * Times a collective; every process of a job calls it alike and gets the same figures. A case that fails is part of the
  * report, and the sweep goes on while the ranks can.
@@ -105,38 +167,50 @@ export async function run(options: CollectivesOptions, events: RunEvents = {}): 
     throw ruleError('ERR_INVALID_ARG_VALUE', `likeNcclTests and ${other} cannot be combined`);
   }
   const place = given.gpus === undefined ? onHost(given) : onGpus(given.gpus, given.threads);
-  for (const root of given.roots) integer(root, 'roots', 0, place.ranks - 1);
   integer(given.perIterationSkip, 'perIterationSkip', 0, given.iterations - 1);
-  const world = await place.open(given.timeoutMs);
+  const groups = splitOf(given.split, place.ranks);
+  for (const root of given.roots) {
+    integer(root, 'roots', 0, (groups?.[0]?.ranks.length ?? place.ranks) - 1);
+  }
+  const whole = await place.open(given.timeoutMs);
+  const opened: SweepWorld[] = [whole];
   try {
-    const { collective, cycles, choices = new Map() } = given;
-    const tell = world.rank === 0 ? events : {};
+    const group = groups?.find(({ ranks }) => ranks.includes(whole.rank));
+    const world = group === undefined ? whole : await groupWorld(whole, group);
+    if (world !== whole) opened.unshift(world);
+    const { collective, cycles, split, choices = new Map() } = given;
+    const tell = whole.rank === 0 ? events : {};
     const head = headOf(
       'collectives',
       given,
       {
         collective,
-        ranks: world.size,
-        hosts: new Set(world.ranks.map(({ host }) => host)).size,
+        ranks: whole.size,
+        hosts: new Set(whole.ranks.map(({ host }) => host)).size,
+        ...(split === undefined ? {} : { split }),
       },
       place.gpus === undefined ? undefined : describeGpus(place.gpus.machine.gpus),
     );
     const { environment } = head;
     const limit = await limitOf(world, place, environment, given);
-    await world.barrier();
-    tell.onStart?.(head, world.ranks);
-    const steps = new Steps(tell, cycles * sweepRows(given, world.size));
-    const cases: CaseResult[] = [];
+    await whole.barrier();
+    tell.onStart?.(head, withGroups(whole.ranks, groups));
+    const sweep: Sweep = group === undefined ? given : { ...given, group: group.color };
+    const steps = new Steps(tell, cycles * sweepRows(sweep, world.size));
+    const own: CaseResult[] = [];
     for (let cycle = 0; cycle < cycles; cycle += 1) {
-      const results = await runSweep(given, { world, limit, environment }, (row) => {
+      const results = await runSweep(sweep, { world, limit, environment }, (row) => {
         tell.onCases?.([row.outOfPlace, row.inPlace]);
         steps.advance();
       });
-      cases.push(...withChoices(results, choices));
+      own.push(...withChoices(results, choices));
     }
-    const hosts = await hostsBeside(world, cases);
+    const others = groups === undefined ? [] : await casesOfOthers(whole, groups, own);
+    for (let row = 0; row < others.length; row += 2) tell.onCases?.(others.slice(row, row + 2));
+    const cases = [...own, ...others];
+    const hosts = await hostsBeside(whole, cases);
     return { ...head, ...(hosts === undefined ? {} : { hosts }), cases };
   } finally {
-    await world.close();
+    for (const one of opened) await one.close();
   }
 }

@@ -4,10 +4,17 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
-import { hostsOfRanks, textsOfRanks } from '../../communicator/joining/hosts.js';
+import { textsOfRanks } from '../../communicator/joining/hosts.js';
 import { gpuMessages } from '../hosts/messages.js';
-import { gatherNumbers, jobSize } from '../job.js';
-import { estimateOnAll, timeOnAll, type SweepWorld } from './world.js';
+import { jobSize } from '../job.js';
+import {
+  estimateOnAll,
+  partOf,
+  ranksOfJob,
+  throughHost,
+  timeOnAll,
+  type SweepWorld,
+} from './world.js';
 
 export interface GpuWorldOptions {
   /** One for each rank of this process; in a job the one of this process, or none: then they are dealt out by rank. */
@@ -50,17 +57,15 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
     timeoutMs,
     ...(gpu === undefined ? {} : { gpu }),
   });
+  return worldOfJob(control, world);
+}
+
+async function worldOfJob(control: Communicator, world: Communicator<'gpu'>): Promise<SweepWorld> {
   const [own = -1] = nativeOf(world).gpus;
-  const pids = await control.allGather(Int32Array.of(process.pid));
-  const hosts = await hostsOfRanks(control);
+  const places = await ranksOfJob(control);
   // Each of its own: with one GPU shown to each process, all of them are gpu:0.
   const devices = await textsOfRanks(control, deviceName(own), mostDeviceBytes);
-  const ranks = Array.from({ length: world.size }, (_, rank) => ({
-    rank,
-    pid: pids[rank] ?? 0,
-    host: hosts[rank] ?? '',
-    device: devices[rank] ?? '',
-  }));
+  const ranks = places.map((place, rank) => ({ ...place, device: devices[rank] ?? '' }));
   return {
     size: world.size,
     rank: world.rank,
@@ -68,9 +73,9 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
     ranks,
     time: (call) => native().timeCollective(nativeOf(world), call),
     estimate: (calls, ms) => native().estimateCollectives(nativeOf(world), calls, ms),
-    barrier: () => control.barrier(),
-    gather: (values) => gatherNumbers(control, values),
+    ...throughHost(control),
     openMessages: (bytes) => gpuMessages(world, own, bytes),
+    split: async (color) => worldOfJob(await partOf(control, color), await partOf(world, color)),
     close: async () => {
       await world.close();
       await control.close();

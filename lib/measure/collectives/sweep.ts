@@ -45,6 +45,8 @@ export interface Sweep
     Pick<OptionsOf<typeof collectivesTable>, 'batch' | 'timeoutMs' | 'gpu'>,
     AskedValues {
   readonly collective: Collective;
+  /** Of a split: the color of this rank's group. */
+  readonly group?: number;
 }
 
 /** One line of the table. */
@@ -142,7 +144,7 @@ function identity(
   placement: Placement,
   context: Context,
 ): CaseIdentity {
-  const { collective, shared } = sweep;
+  const { collective, shared, group } = sweep;
   const width = elementSize(point.dtype);
   const chunks = traitsOf(collective).chunked ? context.world.size : 1;
   return {
@@ -156,6 +158,7 @@ function identity(
       placement,
       ranks: context.world.size,
       shared,
+      ...(group === undefined ? {} : { group }),
     },
   };
 }

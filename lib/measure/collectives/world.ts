@@ -2,7 +2,8 @@
 import { hostname } from 'node:os';
 
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
-import { hostsOfRanks } from '../../communicator/joining/hosts.js';
+import type { Memory } from '../../communicator/calls/types.js';
+import { hostsOfRanks, textsOfRanks } from '../../communicator/joining/hosts.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
 import type { NativeEstimated, NativeTiming, NativeTimingOptions } from '../../native/measure.js';
@@ -37,6 +38,10 @@ export interface SweepWorld {
   readonly timeBetweenCores?: TimeBetweenCores;
   /** Between ranks of a job; absent where all ranks are of this process. */
   readonly openMessages?: (bytes: number) => Promise<Messages>;
+  /** What each process says, at most so many bytes of it, in the order of ranks; absent where all are of this process. */
+  readonly texts?: (text: string, mostBytes: number) => Promise<readonly string[]>;
+  /** Collective, of a job: the ranks of this one's color as a world of their own, which is closed by itself. */
+  readonly split?: (color: number) => Promise<SweepWorld>;
   close(): Promise<void>;
 }
 
@@ -72,9 +77,56 @@ export function timerBetweenCores(world: Communicator): TimeBetweenCores {
   return (options) => native().timeBetweenCores(nativeOf(world), { ...options, timeoutMs: -1 });
 }
 
+/** The ranks of a job, a process each. */
+export async function ranksOfJob(world: Communicator): Promise<RankInfo[]> {
+  const pids = await world.allGather(Int32Array.of(process.pid));
+  const hosts = await hostsOfRanks(world);
+  return [...pids].map((pid, rank) => ({ rank, pid, host: hosts[rank] ?? '' }));
+}
+
+/** What the worlds of a job have that goes through the memory of the host. */
+export function throughHost(
+  control: Communicator,
+): Pick<SweepWorld, 'barrier' | 'gather'> & Required<Pick<SweepWorld, 'texts'>> {
+  return {
+    barrier: () => control.barrier(),
+    gather: (values) => gatherNumbers(control, values),
+    texts: (text, mostBytes) => textsOfRanks(control, text, mostBytes),
+  };
+}
+
+/** The communicator of the ranks of one color. */
+export async function partOf<M extends Memory>(
+  world: Communicator<M>,
+  color: number,
+): Promise<Communicator<M>> {
+  const part = await world.split(color);
+  if (part === null) throw new RangeError('a rank is in the part of its color');
+  return part;
+}
+
 /** Of ranks in the memory of the host. */
 const noEstimates = (calls: readonly NativeEstimated[]): Promise<readonly null[]> =>
   Promise.resolve(calls.map(() => null));
+
+/** A rank of a job, or of a part of one. */
+async function worldOfJob(world: Communicator): Promise<SweepWorld> {
+  const ranks = await ranksOfJob(world);
+  const together = world.size > 1 && new Set(ranks.map(({ host }) => host)).size === 1;
+  return {
+    size: world.size,
+    rank: world.rank,
+    processes: world.size,
+    ranks,
+    time: (options) => native().timeCollective(nativeOf(world), options),
+    estimate: noEstimates,
+    ...throughHost(world),
+    ...(together ? { timeBetweenCores: timerBetweenCores(world) } : {}),
+    openMessages: (bytes) => Promise.resolve(hostMessages(world, bytes)),
+    split: async (color) => worldOfJob(await partOf(world, color)),
+    close: () => world.close(),
+  };
+}
 
 /**
  * Opens the ranks: those of the job where there is one, else `size` of this process.
@@ -88,26 +140,10 @@ export async function openWorld(
   engine: Engine,
   timeoutMs?: number,
 ): Promise<SweepWorld> {
-  const host = hostname();
   if (jobSize() !== undefined) {
-    const world = await Communicator.world({ timeoutMs });
-    const pids = await world.allGather(Int32Array.of(process.pid));
-    const hosts = await hostsOfRanks(world);
-    const together = world.size > 1 && new Set(hosts).size === 1;
-    return {
-      size: world.size,
-      rank: world.rank,
-      processes: world.size,
-      ranks: [...pids].map((pid, rank) => ({ rank, pid, host: hosts[rank] ?? host })),
-      time: (options) => native().timeCollective(nativeOf(world), options),
-      estimate: noEstimates,
-      barrier: () => world.barrier(),
-      gather: (values) => gatherNumbers(world, values),
-      ...(together ? { timeBetweenCores: timerBetweenCores(world) } : {}),
-      openMessages: (bytes) => Promise.resolve(hostMessages(world, bytes)),
-      close: () => world.close(),
-    };
+    return worldOfJob(await Communicator.world({ timeoutMs }));
   }
+  const host = hostname();
   const local = Communicator.local(size);
   const members = engine === 'local' ? [local] : await local.openRanks();
   return {
