@@ -8,6 +8,7 @@ export type Commands = Readonly<Record<string, () => Promise<Register>>>;
 export const commands: Commands = {
   measure: async () => (await import('./measure/measure.js')).registerMeasure,
   collectives: async () => (await import('./collectives/collectives.js')).registerCollectives,
+  pairs: async () => (await import('./pairs.js')).registerPairs,
   p2p: async () => (await import('./p2p.js')).registerP2p,
   ddp: async () => (await import('./ddp.js')).registerDdp,
   train: async () => (await import('./train/train.js')).registerTrain,

@@ -23,6 +23,8 @@ export { neighborDtypes, type NeighborDType, type NeighborTiming } from './neigh
 export type { P2pOptions } from './p2p/p2p-options.js';
 export { run as runP2p } from './p2p/p2p-run.js';
 export type { P2pTimingOptions } from './p2p/timing.js';
+export { pairKinds, type PairKind, type PairsOptions } from './pairs/pairs-options.js';
+export { run as runPairs } from './pairs/pairs-run.js';
 export type { Asked, RankInfo, RunEvents, RunOptions } from './common-run.js';
 export { gradientTypes, type GradientType } from './store/gradients.js';
 export type { Compression } from './store/reference.js';

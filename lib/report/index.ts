@@ -17,6 +17,7 @@ export {
 } from './prediction.js';
 export { neighborsTool } from './neighbors-table.js';
 export { p2pTool } from './p2p-tables.js';
+export { pairsTool } from './pairs-table.js';
 export {
   renderReport,
   reportFormats,

@@ -6,6 +6,7 @@ import { gpuTool } from './gpu-table.js';
 import { storeTool } from './mxnet-lines.js';
 import { neighborsTool } from './neighbors-table.js';
 import { p2pTool } from './p2p-tables.js';
+import { pairsTool } from './pairs-table.js';
 import type { Tool } from './tool.js';
 import { trainTool } from './train-tables.js';
 
@@ -14,6 +15,7 @@ const tools: readonly Tool[] = [
   neighborsTool,
   collectivesTool,
   p2pTool,
+  pairsTool,
   ddpTool,
   trainTool,
   gpuTool,

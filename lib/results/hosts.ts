@@ -90,7 +90,8 @@ function lowerMedian(values: readonly number[]): number | undefined {
   return [...values].sort((a, b) => a - b)[Math.ceil(values.length / 2) - 1];
 }
 
-interface Judged {
+/** One beside its like. */
+export interface Judged {
   readonly times: number;
   readonly standsOut: boolean;
 }
@@ -99,7 +100,7 @@ interface Judged {
  * One beside its like: how many times as long it took. What disturbs a measurement makes it longer, never shorter: the
  * fastest must be slow too.
  */
-function beside(one: Spread, others: readonly Spread[]): Judged | undefined {
+export function beside(one: Spread, others: readonly Spread[]): Judged | undefined {
   const median = lowerMedian(others.map(({ medianSeconds }) => medianSeconds));
   const fastest = lowerMedian(others.map(({ fastestSeconds }) => fastestSeconds));
   if (median === undefined || fastest === undefined || median <= 0) return undefined;

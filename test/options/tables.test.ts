@@ -7,6 +7,7 @@ import { collectivesTable } from '../../lib/measure/collectives/collectives-opti
 import { ddpTable } from '../../lib/measure/ddp/ddp-options.js';
 import { neighborsTable } from '../../lib/measure/neighbors/neighbors-options.js';
 import { p2pTable } from '../../lib/measure/p2p/p2p-options.js';
+import { pairsTable } from '../../lib/measure/pairs/pairs-options.js';
 import { storeTable } from '../../lib/measure/store/store-options.js';
 import { trainTable } from '../../lib/measure/train/train-options.js';
 import { givenOptions } from '../../lib/measure/common-run.js';
@@ -17,6 +18,7 @@ const tables: Readonly<Record<string, Table>> = {
   neighbors: neighborsTable,
   ddp: ddpTable,
   p2p: p2pTable,
+  pairs: pairsTable,
   store: storeTable,
   train: trainTable,
 };

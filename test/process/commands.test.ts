@@ -7,6 +7,7 @@ import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { version } from '../../lib/version.js';
+import { parseReport } from '../support/measure.js';
 
 const bench = new URL('../../bench/', import.meta.url).pathname;
 let scratch = '';
@@ -180,6 +181,58 @@ describe('under gradlink launch', () => {
     const pids = [...stdout.matchAll(/Rank +\d Group +0 Pid +(\d+)/g)].map((match) => match[1]);
     expect(new Set(pids).size).toBe(3);
     expect(stdout).toMatch(/bounds values : 0 OK/);
+  });
+
+  it.each(['shm', 'tcp'])('pairs exchange messages over %s', { tags: 'smoke' }, async (backend) => {
+    const quick = ['-b', '64K', '-e', '64K', '-i', '3', '-w', '1', '-W', '4', '--backend', backend];
+    const { code, stdout, stderr } = await run(
+      join(bench, 'gradlink.js'),
+      ...['launch', '-n', '4', 'gradlink', 'pairs', ...quick, '--format', 'json'],
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { cases } = parseReport(stdout);
+    for (const name of ['latency', 'bandwidth', 'bidirectional']) {
+      const pairs = cases.filter((one) => one.name === name).map(({ parameters }) => parameters);
+      expect(pairs.map(({ from, to }) => `${String(from)} ${String(to)}`)).toEqual([
+        'rank 0 rank 1',
+        'rank 0 rank 2',
+        'rank 0 rank 3',
+        'rank 1 rank 2',
+        'rank 1 rank 3',
+        'rank 2 rank 3',
+      ]);
+      for (const one of pairs) expect(one).toMatchObject({ backend, ranks: 4, bytes: 65536 });
+    }
+    expect(cases).toHaveLength(19);
+    for (const one of cases) expect(one).toMatchObject({ status: 'ok', check: { wrong: 0 } });
+  });
+
+  it('a collective runs in groups at once, each with its figures', async () => {
+    const sweep = ['all_reduce', '-b', '1K', '-e', '4K', '-f', '4', '--iters', '2', '-m', '1'];
+    const job = (...more: string[]) =>
+      run(
+        'env',
+        ...['NCCL_TESTS_SPLIT=AND 0x1', process.execPath, join(bench, 'gradlink.js')],
+        ...['launch', '-n', '4', 'gradlink', 'collectives', ...sweep, ...more],
+      );
+    const text = await job();
+    expect({ code: text.code, stderr: text.stderr }).toEqual({ code: 0, stderr: '' });
+    const groups = [...text.stdout.matchAll(/^#  Rank +(\d) Group +(\d)/gm)];
+    expect(groups.map(([, , group]) => group)).toEqual(['0', '1', '0', '1']);
+    const rows = text.stdout.split('\n').filter((line) => /^ +\d/.test(line));
+    expect(rows.map((line) => line.trim().split(/ +/).at(-1))).toEqual(['0', '0', '1', '1']);
+    expect(text.stdout).toMatch(/^# Slowest group: (0 \(ranks 0, 2\)|1 \(ranks 1, 3\)),/m);
+    // What is typed comes before the variable.
+    const json = await job('--split', 'DIV:2', '--format', 'json');
+    const { cases, run: told } = parseReport(json.stdout);
+    expect(told.options).toMatchObject({ split: 'DIV:2', ranks: 4 });
+    expect(cases.map(({ parameters: { group, ranks } }) => [group, ranks])).toEqual(
+      [0, 0, 0, 0, 1, 1, 1, 1].map((group) => [group, 2]),
+    );
+    for (const one of cases) expect(one).toMatchObject({ status: 'ok', check: { wrong: 0 } });
+    expect((await job('--split', 'OR:2')).code).toBe(0);
+    const uneven = await job('--split', 'DIV:3');
+    expect(uneven.code).toBe(2);
   });
 
   it('shared arrays and a number of ranks that contradicts the job', async () => {

@@ -15,6 +15,7 @@ import {
   storeProgram,
   until,
 } from '../support/launching.js';
+import { parseReport } from '../support/measure.js';
 
 let launches: Launches;
 beforeAll(() => {
@@ -54,6 +55,23 @@ describe.each([
     },
     ['smoke'],
   );
+
+  mpiTest('times messages between its processes over MPI', async () => {
+    const quick = ['-b', '64', '-e', '64K', '-f', '1024', '-i', '3', '-w', '1', '-W', '4'];
+    const { code, stdout, stderr } = await launch([
+      ...['-n', '2', 'gradlink', 'pairs', ...quick, '--backend', 'mpi', '--format', 'json'],
+    ]).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { cases } = parseReport(stdout);
+    expect(cases).toHaveLength(8);
+    for (const one of cases) {
+      expect(one).toMatchObject({
+        status: 'ok',
+        check: { wrong: 0 },
+        parameters: { backend: 'mpi' },
+      });
+    }
+  });
 
   mpiTest('sets variables of the workers alone, and of the servers alone', async () => {
     const module = join(launches.scratch, `${mpi}-roles.mjs`);

@@ -1,8 +1,6 @@
 // Messages between the hosts of a job: a case for each pair.
 import { native } from '../../native/load.js';
-import { bandwidth } from '../../results/bandwidth.js';
-import { exactCheck } from '../../results/case.js';
-import { hostMargin, type HostsComparison } from '../../results/hosts.js';
+import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, FailedCase, MeasuredCase, Verdict } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
 import { percentText } from '../../results/units.js';
@@ -17,6 +15,7 @@ import {
   type LinkSamples,
   type Ranks,
 } from '../hosts/compare.js';
+import { messageCase, shareVerdict } from '../hosts/message-case.js';
 import { roundsOf } from '../hosts/rounds.js';
 
 /** The name of its cases. */
@@ -76,20 +75,17 @@ export async function joinHosts(
 }
 
 function verdictOf(seconds: number, comparison: HostsComparison): Verdict {
-  const { linkCount, linkMedianSeconds: usual } = comparison;
+  const { linkCount, linkMedianSeconds: usual, slowestHost } = comparison;
   if (linkCount < 2 || usual === null) {
     return { level: 'none', text: 'no other link to judge it by', likelyCause: null };
   }
   const share = usual / seconds;
-  const text = `${percentText(share)} of the median of the ${linkCount} links`;
-  if (share > 1 / hostMargin) return { level: 'good', text, likelyCause: null };
-  const { slowestHost } = comparison;
   const host = slowestHost?.standsOut === true ? ` (${slowestHost.host} stands out)` : '';
-  return {
-    level: share >= 0.5 ? 'fair' : 'poor',
-    text,
-    likelyCause: `the way between these hosts, or one of them${host}`,
-  };
+  return shareVerdict(
+    share,
+    `${percentText(share)} of the median of the ${linkCount} links`,
+    `the way between these hosts, or one of them${host}`,
+  );
 }
 
 function caseOf(
@@ -99,42 +95,21 @@ function caseOf(
   comparison: HostsComparison,
 ): MeasuredCase | FailedCase {
   const [from = '', to = ''] = between.map((at) => hosts[at]?.host);
-  const samplesSeconds = seconds.map((both) => both / 2);
-  const statistics = describe(samplesSeconds);
-  const figures = bandwidth(bytes, statistics, 'bytes / t');
-  const check = exactCheck(wrong);
-  const identity = {
-    name: betweenHosts,
-    parameters: {
-      figure: thereAndBack,
-      quantity: 'bandwidth',
-      from,
-      to,
-      bytes,
-      memory: comparison.memory,
+  const { memory } = comparison;
+  return messageCase(
+    {
+      name: betweenHosts,
+      parameters: { figure: thereAndBack, quantity: 'bandwidth', from, to, bytes, memory },
     },
-  };
-  const measurement = {
-    samplesSeconds,
-    iterationsPerSample: 2,
-    warmupIterations: 2,
-    statistics,
-    bytes,
-    algorithmBandwidth: figures,
-    busBandwidth: figures,
-    limit: null,
-    check,
-    verdict: verdictOf(2 * statistics.medianSeconds, comparison),
-  };
-  return check.passed
-    ? { status: 'ok', ...identity, ...measurement }
-    : {
-        status: 'error',
-        ...identity,
-        reason: `wrong data: ${wrong} bytes are not what was sent`,
-        code: 'ERR_WRONG_RESULT',
-        ...measurement,
-      };
+    {
+      samplesSeconds: seconds.map((both) => both / 2),
+      iterationsPerSample: 2,
+      warmupIterations: 2,
+      bytes,
+      wrong,
+      verdict: verdictOf(describe(seconds).medianSeconds, comparison),
+    },
+  );
 }
 
 /** Every rank calls it and gets the same. */

@@ -1,6 +1,6 @@
 // Heat maps: what goes from each place to each other.
 import type { CaseResult, Measurement } from '../../results/result.js';
-import { percentText } from '../../results/units.js';
+import { percentText, sizeText } from '../../results/units.js';
 import { groupBy, measuredEntries, slug, type Entry } from './series.js';
 import { heat } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
@@ -137,7 +137,7 @@ export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
     ({ result }) => side(result, 'from') !== '' && side(result, 'to') !== '',
   );
   const key = ({ run, result }: Entry): string =>
-    JSON.stringify([run.label, result.name, result.parameters.figure ?? null]);
+    JSON.stringify([run.label, result.name, result.parameters.figure ?? null, result.bytes]);
   return [...groupBy(placed, key).values()].flatMap((entries, index) => {
     const [first] = entries;
     if (first === undefined || entries.length < 2) return [];
@@ -145,10 +145,14 @@ export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
     const unit = isLatency(result) ? 'ns' : 'GB/s';
     const totals = result.parameters.figure === 'total' ? ', both directions together' : '';
     const of = runs.length > 1 ? `, ${run.label}` : '';
+    const several = placed.some(
+      ({ result: one }) => one.name === result.name && one.bytes !== result.bytes,
+    );
+    const size = several ? ` of ${sizeText(result.bytes)}` : '';
     return [
       {
         id: `matrix-${String(index)}-${slug(result.name)}`,
-        title: `${result.name}: ${unit}${totals}${of}`,
+        title: `${result.name}${size}: ${unit}${totals}${of}`,
         note: `Data goes from the place of the row to the place of the column. Medians.${entries.some(({ result: one }) => one.verdict.level === 'poor') ? ' A red frame: far below its limit.' : ''}`,
         spec: (width: number) => matrixSpec(entries, width),
         table: tableOf(entries),

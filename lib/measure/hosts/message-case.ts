@@ -1,0 +1,61 @@
+// A case of messages between two hosts or two ranks, and what it is worth beside its like.
+import { bandwidth } from '../../results/bandwidth.js';
+import { exactCheck, unchecked } from '../../results/case.js';
+import { hostMargin } from '../../results/hosts.js';
+import type {
+  CaseIdentity,
+  FailedCase,
+  MeasuredCase,
+  Statistics,
+  Verdict,
+} from '../../results/result.js';
+import { describe } from '../../results/statistics.js';
+
+export interface MessageFigures {
+  /** Of one message, or of one each way. */
+  readonly samplesSeconds: readonly number[];
+  readonly iterationsPerSample: number;
+  readonly warmupIterations: number;
+  /** That pass in that time. */
+  readonly bytes: number;
+  /** Bytes that came otherwise than they went; null where nobody looked. */
+  readonly wrong: number | null;
+  readonly verdict: Verdict;
+  readonly values?: (statistics: Statistics) => Readonly<Record<string, number>>;
+}
+
+/** What a way is worth that is so many times as fast as the others usually are. */
+export function shareVerdict(share: number, text: string, cause: string): Verdict {
+  if (share > 1 / hostMargin) return { level: 'good', text, likelyCause: null };
+  return { level: share >= 0.5 ? 'fair' : 'poor', text, likelyCause: cause };
+}
+
+/** Without a limit: a way is judged by its like. */
+export function messageCase(
+  identity: CaseIdentity,
+  { samplesSeconds, bytes, wrong, verdict, values, ...counts }: MessageFigures,
+): MeasuredCase | FailedCase {
+  const statistics = describe(samplesSeconds);
+  const figures = bandwidth(bytes, statistics, 'bytes / t');
+  const check = wrong === null ? unchecked : exactCheck(wrong);
+  const measurement = {
+    samplesSeconds,
+    ...counts,
+    statistics,
+    bytes,
+    algorithmBandwidth: figures,
+    busBandwidth: figures,
+    limit: null,
+    check,
+    verdict,
+    ...(values === undefined ? {} : { values: values(statistics) }),
+  };
+  if (check.passed) return { status: 'ok', ...identity, ...measurement };
+  return {
+    status: 'error',
+    ...identity,
+    reason: `wrong data: ${String(wrong)} bytes are not what was sent`,
+    code: 'ERR_WRONG_RESULT',
+    ...measurement,
+  };
+}
