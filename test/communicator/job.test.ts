@@ -54,7 +54,6 @@ describe('readJob', () => {
     [{ WORLD_SIZE: '2' }, 'RANK, MASTER_ADDR, MASTER_PORT'],
     [{ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: '127.0.0.1' }, 'MASTER_PORT'],
     [{ RANK: '1', WORLD_SIZE: '2', MASTER_PORT: '29500', LOCAL_WORLD_SIZE: '2' }, 'MASTER_ADDR'],
-    [{ WORLD_SIZE: 'two', RANK: '' }, 'RANK'],
     [{ RANK: '1', MASTER_ADDR: 'node1', MASTER_PORT: '29500' }, 'WORLD_SIZE'],
     [{ GRADLINK_RANK: '0', GRADLINK_SIZE: '2' }, 'GRADLINK_JOB'],
     [{ GRADLINK_SIZE: '2', GRADLINK_JOB: 'secret' }, 'GRADLINK_RANK'],
@@ -78,6 +77,7 @@ describe('readJob', () => {
     [{ RANK: '-1', WORLD_SIZE: '2' }],
     [{ RANK: '-1', WORLD_SIZE: '2', MASTER_ADDR: 'node1', MASTER_PORT: '29500' }],
     [{ RANK: '3' }],
+    [{ RANK: '-1', WORLD_SIZE: '-1' }],
     [{ WORLD_SIZE: '1' }],
     [{ MASTER_ADDR: 'node1', MASTER_PORT: '29500' }],
     [{ OMPI_COMM_WORLD_SIZE: '1' }],
@@ -191,5 +191,31 @@ describe('readJob', () => {
     expect(() => readJob({ ...launch, GRADLINK_SIZE: 'four' })).toThrow(
       errorWith('ERR_OUT_OF_RANGE', /GRADLINK_SIZE.*'four'/),
     );
+  });
+
+  it.each([
+    [{ WORLD_SIZE: '0' }, 'WORLD_SIZE'],
+    [{ WORLD_SIZE: '-2' }, 'WORLD_SIZE'],
+    [{ WORLD_SIZE: 'two', RANK: '' }, 'WORLD_SIZE'],
+    [{ WORLD_SIZE: '1.5', RANK: '0' }, 'WORLD_SIZE'],
+    [{ ...torchrun, WORLD_SIZE: '0', RANK: '0' }, 'WORLD_SIZE'],
+    [{ ...torchrun, LOCAL_WORLD_SIZE: '0' }, 'LOCAL_WORLD_SIZE'],
+    [{ WORLD_SIZE: '1', RANK: 'one' }, 'RANK'],
+    [{ GRADLINK_SIZE: '0', GRADLINK_JOB: 'secret' }, 'GRADLINK_SIZE'],
+    [{ GRADLINK_RANK: '-1', GRADLINK_JOB: 'secret' }, 'GRADLINK_RANK'],
+    [{ OMPI_COMM_WORLD_SIZE: '0' }, 'OMPI_COMM_WORLD_SIZE'],
+    [{ PMI_SIZE: 'two' }, 'PMI_SIZE'],
+    [{ ...slurm, SLURM_NTASKS: '0', SLURM_PROCID: '' }, 'SLURM_NTASKS'],
+    [{ SLURM_PROCID: 'x', SLURM_JOB_ID: '17' }, 'SLURM_PROCID'],
+    [{ ...slurm, SLURM_STEP_NUM_NODES: 'two' }, 'SLURM_STEP_NUM_NODES'],
+    [{ HOROVOD_SIZE: '0' }, 'HOROVOD_SIZE'],
+    [{ DMLC_NUM_WORKER: 'two' }, 'DMLC_NUM_WORKER'],
+    // A step of one task, and what was set in it.
+    [
+      { ...torchrun, ...slurm, SLURM_PROCID: '0', SLURM_NTASKS: '1', WORLD_SIZE: '0' },
+      'WORLD_SIZE',
+    ],
+  ])('takes %j for no world of one', (env, name) => {
+    expect(() => readJob(env)).toThrow(errorWith('ERR_OUT_OF_RANGE', new RegExp(` ${name},`)));
   });
 });

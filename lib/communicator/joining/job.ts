@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 
-import { GradlinkError, argumentError, describe } from '../../errors.js';
-import { first, isSet, sourceOf, type Env, type Source } from './sources.js';
+import { GradlinkError, argumentError } from '../../errors.js';
+import { first, isSet, mostRanks, sourceOf, variable, type Env, type Source } from './sources.js';
 
 /** What ranks on several hosts meet over. */
 export type Transport = 'mpi' | 'tcp';
@@ -48,7 +48,7 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
     if (env['GRADLINK_ROLE'] !== 'server' || !isSet(env, 'GRADLINK_JOB')) return undefined;
     throw ofServers('this process', Number(env['GRADLINK_NUM_WORKERS']));
   }
-  const all = variable(env, source.size, 1, 2 ** 16);
+  const all = variable(env, source.size, 1, mostRanks);
   const rank = variable(env, source.rank, 0, all - 1);
   const { launcher, withoutMpi = false } = source;
   const severalHosts = hasSeveralHosts(env, source, all);
@@ -142,20 +142,12 @@ function localRankOf(env: Env, source: Source, size: number): { localRank?: numb
   return { localRank: variable(env, name, 0, size - 1) };
 }
 
-function variable(env: Env, name: string, low: number, high: number): number {
-  const text = env[name] ?? '';
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < low || value > high) {
-    const message = `expected an integer from ${low} to ${high} in the environment variable ${name}, got ${describe(text)}`;
-    throw Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' as const });
-  }
-  return value;
-}
-
 function hasSeveralHosts(env: Env, source: Source, size: number): boolean {
+  const count = (name: string) =>
+    isSet(env, name) ? variable(env, name, 1, mostRanks) : undefined;
   if (source.launcher === 'Slurm') {
-    return Number(env['SLURM_STEP_NUM_NODES'] ?? env['SLURM_NNODES'] ?? '1') > 1;
+    return (count('SLURM_STEP_NUM_NODES') ?? count('SLURM_NNODES') ?? 1) > 1;
   }
-  const local = source.localSize === undefined ? '' : (env[source.localSize] ?? '');
-  return local !== '' && Number(local) < size;
+  const local = source.localSize === undefined ? undefined : count(source.localSize);
+  return local !== undefined && local < size;
 }

@@ -1,7 +1,7 @@
 // The launchers whose variables are understood, which of them speaks to this process, and variables that tell half of it.
 import { readFileSync } from 'node:fs';
 
-import { GradlinkError } from '../../errors.js';
+import { GradlinkError, describe } from '../../errors.js';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -28,6 +28,20 @@ export const isSet = (env: Env, name: string): boolean => (env[name] ?? '') !== 
 export const first = (env: Env, names: readonly string[]): string =>
   names.map((name) => env[name] ?? '').find((value) => value !== '') ?? '';
 
+/** More ranks than any job has. */
+export const mostRanks = 2 ** 16;
+
+/** The number that a variable is. @throws RangeError ERR_OUT_OF_RANGE */
+export function variable(env: Env, name: string, low: number, high: number): number {
+  const text = env[name] ?? '';
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < low || value > high) {
+    const message = `expected an integer from ${low} to ${high} in the environment variable ${name}, got ${describe(text)}`;
+    throw Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' as const });
+  }
+  return value;
+}
+
 const launch: Source = {
   launcher: 'gradlink launch',
   rank: 'GRADLINK_RANK',
@@ -51,7 +65,7 @@ const slurm: Source = {
   ofRanks: (env) =>
     isSet(env, 'SLURM_STEP_ID')
       ? !(Number(env['SLURM_STEP_ID']) >= firstReservedStep)
-      : Number(env['SLURM_PROCID']) > 0,
+      : isSet(env, 'SLURM_PROCID') && env['SLURM_PROCID'] !== '0',
   job: (env) => `${env['SLURM_JOB_ID'] ?? ''}.${env['SLURM_STEP_ID'] ?? ''}`,
 };
 
@@ -111,9 +125,12 @@ function isWhole(source: Source, env: Env): boolean {
   return variablesOf(source).every((name) => isSet(env, name)) && (source.ofRanks?.(env) ?? true);
 }
 
-/** What is no number may be meant as one above one. */
-const isSeveral = (text: string | undefined): boolean =>
-  text !== undefined && text !== '' && !(Number(text) <= 1);
+/** A size that is no count, such as 0, may be meant as one above one: it is an error rather than a world of one. */
+const isSeveral = (env: Env, name: string): boolean =>
+  isSet(env, name) && variable(env, name, 1, mostRanks) > 1;
+
+const isLater = (env: Env, name: string): boolean =>
+  isSet(env, name) && variable(env, name, 0, mostRanks - 1) > 0;
 
 /**
  * The launcher that gave this process its place.
@@ -121,6 +138,7 @@ const isSeveral = (text: string | undefined): boolean =>
  * @returns undefined for a process that runs alone
  * @throws GradlinkError ERR_UNSUPPORTED where variables tell of several ranks, but not all that a rank must know: each would
  *   run alone otherwise, and nobody would say so
+ * @throws RangeError ERR_OUT_OF_RANGE for a size that is no positive count, or a rank that is no number
  */
 export function sourceOf(env: Env): Source | undefined {
   const whole = sources.filter((source) => isWhole(source, env));
@@ -129,8 +147,8 @@ export function sourceOf(env: Env): Source | undefined {
   // mpirun or srun may have started it once a host, or once: what it started has their variables too.
   const ownRanks = whole.includes(torchrun) && env['GRADLINK_TRANSPORT'] !== 'mpi';
   const inner = ownRanks && isSet(env, 'TORCHELASTIC_RUN_ID');
-  const alone = outer !== undefined && !isSeveral(env[outer.size]);
-  if (inner || (ownRanks && alone && isSeveral(env[torchrun.size]))) return torchrun;
+  const alone = outer !== undefined && !isSeveral(env, outer.size);
+  if (inner || (ownRanks && alone && isSeveral(env, torchrun.size))) return torchrun;
   if (outer === undefined) {
     refuseHalves(env, sources);
     // It has no size beside it. An MPI that was joined alone sets it for itself, and says so.
@@ -145,14 +163,14 @@ function refuseHalves(env: Env, told: readonly Source[]): void {
     const { launcher, rank, size } = source;
     if (source.ofRanks?.(env) === false) continue;
     const teller = [size, rank].find((name) =>
-      name === size ? isSeveral(env[name]) : Number(env[name]) > 0,
+      name === size ? isSeveral(env, name) : isLater(env, name),
     );
     if (teller === undefined) continue;
     const missing = variablesOf(source).filter((name) => !isSet(env, name));
     if (missing.length > 0) throw half(env, teller, `variables of ${launcher}`, missing);
   }
   const foreign = Object.keys(env).find(
-    (name) => foreignSize.test(name) && isSeveral(env[name]) && !isOwnSize(name),
+    (name) => foreignSize.test(name) && !isOwnSize(name) && isSeveral(env, name),
   );
   if (foreign !== undefined) throw unknown(env, foreign);
 }
