@@ -67,7 +67,7 @@ export interface NativeNeighborhood {
   readonly sourceWeights: Float64Array;
   readonly destinationRanks: Int32Array;
   readonly destinationWeights: Float64Array;
-  /** What the sum is divided by in the end, 1 or more; 1 where ranks are GPUs. */
+  /** What the sum is divided by before it is rounded or wraps, 1 or more. */
   readonly divisor: number;
   /** False: nobody compares who names whom. */
   readonly check: boolean;

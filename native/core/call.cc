@@ -31,6 +31,11 @@ void checkList(const std::vector<Neighbor>& list, const char* what, int rank, in
 
 }  // namespace
 
+bool WeightRow::reads(int rank) const {
+  return std::any_of(terms.begin(), terms.end(),
+                     [rank](const auto& term) { return term.first == rank; });
+}
+
 void checkNeighborhood(const Neighborhood& own, int rank, int size) {
   checkList(own.sources, "source", rank, size);
   checkList(own.destinations, "destination", rank, size);
@@ -50,7 +55,8 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
   std::vector<WeightRow> rows(all.size());
   for (int r = 0; r < size; ++r) {
     WeightRow& row = rows[static_cast<std::size_t>(r)];
-    row.emplace_back(r, of(r).selfWeight);
+    row.divisor = of(r).divisor;
+    row.terms.emplace_back(r, of(r).selfWeight);
     for (const Neighbor& source : of(r).sources) {
       const double* sent = weightOf(of(source.rank).destinations, r);
       if (sent == nullptr && checked) {
@@ -58,7 +64,7 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
             r, source.rank,
             "the first names the second as a source, which does not name it as a destination");
       }
-      row.emplace_back(source.rank, source.weight * (sent == nullptr ? 1 : *sent));
+      row.terms.emplace_back(source.rank, source.weight * (sent == nullptr ? 1 : *sent));
     }
     if (!checked) continue;
     for (const Neighbor& destination : of(r).destinations) {

@@ -11,8 +11,14 @@
 
 namespace gradlink {
 
-/// A neighborhood whose weights are resolved: out = sum of weight * input of rank, in this order.
-using WeightRow = std::vector<std::pair<int, double>>;
+/// A neighborhood whose weights are resolved: out = (sum of weight * input of rank, in this order)
+/// / divisor.
+struct WeightRow {
+  std::vector<std::pair<int, double>> terms;
+  std::size_t divisor = 1;
+
+  bool reads(int rank) const;
+};
 
 /// Throws invalidArgument where a neighborhood names a rank that does not exist, its own, or one
 /// twice.

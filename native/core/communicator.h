@@ -50,9 +50,9 @@ struct CallOptions {
   const CopyIn* copyIn = nullptr;
 };
 
-/// One rank's part of a neighborAllReduce: out = selfWeight * in + sum over sources of weight *
-/// (what it sent). What a source sends is its input times the weight its own `destinations` name
-/// for this rank.
+/// One rank's part of a neighborAllReduce: out = (selfWeight * in + sum over sources of weight *
+/// (what it sent)) / divisor. What a source sends is its input times the weight its own
+/// `destinations` name for this rank.
 struct Neighbor {
   int rank;
   double weight;
@@ -64,6 +64,8 @@ struct Neighborhood {
   /// Whether the ranks' lists are compared before anything is sent. Where no rank wants it the
   /// caller vouches that they fit together: what does not is undefined, though it ends.
   bool check = true;
+  /// What the sum is divided by, as an average of so many arrays is: before it is rounded or wraps.
+  std::size_t divisor = 1;
 };
 
 /// Where a received message came from.

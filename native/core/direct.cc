@@ -142,8 +142,8 @@ void neighborAllReduce(const Range& range) {
   for (std::size_t r = 0; r < range.size(); ++r) {
     if (!range.writes(r)) continue;
     const WeightRow& row = range.call.weights[r];
-    outputs.push_back({range.out(r, 0), row.size()});
-    for (const auto& [rank, weight] : row)
+    outputs.push_back({range.out(r, 0), row.terms.size(), row.divisor});
+    for (const auto& [rank, weight] : row.terms)
       terms.push_back({range.in(static_cast<std::size_t>(rank), 0), weight});
   }
   weightedSums(outputs, terms, range.end - range.begin, range.call.shape.dtype,

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/kernels/reduce_kernels.h"
-
 namespace gradlink {
 namespace {
 
@@ -16,8 +14,8 @@ bool same(const std::vector<Neighbor>& a, const std::vector<Neighbor>& b) {
 }
 
 bool same(const Neighborhood& a, const Neighborhood& b) {
-  return a.selfWeight == b.selfWeight && a.check == b.check && same(a.sources, b.sources) &&
-         same(a.destinations, b.destinations);
+  return a.selfWeight == b.selfWeight && a.check == b.check && a.divisor == b.divisor &&
+         same(a.sources, b.sources) && same(a.destinations, b.destinations);
 }
 
 /// The least of all ranks; every held rank brings the same.
@@ -38,20 +36,15 @@ std::int32_t leastOfAll(Communicator& communicator, std::int32_t mine, const Cal
 }  // namespace
 
 bool FusedCall::fitsTo(const FusedCall& other) const {
-  return dtype == other.dtype && op == other.op && divisors == other.divisors &&
-         in.size() == other.in.size() &&
+  return dtype == other.dtype && op == other.op && in.size() == other.in.size() &&
          std::equal(neighborhoods.begin(), neighborhoods.end(), other.neighborhoods.begin(),
                     other.neighborhoods.end(),
                     [](const auto& a, const auto& b) { return same(a, b); });
 }
 
 void FusedCall::run(Communicator& communicator) const {
-  if (neighborhoods.empty()) {
-    communicator.allReduce({in, out}, count, dtype, op, options);
-    return;
-  }
+  if (neighborhoods.empty()) return communicator.allReduce({in, out}, count, dtype, op, options);
   communicator.neighborAllReduce({in, out}, count, dtype, neighborhoods, options);
-  for (std::size_t i = 0; i < divisors.size(); ++i) divideBy(out[i], count, dtype, divisors[i]);
 }
 
 void Fusion::setLimits(std::size_t mostBytes, std::chrono::microseconds wait) {

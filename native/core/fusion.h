@@ -25,9 +25,8 @@ struct FusedCall {
   std::size_t count = 0;
   DType dtype = DType::float32;
   ReduceOp op = ReduceOp::sum;
-  /// Empty: an allReduce. Else one for each held rank, with what its sum is divided by in the end.
+  /// Empty: an allReduce. Else one for each held rank.
   std::vector<Neighborhood> neighborhoods;
-  std::vector<std::size_t> divisors;
   CallOptions options;
   /// Asked once before the call is made, on the thread of the calls; false: it was dropped.
   std::function<bool()> begin = [] { return true; };

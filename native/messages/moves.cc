@@ -144,16 +144,14 @@ void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow>
   const WeightRow& own = rows[static_cast<std::size_t>(link.rank())];
   std::vector<int> destinations;
   for (int r = 0; r < link.size(); ++r) {
-    const WeightRow& row = rows[static_cast<std::size_t>(r)];
-    const bool wants = std::any_of(row.begin(), row.end(),
-                                   [&](const auto& entry) { return entry.first == link.rank(); });
+    const bool wants = rows[static_cast<std::size_t>(r)].reads(link.rank());
     if (r != link.rank() && wants) destinations.push_back(r);
   }
   std::vector<double> weights;
-  for (const auto& [rank, weight] : own) weights.push_back(weight);
+  for (const auto& [rank, weight] : own.terms) weights.push_back(weight);
   // Two pieces are on the way at once: while one is summed up the next one comes.
   const std::size_t step = kPieceBytes / elementSize;
-  std::byte* const memory = scratch.take(2 * own.size() * kPieceBytes);
+  std::byte* const memory = scratch.take(2 * own.terms.size() * kPieceBytes);
   std::vector<const void*> src[2];
   std::unique_ptr<Batch> batches[2];
   const auto lengthAt = [&](std::size_t at) { return std::min(step, call.shape.count - at); };
@@ -163,8 +161,8 @@ void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow>
     const std::byte* in = call.in + at * elementSize;
     batches[set] = std::make_unique<Batch>(link);
     src[set].clear();
-    for (const auto& [rank, weight] : own) {
-      std::byte* slot = memory + (set * own.size() + src[set].size()) * kPieceBytes;
+    for (const auto& [rank, weight] : own.terms) {
+      std::byte* slot = memory + (set * own.terms.size() + src[set].size()) * kPieceBytes;
       src[set].push_back(rank == link.rank() ? in : slot);
       if (rank != link.rank()) batches[set]->receive(slot, bytes, rank, kMoveTag);
     }
@@ -177,7 +175,8 @@ void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow>
     const std::size_t set = at / step % 2;
     // The sum may overwrite what goes out.
     batches[set]->wait(wait);
-    weightedSum(call.out + at * elementSize, src[set], weights, lengthAt(at), call.shape.dtype);
+    weightedSum(call.out + at * elementSize, src[set], weights, lengthAt(at), call.shape.dtype,
+                own.divisor);
   }
 }
 

@@ -101,8 +101,10 @@ void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DT
     checkBuffers(shape, b);
     const Neighborhood& own = ownNeighborhood(neighborhoods);
     Wait wait(link_, nameOf(shape.kind), timeoutOf(o), Wait::Kind::agreement);
-    // The rendezvous tells the weights, too: then each rank hears from its sources alone.
-    const auto rows = resolveNeighbors(exchangeNeighborhoods(shape, own, wait));
+    // The rendezvous tells the weights, too: then each rank hears from its sources alone. What a
+    // sum is divided by concerns its own rank only.
+    auto rows = resolveNeighbors(exchangeNeighborhoods(shape, own, wait));
+    rows[static_cast<std::size_t>(rank())].divisor = own.divisor;
     runNeighbors(link_,
                  {shape, static_cast<const std::byte*>(b.in[0]), static_cast<std::byte*>(b.out[0])},
                  rows, scratch_, wait);

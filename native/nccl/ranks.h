@@ -208,7 +208,8 @@ class Ranks final : public NcclCommunicator {
                                     std::vector<const HeldGossip*>& agreed, const Watch&);
   void runGossip(DType, std::span<const HeldGossip* const>, const Watch&);
   void runCounted(const CountedCall&, const CountedTable&, const Watch&);
-  void runNeighbors(const Shape&, const Buffers&, std::span<const WeightRow> rows, const Watch&);
+  void runNeighbors(const Shape&, const Buffers&, std::span<const Neighborhood> own,
+                    std::span<const WeightRow> rows, const Watch&);
   std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);
 
   const Library& library_;

@@ -11,7 +11,7 @@ namespace gradlink::nccl {
 namespace {
 
 /// Inputs of other ranks that a row asks for.
-std::size_t strangers(const WeightRow& row) { return row.size() - 1; }
+std::size_t strangers(const WeightRow& row) { return row.terms.size() - 1; }
 
 }  // namespace
 
@@ -54,11 +54,12 @@ void Ranks::neighborAllReduce(const Buffers& buffers, std::size_t count, DType d
     agree(shape, watch);
     const std::vector<WeightRow> rows = resolveNeighbors(allNeighborhoods(neighborhoods, watch));
     if (count == 0) return;
-    runNeighbors(shape, buffers, rows, watch);
+    runNeighbors(shape, buffers, neighborhoods, rows, watch);
   });
 }
 
 void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
+                         std::span<const Neighborhood> neighborhoods,
                          std::span<const WeightRow> rows, const Watch& watch) {
   const std::size_t bytes = shape.count * sizeOf(shape.dtype);
   const int type = abi::typeOf(shape.dtype);
@@ -73,13 +74,13 @@ void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
     cuda::StreamHandle stream = streams_[i]->handle();
     abi::Result result = abi::kSuccess;
     char* next = inboxes[i];
-    for (const auto& [source, weight] : rows[static_cast<std::size_t>(ranks_[i])]) {
+    for (const auto& [source, weight] : rows[static_cast<std::size_t>(ranks_[i])].terms) {
       if (source == ranks_[i] || isFailure(result)) continue;
       result = library_.recv(next, shape.count, type, source, comm, stream);
       next += bytes;
     }
     for (int to = 0; to < size_; ++to) {
-      for (const auto& [source, weight] : rows[static_cast<std::size_t>(to)]) {
+      for (const auto& [source, weight] : rows[static_cast<std::size_t>(to)].terms) {
         if (source != ranks_[i] || to == source || isFailure(result)) continue;
         result = library_.send(buffers.in[i], shape.count, type, to, comm, stream);
       }
@@ -90,10 +91,12 @@ void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
     std::vector<const void*> from;
     std::vector<double> weights;
     const char* next = inboxes[i];
-    for (const auto& [source, weight] : rows[static_cast<std::size_t>(ranks_[i])]) {
+    // The kernel divides nothing: weights carry the divisor.
+    const auto divisor = static_cast<double>(neighborhoods[i].divisor);
+    for (const auto& [source, weight] : rows[static_cast<std::size_t>(ranks_[i])].terms) {
       const bool own = source == ranks_[i];
       from.push_back(own ? buffers.in[i] : next);
-      weights.push_back(weight);
+      weights.push_back(weight / divisor);
       if (!own) next += bytes;
     }
     cuda::weightedSum(*streams_[i], neighbors_->ring(i), shape.dtype, buffers.out[i], from, weights,

@@ -12,7 +12,7 @@ namespace gradlink::shm {
 
 /// Whole cache lines, so that what follows is aligned.
 constexpr std::size_t neighborRowBytes(int size) {
-  const std::size_t bytes = (2 + 2 * static_cast<std::size_t>(size)) * sizeof(double);
+  const std::size_t bytes = (3 + 2 * static_cast<std::size_t>(size)) * sizeof(double);
   return (bytes + 63) / 64 * 64;
 }
 

@@ -61,9 +61,7 @@ class ChunkPipeline : StagedRun {
     const Shape& shape = call_.shape;
     if (inBlocks(shape, size_, source) == 0 || outBlocks(shape, size_, reader) == 0) return false;
     if (shape.kind != Kind::neighborAllReduce) return true;
-    const WeightRow& row = call_.weights[static_cast<std::size_t>(reader)];
-    return std::any_of(row.begin(), row.end(),
-                       [source](const auto& term) { return term.first == source; });
+    return call_.weights[static_cast<std::size_t>(reader)].reads(source);
   }
 
   bool isStaged(std::uint32_t i) const {

@@ -4,7 +4,7 @@ import type { NativeBuffer, NativeBuffers, NativeNeighborhood } from '../../nati
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { isDeviceBuffer } from '../../tensor/device-buffer.js';
-import { dtypeNames, elementBytes, isWeighable } from '../../tensor/dtype.js';
+import { dtypeNames, isWeighable } from '../../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../../tensor/memory.js';
 import type { Topology } from '../../topology/topology.js';
 import { milliseconds } from '../../checks.js';
@@ -51,23 +51,7 @@ export function prepareNeighbor(
 ): NeighborCall {
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
   const call = oneRank(group, given, options.out, options);
-  return { ...call, neighborhoods: [divided(group, call.dtype, neighborhood)], timeoutMs };
-}
-
-/**
- * Where the divisor goes. GPUs weigh and sum in one pass and divide nothing. Halves are rounded once, by weights that carry the
- * divisor, as their sum may be beyond them. Of other floats, multiplying by a power of two is exact; else the sum is divided,
- * which rounds once. Integers with whole weights are a sum, divided as averages are; others are
- * rounded once, by weights that carry the divisor.
- */
-function divided(group: Group, dtype: number, one: NativeNeighborhood): NativeNeighborhood {
-  const { divisor } = one;
-  if (divisor === 1) return one;
-  if (group.gpus.length > 0) return undivided(one);
-  const isHalf = elementBytes[dtype] === 2;
-  if (isWeighable(dtype)) return isHalf || (divisor & (divisor - 1)) === 0 ? undivided(one) : one;
-  const whole = [one.selfWeight, ...one.sourceWeights].every(Number.isInteger);
-  return whole ? one : undivided(one);
+  return { ...call, neighborhoods: [neighborhood], timeoutMs };
 }
 
 interface RankCall {
@@ -230,17 +214,6 @@ export function weight(value: unknown, name: string): number {
     throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a finite number', value);
   }
   return value;
-}
-
-/** The same with the divisor as part of the weights. */
-function undivided(one: NativeNeighborhood): NativeNeighborhood {
-  const { selfWeight, sourceWeights, divisor } = one;
-  return {
-    ...one,
-    selfWeight: selfWeight / divisor,
-    sourceWeights: sourceWeights.map((each) => each / divisor),
-    divisor: 1,
-  };
 }
 
 /** Arrays of several ranks in one call are of one type. */

@@ -205,12 +205,10 @@ NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kep
         readNeighbors(from.Get("sourceRanks"), from.Get("sourceWeights"), "sources", size);
     neighborhood.destinations = readNeighbors(from.Get("destinationRanks"),
                                               from.Get("destinationWeights"), "destinations", size);
-    const std::size_t divisor = countArg(from.Get("divisor"), "divisor");
-    if (divisor == 0 || (divisor != 1 && !side.gpus.empty())) {
-      throw argumentError(info.Env(), "divisor", "1 (or more, where ranks are not GPUs)",
-                          std::to_string(divisor));
+    neighborhood.divisor = countArg(from.Get("divisor"), "divisor");
+    if (neighborhood.divisor == 0) {
+      throw argumentError(info.Env(), "divisor", "1 or more", "0");
     }
-    divisors_.push_back(divisor);
     neighborhood.check = booleanArg(from.Get("check"), "check");
   }
 }
@@ -218,8 +216,6 @@ NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kep
 void NeighborCall::operator()(Communicator& communicator) const {
   communicator.neighborAllReduce({in_.span(), out_.span()}, count_, dtype_, neighborhoods_,
                                  options_);
-  for (std::size_t i = 0; i < divisors_.size(); ++i)
-    divideBy(out_.span()[i], count_, dtype_, divisors_[i]);
 }
 
 std::optional<FusedCall> NeighborCall::fused() const {
@@ -229,7 +225,6 @@ std::optional<FusedCall> NeighborCall::fused() const {
   call.count = count_;
   call.dtype = dtype_;
   call.neighborhoods = neighborhoods_;
-  call.divisors = divisors_;
   call.options = options_;
   return call;
 }

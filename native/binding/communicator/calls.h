@@ -85,8 +85,6 @@ class NeighborCall {
   std::size_t count_;
   CallOptions options_;
   std::vector<Neighborhood> neighborhoods_;
-  /// What each held rank's sum is divided by in the end.
-  std::vector<std::size_t> divisors_;
   RankPointers<const void*> in_;
   RankPointers<void*> out_;
 };

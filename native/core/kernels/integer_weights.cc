@@ -37,8 +37,8 @@ T saturated(double value) {
 }
 
 template <class T>
-void exactBlock(std::span<const WeightedTerm> terms, std::size_t begin, std::size_t length,
-                T* results) {
+void exactBlock(std::span<const WeightedTerm> terms, std::size_t divisor, std::size_t begin,
+                std::size_t length, T* results) {
   // Unsigned, and of no less than an int, so that wrapping around is defined.
   std::uint64_t sums[kBlock] = {};
   for (const WeightedTerm& term : terms) {
@@ -47,18 +47,24 @@ void exactBlock(std::span<const WeightedTerm> terms, std::size_t begin, std::siz
     for (std::size_t i = 0; i < length; ++i)
       sums[i] += static_cast<std::uint64_t>(from[i]) * weight;
   }
-  for (std::size_t i = 0; i < length; ++i) results[i] = static_cast<T>(sums[i]);
+  using Signed = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  const auto parts = static_cast<Signed>(divisor);
+  for (std::size_t i = 0; i < length; ++i) {
+    results[i] = static_cast<T>(divisor == 1 ? static_cast<Signed>(sums[i])
+                                             : static_cast<Signed>(sums[i]) / parts);
+  }
 }
 
 template <class T>
-void roundedBlock(std::span<const WeightedTerm> terms, std::size_t begin, std::size_t length,
-                  T* results) {
+void roundedBlock(std::span<const WeightedTerm> terms, std::size_t divisor, std::size_t begin,
+                  std::size_t length, T* results) {
   double sums[kBlock] = {};
   for (const WeightedTerm& term : terms) {
     const T* const from = static_cast<const T*>(term.src) + begin;
     for (std::size_t i = 0; i < length; ++i) sums[i] += static_cast<double>(from[i]) * term.weight;
   }
-  for (std::size_t i = 0; i < length; ++i) results[i] = saturated<T>(sums[i]);
+  for (std::size_t i = 0; i < length; ++i)
+    results[i] = saturated<T>(sums[i] / static_cast<double>(divisor));
 }
 
 template <class T>
@@ -77,7 +83,7 @@ void weighted(std::span<const WeightedOutput> outputs, std::span<const WeightedT
     T* next = results.data();
     for (std::size_t i = 0, first = 0; i < outputs.size(); first += outputs[i].terms, ++i) {
       const auto own = terms.subspan(first, outputs[i].terms);
-      (exact[i] ? exactBlock<T> : roundedBlock<T>)(own, begin, length, next);
+      (exact[i] ? exactBlock<T> : roundedBlock<T>)(own, outputs[i].divisor, begin, length, next);
       next += length;
     }
     next = results.data();

@@ -173,17 +173,18 @@ void narrow(const KernelTable& level, const float* from, void* halves, std::size
 }
 
 void weightedSum(const KernelTable& level, void* dst, std::span<const void* const> src,
-                 std::span<const double> weights, std::size_t count, DType dtype) {
+                 std::span<const double> weights, std::size_t count, DType dtype,
+                 std::size_t divisor) {
   if (count == 0) return;
   if (src.empty()) {
     std::memset(dst, 0, count * sizeOf(dtype));
     return;
   }
-  if (!isFloat(dtype)) {
+  if (!isFloat(dtype) || divisor != 1) {
     std::vector<WeightedTerm> terms;
     for (std::size_t s = 0; s < src.size(); ++s) terms.push_back({src[s], weights[s]});
-    const WeightedOutput output{dst, terms.size()};
-    return weightedIntegers({&output, 1}, terms, count, dtype);
+    const WeightedOutput output{dst, terms.size(), divisor};
+    return weightedSums(level, {&output, 1}, terms, count, dtype, false);
   }
   level.weighted[static_cast<int>(dtype)]({dst, src.data(), weights.data(), src.size(), count});
 }
@@ -263,8 +264,8 @@ void narrow(const float* from, void* halves, std::size_t count, DType halfType,
 }
 
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,
-                 std::size_t count, DType dtype) {
-  simd::weightedSum(simd::currentLevel(), dst, src, weights, count, dtype);
+                 std::size_t count, DType dtype, std::size_t divisor) {
+  simd::weightedSum(simd::currentLevel(), dst, src, weights, count, dtype, divisor);
 }
 
 void weightedSums(std::span<const WeightedOutput> outputs, std::span<const WeightedTerm> terms,

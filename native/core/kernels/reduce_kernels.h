@@ -51,20 +51,21 @@ void widen(const void* halves, float* to, std::size_t count, DType halfType);
 void narrow(const float* from, void* halves, std::size_t count, DType halfType,
             std::size_t divisor = 1);
 
-/// dst[i] = sum over s of weights[s] * src[s][i], from the left; float16 and bfloat16 in float32,
-/// float32 in float32, float64 in float64, integers as integer_weights.h says. dst may be one of
-/// the srcs exactly.
+/// dst[i] = (sum over s of weights[s] * src[s][i], from the left) / divisor; float16 and bfloat16
+/// in float32, float32 in float32, float64 in float64, integers as integer_weights.h says. A
+/// quotient that fits is right also where the sum overflows. dst may be one of the srcs exactly.
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,
-                 std::size_t count, DType);
+                 std::size_t count, DType, std::size_t divisor = 1);
 
 struct WeightedTerm {
   const void* src;
   double weight;
 };
-/// A result: the sum of the next so many terms, at least one.
+/// A result: the sum of the next so many terms, at least one, divided.
 struct WeightedOutput {
   void* dst;
   std::size_t terms;
+  std::size_t divisor = 1;
 };
 
 /// Several weightedSum() at once, with the same bits. All of an element's sources count as they

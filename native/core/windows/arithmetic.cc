@@ -38,8 +38,7 @@ void combine(void* to, std::span<const void* const> arrays, std::span<const doub
     if (divisor == 1) return reduceMany(dst, arrays, count, dtype, ReduceOp::sum);
     return averageMany(dst, arrays, count, dtype, divisor);
   }
-  weightedSum(to, arrays, weights, count, dtype);
-  divideBy(to, count, dtype, divisor);
+  weightedSum(to, arrays, weights, count, dtype, divisor);
 }
 
 }  // namespace gradlink

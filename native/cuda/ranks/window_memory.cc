@@ -98,8 +98,11 @@ class GpuWindowMemory final : public WindowMemory {
     }
     if (bytes() > 0) {
       void* const to = out == nullptr ? own_.get() : out;
-      combine(to, from, weights);
-      if (divisor > 1 && !divides) divideOnHost(to, divisor);
+      if (divisor > 1 && !divides) {
+        averageOnHost(to, from, divisor);
+      } else {
+        combine(to, from, weights);
+      }
       for (std::size_t i = 0; reset && i < sources.size(); ++i) {
         stream_.zero(const_cast<void*>(from[i + 1]), bytes());
       }
@@ -131,11 +134,19 @@ class GpuWindowMemory final : public WindowMemory {
     sum(stream_, ring_, dtype(), {&task, 1});
   }
 
-  void divideOnHost(void* array, std::size_t divisor) {
-    if (host_.bytes() < bytes()) host_ = PinnedMemory(bytes());
-    move(host_.data(), array);
-    divideBy(host_.data(), count(), dtype(), divisor);
-    stream_.copy(array, host_.data(), bytes());
+  /// Of integers, whose sums would wrap.
+  void averageOnHost(void* to, const Sources& from, std::size_t divisor) {
+    const std::size_t stride = padded(bytes());
+    if (host_.bytes() < from.size() * stride) host_ = PinnedMemory(from.size() * stride);
+    Sources here;
+    for (const void* const array : from) {
+      char* const place = static_cast<char*>(host_.data()) + here.size() * stride;
+      move(place, array);
+      here.push_back(place);
+    }
+    void* const mean[] = {host_.data()};
+    averageMany(mean, here, count(), dtype(), divisor);
+    stream_.copy(to, host_.data(), bytes());
   }
 
   Device& device_;

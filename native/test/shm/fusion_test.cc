@@ -142,7 +142,6 @@ TEST(Fusion, PacksAveragesWithTheSameNeighbors) {
       // The last with another weight.
       const double weight = i == 2 ? 2 : 1;
       call.neighborhoods = {{1, {{1 - rank, weight}}, {{1 - rank, 1}}}};
-      call.divisors = {1};
       entries.push_back(fusion.add(call, fusion.segment()));
     }
     finishAll(fusion, counting, entries);

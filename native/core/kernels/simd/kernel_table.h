@@ -116,7 +116,8 @@ void widen(const KernelTable&, const void* halves, float* to, std::size_t count,
 void narrow(const KernelTable&, const float* from, void* halves, std::size_t count, DType,
             std::size_t divisor);
 void weightedSum(const KernelTable&, void* dst, std::span<const void* const> src,
-                 std::span<const double> weights, std::size_t count, DType);
+                 std::span<const double> weights, std::size_t count, DType,
+                 std::size_t divisor = 1);
 void weightedSums(const KernelTable&, std::span<const WeightedOutput> outputs,
                   std::span<const WeightedTerm> terms, std::size_t count, DType, bool streaming);
 void copyMany(const KernelTable&, std::span<void* const> dst, const void* src, std::size_t bytes,
