@@ -129,6 +129,83 @@ describe("allReduce with op 'adasum'", () => {
     expect(zero).toEqual(ranks.map(() => Float64Array.of(1, 0)));
   });
 
+  const large = 2 ** 600;
+  const onAll = async (inputs: readonly Float64Array[], offsets?: readonly number[]) => {
+    const ranks = await open(inputs.length);
+    await using group = Communicator.local(inputs.length);
+    const here = inputs.map((one) => one.slice());
+    const apart = inputs.map((one) => one.slice());
+    if (offsets === undefined) group.allReduceSync(here, { op });
+    await Promise.all(
+      ranks.map((one, rank) => adasumOf(executorOf(one), apart[rank], {}, offsets)),
+    );
+    for (const one of apart) expect(one).toEqual(apart[0]);
+    return offsets === undefined ? [here[0]!, apart[0]!] : [apart[0]!];
+  };
+
+  it.each([large, 1 / large])('takes squares beyond float64: vectors times %d', async (scale) => {
+    const inputs = vectors(5, 40);
+    const scaled = inputs.map((one) => Float64Array.from(one, (value) => value * scale));
+    for (const got of await onAll(scaled)) {
+      expectNear(
+        got.map((value) => value / scale),
+        reference(inputs),
+        1e-12,
+      );
+    }
+    // Beside an ordinary one.
+    const parts = inputs.map((one) => Float64Array.from([...one.map((x) => x * scale), ...one]));
+    const [both] = await onAll(parts, [0, 40, 80]);
+    const [first, second] = [both!.subarray(0, 40), both!.subarray(40)];
+    expectNear(
+      first.map((value) => value / scale),
+      reference(inputs),
+      1e-12,
+    );
+    expectNear(second, reference(inputs), 1e-12);
+  });
+
+  it('takes vectors of any two magnitudes', async () => {
+    const scales = [large, 1 / large, 3, 1e-300];
+    const parallel = scales.map((scale) => Float64Array.of(3 * scale, 0, -4 * scale));
+    const orthogonal = scales.map((scale, rank) => new Float64Array(4).fill(scale, rank, rank + 1));
+    for (const got of await onAll(parallel)) {
+      expectNear(
+        got.map((value) => value / large),
+        [0.75, 0, -1],
+        1e-15,
+      );
+    }
+    for (const got of await onAll(orthogonal)) expect(got).toEqual(Float64Array.from(scales));
+  });
+
+  it('keeps what leaves the type between the steps', async () => {
+    const signs = [
+      [1, 1],
+      [1, -1],
+      [-1, -1],
+      [-1, 1],
+    ] as const;
+    // The sums of the first two and of the last two are twice as large, and opposite.
+    for (const got of await onAll(signs.map((one) => Float64Array.from(one, (x) => x * 1.5e308)))) {
+      expect(got).toEqual(new Float64Array(2));
+    }
+    const ranks = await open(4);
+    const singles = await Promise.all(
+      ranks.map((one, rank) =>
+        one.allReduce(
+          Float32Array.from(signs[rank]!, (x) => x * 3e38),
+          { op },
+        ),
+      ),
+    );
+    expect(singles).toEqual(ranks.map(() => new Float32Array(2)));
+    const wrong = await Promise.all(
+      ranks.map((one, rank) => one.allReduce(Float64Array.of(rank === 2 ? NaN : 1, 1e308), { op })),
+    );
+    for (const one of wrong) expect(one[0]).toBeNaN();
+  });
+
   it('is ERR_MISMATCH on every rank where counts differ, and the ranks go on', async () => {
     const ranks = await open(3);
     const ended = await Promise.allSettled(

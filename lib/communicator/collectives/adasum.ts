@@ -3,88 +3,22 @@
 // doubling), and in the end the parts come together the same way back.
 import { argumentError, ruleError, GradlinkError } from '../../errors.js';
 import type { NativeHeldMessage } from '../../native/communicator.js';
-import { storageOf } from '../../tensor/any-array.js';
 import { dtypeNames, isWeighable } from '../../tensor/dtype.js';
-import type { HalfDType, NumericArray } from '../../tensor/dtype.js';
+import type { NumericArray } from '../../tensor/dtype.js';
 import { assertUsable } from '../../tensor/leases.js';
-import { halfTable, toHalf } from '../../tensor/half.js';
+import { floatsOf, storeFloats, type Floats } from '../../tensor/partial.js';
 import { prepare } from '../calls/collective-call.js';
 import type { CollectiveCall } from '../calls/collective-call.js';
 import type { Executor } from '../executor.js';
 import type { RawOptions } from '../calls/rank-arrays.js';
+import { growthOf, merge, type Agree } from './adasum-pair.js';
 
 export const adasum = 'adasum';
 
-/** What is computed with: halves as float32. */
-type Working = Float32Array | Float64Array;
-
-/** Below it, a squared length is as good as none: the square root of the smallest normal float64. */
-const tiny = Math.sqrt(2 ** -1022);
+/** What each rank tells all: its count, its type and its largest magnitude. */
+const facts = 3;
 /** Out of the way of tags that programs count up. */
 const tag = 2 ** 20 - 3;
-
-/**
- * a·b, a·a and b·b of each variable.
- *
- * @param at - where in the whole vector these two parts of vectors begin
- * @param offsets - where in it each variable begins, and its end
- */
-function dotsOf(a: Working, b: Working, at: number, offsets: readonly number[]): Float64Array {
-  const dots = new Float64Array(3 * (offsets.length - 1));
-  for (let part = 0; part + 1 < offsets.length; ++part) {
-    const end = Math.min(offsets[part + 1]! - at, a.length);
-    let both = 0;
-    let ofA = 0;
-    let ofB = 0;
-    for (let i = Math.max(offsets[part]! - at, 0); i < end; ++i) {
-      both += a[i]! * b[i]!;
-      ofA += a[i]! * a[i]!;
-      ofB += b[i]! * b[i]!;
-    }
-    dots.set([both, ofA, ofB], 3 * part);
-  }
-  return dots;
-}
-
-/** Into one of the two. */
-function combine(
-  a: Working,
-  b: Working,
-  into: Working,
-  at: number,
-  offsets: readonly number[],
-  dots = dotsOf(a, b, at, offsets),
-): void {
-  for (let part = 0; part + 1 < offsets.length; ++part) {
-    const both = dots[3 * part]!;
-    const ofA = dots[3 * part + 1]!;
-    const ofB = dots[3 * part + 2]!;
-    const forA = ofA < tiny ? 1 : 1 - both / (2 * ofA);
-    const forB = ofB < tiny ? 1 : 1 - both / (2 * ofB);
-    const end = Math.min(offsets[part + 1]! - at, a.length);
-    for (let i = Math.max(offsets[part]! - at, 0); i < end; ++i) {
-      into[i] = forA * a[i]! + forB * b[i]!;
-    }
-  }
-}
-
-function workingCopy(array: NumericArray, dtype: number): Working {
-  const stored = storageOf(array);
-  if (stored instanceof Float64Array) return stored.slice();
-  if (!(stored instanceof Uint16Array)) return (stored as Float32Array).slice();
-  const table = halfTable(dtypeNames[dtype] as HalfDType);
-  return Float32Array.from(stored, (bits) => table[bits]!);
-}
-
-function store(values: Working, into: NumericArray, dtype: number): void {
-  const stored = storageOf(into);
-  if (stored instanceof Uint16Array) {
-    const half = dtypeNames[dtype] as HalfDType;
-    for (let i = 0; i < values.length; ++i) stored[i] = toHalf(half, values[i]!);
-  } else {
-    (stored as Working).set(values);
-  }
-}
 
 /** What a call with this op is, its arguments checked as those of a sum. */
 function prepareAdasum(
@@ -110,24 +44,57 @@ function prepareAdasum(
 }
 
 const dtypeOf = (call: CollectiveCall): number => (call.code >> 8) & 0xff;
+
+/** The largest magnitude; NaN where there is one. */
+const largestIn = (values: Floats): number =>
+  values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
+
+/**
+ * What a rank computes with, and how many times smaller it is than what it stands for. Where vectors between the steps may
+ * leave their type, though the result does not, they are kept wider, or smaller where nothing is wider.
+ *
+ * @param largest - magnitude of all ranks' elements
+ */
+function working(values: Floats, largest: number, size: number): { values: Floats; scale: number } {
+  const growth = growthOf(size, values.length);
+  const isWide = values instanceof Float64Array;
+  if (!(largest * growth > (isWide ? Number.MAX_VALUE : 2 ** 127))) return { values, scale: 1 };
+  if (!isWide) return { values: Float64Array.from(values), scale: 1 };
+  const scale = 2 ** Math.ceil(Math.log2(growth));
+  return { values: values.map((value) => value / scale), scale };
+}
+
+const stored = (values: Floats, scale: number): Floats =>
+  scale === 1 ? values : values.map((value) => value * scale);
+
 const listed = (buffers: CollectiveCall['input']): readonly NumericArray[] =>
   (Array.isArray(buffers) ? buffers : [buffers]) as readonly NumericArray[];
 
-/** Of all ranks of this process, whose vectors are here. */
 function adasumHere(call: CollectiveCall): unknown {
   assertUsable(call.op, call.input, call.output);
   const dtype = dtypeOf(call);
-  const vectors = listed(call.input).map((one) => workingCopy(one, dtype));
+  const inputs = listed(call.input).map((one) => floatsOf(one, dtype));
+  const largest = inputs.map(largestIn).reduce((a, b) => Math.max(a, b), 0);
+  const all = inputs.map((one) => working(one, largest, inputs.length));
+  const vectors = all.map(({ values }) => values);
   const folded = largestPower(vectors.length);
   const pair = (a: number, b: number) => {
-    combine(vectors[a]!, vectors[b]!, vectors[a]!, 0, [0, call.count]);
+    const whole = { a: vectors[a]!, b: vectors[b]!, at: 0, offsets: [0, call.count] };
+    for (const _ of merge(whole, vectors[a]!, wholeVectors)) continue;
   };
   for (let extra = folded; extra < vectors.length; ++extra) pair(extra - folded, extra);
   for (let apart = 1; apart < folded; apart *= 2) {
     for (let rank = 0; rank < folded; rank += 2 * apart) pair(rank, rank + apart);
   }
-  for (const out of listed(call.output)) store(vectors[0]!, out, dtype);
+  const result = stored(vectors[0]!, all[0]!.scale);
+  for (const out of listed(call.output)) storeFloats(result, out, dtype);
   return call.result;
+}
+
+/** Of vectors that are here as a whole. */
+// eslint-disable-next-line require-yield
+function* wholeVectors(): Generator<never> {
+  return;
 }
 
 const largestPower = (size: number): number => 2 ** Math.floor(Math.log2(size));
@@ -186,7 +153,7 @@ type Message = Omit<NativeHeldMessage, 'held'>;
 const endsOf = ({ sends, data }: Message) =>
   sends ? { reads: data, writes: null } : { reads: null, writes: data };
 
-const message = (data: Working, peer: number, sends: boolean): Message => {
+const message = (data: Floats, peer: number, sends: boolean): Message => {
   const dtype = dtypeNames.indexOf(data instanceof Float64Array ? 'float64' : 'float32');
   return { sends, dtype, data, peer };
 };
@@ -201,12 +168,19 @@ function* stepsOf(
   const dtype = dtypeOf(call);
   // What ranks do not agree on is told as by any collective, before anything moves.
   const told = { timeoutMs: call.timeoutMs < 0 ? undefined : call.timeoutMs };
-  const all = prepare(executor, 'allGather', Float64Array.of(call.count, dtype), told, false);
-  yield all;
-  assertAlike(all.result as Float64Array, call.count, dtype);
+  const input = floatsOf(call.input as NumericArray, dtype);
+  const own = Float64Array.of(call.count, dtype, largestIn(input));
+  const gather = prepare(executor, 'allGather', own, told, false);
+  yield gather;
+  const all = gather.result as Float64Array;
+  assertAlike(all, call.count, dtype);
   if (call.count === 0) return;
 
-  const mine = workingCopy(call.input as NumericArray, dtype);
+  const largest = all.reduce(
+    (most, value, i) => (i % facts === 2 ? Math.max(most, value) : most),
+    0,
+  );
+  const { values: mine, scale } = working(input, largest, size);
   const folded = largestPower(size);
   if (rank >= folded) {
     yield message(mine, rank - folded, true);
@@ -215,16 +189,16 @@ function* stepsOf(
     const extra = rank + folded < size ? mine.slice() : undefined;
     if (extra !== undefined) {
       yield message(extra, rank + folded, false);
-      combine(mine, extra, mine, 0, offsets);
+      yield* merge({ a: mine, b: extra, at: 0, offsets }, mine, wholeVectors);
     }
     yield* halveAndDouble(mine, rank, folded, offsets);
     if (extra !== undefined) yield message(mine, rank + folded, true);
   }
-  store(mine, call.output as NumericArray, dtype);
+  storeFloats(stored(mine, scale), call.output as NumericArray, dtype);
 }
 
 function* halveAndDouble(
-  mine: Working,
+  mine: Floats,
   rank: number,
   size: number,
   offsets: readonly number[],
@@ -241,13 +215,14 @@ function* halveAndDouble(
     yield* exchange(rank, given, others, rank ^ apart);
     const [a, b] = isLower ? [own, others] : [others, own];
     // The lower ranks' vector is a, for all who have parts of the two: they add up in one order.
-    const dots = dotsOf(a, b, kept[0], offsets);
-    const theirs = dots.slice();
-    for (let step = 1; step <= apart; step *= 2) {
-      yield* exchange(rank, dots.slice(), theirs, rank ^ step);
-      theirs.forEach((value, i) => (dots[i]! += value));
-    }
-    combine(a, b, own, kept[0], offsets, dots);
+    const agree: Agree<Message> = function* (values, fold) {
+      const theirs = values.slice();
+      for (let step = 1; step <= apart; step *= 2) {
+        yield* exchange(rank, values.slice(), theirs, rank ^ step);
+        theirs.forEach((value, i) => (values[i] = fold(values[i]!, value)));
+      }
+    };
+    yield* merge({ a, b, at: kept[0], offsets }, own, agree);
     ranges.push(kept);
   }
   for (let apart = size / 2; apart >= 1; apart /= 2) {
@@ -259,17 +234,18 @@ function* halveAndDouble(
 }
 
 /** A long message waits for its receiver: the lower rank sends first. Of a short vector a part may be empty. */
-function* exchange(rank: number, given: Working, taken: Working, peer: number): Generator<Message> {
+function* exchange(rank: number, given: Floats, taken: Floats, peer: number): Generator<Message> {
   const both = [message(given, peer, true), message(taken, peer, false)];
   if (rank > peer) both.reverse();
   for (const one of both) if (one.data.length > 0) yield one;
 }
 
 function assertAlike(all: Float64Array, count: number, dtype: number): void {
-  const of = (rank: number) => `${all[2 * rank]!} of ${dtypeNames[all[2 * rank + 1]!]!}`;
-  for (let rank = 0; rank < all.length / 2; ++rank) {
-    if (all[2 * rank] === count && all[2 * rank + 1] === dtype) continue;
-    const message = `allReduce: op 'adasum': rank ${rank} brought ${of(rank)}, this one ${count} of ${dtypeNames[dtype]!}. All ranks must bring the same count and type`;
+  for (let rank = 0; rank < all.length / facts; ++rank) {
+    const [theirCount, theirType] = all.subarray(facts * rank) as unknown as [number, number];
+    if (theirCount === count && theirType === dtype) continue;
+    const theirs = `${theirCount} of ${dtypeNames[theirType]!}`;
+    const message = `allReduce: op 'adasum': rank ${rank} brought ${theirs}, this one ${count} of ${dtypeNames[dtype]!}. All ranks must bring the same count and type`;
     throw new GradlinkError('ERR_MISMATCH', message, { op: 'allReduce', rank, usable: true });
   }
 }
