@@ -7,10 +7,20 @@ import { dtypeNames } from '../../lib/tensor/dtype.js';
 import { fullyConnectedGraph, ringGraph } from '../../lib/topology/index.js';
 import { errorWith } from '../support/errors.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
-import { ranksOfTests } from '../support/ranks.js';
+import { codeOf, ranksOfTests } from '../support/ranks.js';
 
 const open = ranksOfTests();
 const sizes = [1, 2, 3, 4, 7];
+/** The greatest numbers; of 64 bits those that float64 holds. */
+const ends = {
+  int8: 2 ** 7 - 1,
+  uint8: 2 ** 8 - 1,
+  int16: 2 ** 15 - 1,
+  int32: 2 ** 31 - 1,
+  uint32: 2 ** 32 - 1,
+  int64: 2 ** 53 - 1,
+  uint64: 2 ** 53 - 1,
+};
 const integers = ['int8', 'uint8', 'int16', 'int32', 'uint32', 'int64', 'uint64'] as const;
 
 /** On every rank, the arrays at once. */
@@ -19,7 +29,6 @@ const onAll = <T>(ranks: readonly Communicator[], run: (one: Communicator, rank:
 
 describe.each(sizes)('integers of %i ranks', (n) => {
   it.each(integers)(
-    // Of sums that fit: those of neighbours wrap.
     'average %s as allReduce does, in place and not, blocking too',
     async (dtype) => {
       const ranks = await open(n);
@@ -28,7 +37,8 @@ describe.each(sizes)('integers of %i ranks', (n) => {
         const data = (rank: number) =>
           arrayOf(
             dtype,
-            Array.from({ length }, (_, i) => (i % 7) + 2 * rank),
+            // Sums wrap around, but those of 64 bits.
+            Array.from({ length }, (_, i) => ends[dtype] - (i % 7) - 2 * rank),
           );
         const want = await onAll(ranks, (one, rank) =>
           one.allReduce(data(rank) as Int32Array, { op: 'avg' }),
@@ -111,6 +121,51 @@ describe('nodes of integers', () => {
     });
     // (0.5 * 2 + 0.5 * 8) / 2 = 2.5
     expect(half).toEqual(ranks.map(() => Int32Array.of(2)));
+  });
+
+  it('average what is near the end of the type as allReduce does, halves too', async () => {
+    const ranks = await open(4);
+    await onAll(ranks, (one) => one.setMachineTopology(undefined, { ranksPerNode: 2 }));
+    for (const dtype of ['int8', 'uint8', 'int16', 'int32', 'uint32'] as const) {
+      for (const end of [ends[dtype], dtype.startsWith('u') ? 0 : -ends[dtype]]) {
+        const data = (rank: number) => arrayOf(dtype, [end, end - Math.sign(end) * 3 * rank]);
+        const want = await onAll(ranks, (one, rank) =>
+          one.allReduce(data(rank) as Int32Array, { op: 'avg' }),
+        );
+        const got = await onAll(ranks, (one, rank) =>
+          one.hierarchicalNeighborAllReduce(data(rank) as Int32Array),
+        );
+        expect(got).toEqual(want);
+      }
+    }
+    for (const dtype of ['float16', 'bfloat16'] as const) {
+      // float16 and bfloat16 of 0x7bff and 0x7f7f: the greatest; their sums are beyond float32.
+      const bits = dtype === 'float16' ? [0x7bff, 0x3c00, 0x3c01] : [0x7f7f, 0x3f80, 0x3f81];
+      const data = (rank: number) =>
+        Uint16Array.of(bits[0]!, bits[0]!, rank === 0 ? bits[2]! : bits[1]!);
+      const want = await onAll(ranks, (one, rank) =>
+        one.allReduce(data(rank), { op: 'avg', dtype }),
+      );
+      const got = await onAll(ranks, (one, rank) =>
+        one.hierarchicalNeighborAllReduce(data(rank), { dtype }),
+      );
+      expect(got).toEqual(want);
+    }
+  });
+
+  it('are ERR_MISMATCH on every rank where types of one width differ', async () => {
+    const ranks = await open(4);
+    for (const other of [1, 2]) {
+      await onAll(ranks, (one) => one.setMachineTopology(undefined, { ranksPerNode: 2 }));
+      const ended = await Promise.allSettled(
+        ranks.map((one, rank) =>
+          one.hierarchicalNeighborAllReduce(
+            (rank >= other ? new Int8Array(4) : new Uint32Array(4)) as Int32Array,
+          ),
+        ),
+      );
+      expect(ended.map(codeOf)).toEqual(ranks.map(() => 'ERR_MISMATCH'));
+    }
   });
 });
 

@@ -4,6 +4,10 @@ import { GradlinkError } from '../../errors.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
 import type { Node } from '../../topology/rank.js';
 import type { Topology } from '../../topology/topology.js';
+import type { NativeNeighborhood } from '../../native/communicator.js';
+import { allocateLike } from '../../tensor/any-array.js';
+import type { NumericArray } from '../../tensor/dtype.js';
+import { storeNarrowed, widened } from '../../tensor/partial.js';
 import { milliseconds, optionsObject } from '../../checks.js';
 import { hostsOfRanks } from '../joining/hosts.js';
 import { checkedTopology, NeighborOperations } from './neighbors.js';
@@ -30,6 +34,55 @@ import type {
   Options,
   OutOptions,
 } from '../calls/types.js';
+
+/** One call, its arguments checked. */
+interface HierarchicalCall<M extends Memory, A> {
+  readonly nodes: Nodes<HierarchicalOperations<M>>;
+  readonly data: A;
+  readonly out: A;
+  /** The element type's. */
+  readonly number: number;
+  readonly weights: NativeNeighborhood;
+  /** dtype and timeoutMs, as given. */
+  readonly rest: CallOptions & Typed;
+}
+
+/** What some of the ranks do together. */
+interface Step<M extends Memory> {
+  readonly kind: 'allReduce' | 'average' | 'broadcast';
+  readonly among: HierarchicalOperations<M>;
+  readonly data: unknown;
+  readonly options: CallOptions & Typed & { readonly out?: unknown };
+}
+
+/**
+ * A rank's part. Sums of a node that would be rounded, overflow or wrap around before they are divided are kept in a wider type,
+ * on hosts. That is one for several types: those that the ranks brought are compared by calls without elements.
+ */
+function* stepsOf<M extends Memory, A extends ArrayIn<M>>(
+  call: HierarchicalCall<M, A>,
+): Generator<Step<M>> {
+  const { data, out, number, weights, rest } = call;
+  const { node, leaders, place } = call.nodes;
+  const onHosts = node.executor.gpus.length === 0;
+  const wide = place.perNode > 1 && onHosts ? widened(data as NumericArray, number) : undefined;
+  if (wide === undefined) {
+    yield { kind: 'allReduce', among: node, data, options: { ...rest, out } };
+    if (leaders !== null) yield { kind: 'average', among: leaders, data: out, options: rest };
+  } else {
+    const none = allocateLike(out, number, 0);
+    const { dtype: _, ...options } = rest;
+    yield { kind: 'allReduce', among: node, data: none, options: rest };
+    yield { kind: 'allReduce', among: node, data: wide, options };
+    if (leaders !== null) {
+      yield { kind: 'average', among: leaders, data: none, options: rest };
+      yield { kind: 'average', among: leaders, data: wide, options };
+      const whole = [weights.selfWeight, ...weights.sourceWeights].every(Number.isInteger);
+      storeNarrowed(wide, out as NumericArray, number, whole ? 'whole' : 'others');
+    }
+  }
+  yield { kind: 'broadcast', among: node, data: out, options: rest };
+}
 
 interface Typed {
   readonly dtype?: string | undefined;
@@ -160,23 +213,25 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   ): Promise<A> {
     const op = 'hierarchicalNeighborAllReduce';
     const given = optionsObject<RawHierarchical<A>>(options, neighborNames[op].awaited, op);
-    const { nodes, out, sum, weights, rest } = this.#prepareHierarchical(data, given);
+    const call = this.#prepareHierarchical(data, given);
+    const { nodes } = call;
     const { signal } = given;
     return this.#next(async () => {
       if (nodes.failure !== undefined) throw nodesEnded(nodes.failure);
-      const { node, leaders } = nodes;
       try {
-        await node.allReduce(data as never, { ...sum, signal } as never);
-        if (leaders !== null) {
-          const call = prepareNeighbor(leaders.executor, out, rest, weights);
-          await submitNeighbor(leaders.executor, call, signal);
+        for (const { kind, among, data: own, options: how } of stepsOf(call)) {
+          if (kind === 'average') {
+            const average = prepareNeighbor(among.executor, own, how, call.weights);
+            await submitNeighbor(among.executor, average, signal);
+          } else {
+            await among[kind](own as never, { ...how, signal } as never);
+          }
         }
-        await node.broadcast(out as never, { ...rest, signal } as never);
       } catch (error) {
         const failure = this.#endNodes(nodes, error);
         throw signal?.aborted === true ? error : failure;
       }
-      return out;
+      return call.out;
     });
   }
   /** {@link hierarchicalNeighborAllReduce}, blocking; not while an asynchronous one is pending. */
@@ -186,7 +241,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   ): A {
     const op = 'hierarchicalNeighborAllReduce';
     const given = optionsObject<RawHierarchical<A>>(options, neighborNames[op].blocking, op);
-    const { nodes, out, sum, weights, rest } = this.#prepareHierarchical(data, given);
+    const call = this.#prepareHierarchical(data, given);
+    const { nodes } = call;
     if (this.#inLane > 0) {
       throw new GradlinkError(
         'ERR_UNSUPPORTED',
@@ -195,17 +251,18 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       );
     }
     if (nodes.failure !== undefined) throw nodesEnded(nodes.failure);
-    const { node, leaders } = nodes;
     try {
-      node.allReduceSync(data as never, sum as never);
-      if (leaders !== null) {
-        runNeighborSync(leaders.executor, prepareNeighbor(leaders.executor, out, rest, weights));
+      for (const { kind, among, data: own, options: how } of stepsOf(call)) {
+        if (kind === 'average') {
+          runNeighborSync(among.executor, prepareNeighbor(among.executor, own, how, call.weights));
+        } else {
+          among[`${kind}Sync`](own as never, how as never);
+        }
       }
-      node.broadcastSync(out as never, rest as never);
     } catch (error) {
       throw this.#endNodes(nodes, error);
     }
-    return out;
+    return call.out;
   }
 
   /**
@@ -232,9 +289,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     };
     // Checks data and out as a whole before anything is sent.
-    prepareNeighbor(this.executor, data, options, weights);
-    const out = options.out ?? data;
-    return { nodes, out, weights, rest, sum: { ...rest, out } };
+    const { dtype: number } = prepareNeighbor(this.executor, data, options, weights);
+    return { nodes, data, out: options.out ?? data, number, weights, rest };
   }
   async #next<T>(run: () => Promise<T>): Promise<T> {
     this.#inLane++;
