@@ -8,6 +8,7 @@ import { Communicator } from '../../lib/index.js';
 import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
 import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
 import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
+import { exchangePlaces } from '../../lib/train/checkpoints/parts.js';
 import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 
 let folder: string;
@@ -76,12 +77,37 @@ describe('checkpoints', () => {
     const [first, second] = await group.openRanks();
     const place = { step: 2, samplesSeen: 20, labels };
     const saving = saveCheckpoint(folder, first!, place, arrays(0, 2));
+    await exchangePlaces(second!, place);
     second!.abort('the rank is lost');
     await expect(saving).rejects.toMatchObject({ code: 'ERR_ABORTED' });
     await group.close();
     expect(existsSync(join(folder, 'checkpoint-2', 'rank-0.safetensors'))).toBe(true);
     const [loaded] = await onRanks(1, (rank) => loadCheckpoint(folder, rank, labels));
     expect(loaded?.arrays).toEqual(arrays(0, 1));
+  });
+
+  it('are of one step: else all ranks fail before anything is written', async () => {
+    await save(2, 1);
+    for (const late of [
+      { step: 3, samplesSeen: 20, labels },
+      { step: 2, samplesSeen: 30, labels },
+    ]) {
+      const ended = await onRanks(2, (rank) => {
+        const place = rank.rank === 1 ? late : { step: 2, samplesSeen: 20, labels };
+        return Promise.allSettled([saveCheckpoint(folder, rank, place, arrays(rank.rank, 2))]);
+      });
+      for (const [one] of ended) {
+        expect(one).toMatchObject({
+          reason: {
+            code: 'ERR_MISMATCH',
+            rank: 1,
+            usable: true,
+            message: expect.stringMatching(/\b(step|samplesSeen) is (2|20) .*\b(3|30) /) as string,
+          },
+        });
+      }
+      expect(readdirSync(folder)).toEqual(['checkpoint-1']);
+    }
   });
 
   it('say what is wrong', async () => {

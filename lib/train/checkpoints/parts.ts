@@ -1,6 +1,7 @@
 // What the ranks tell one another of their parts: numbers, each rank in a place of its own, summed.
+import { GradlinkError } from '../../errors.js';
 import { rankFile, type RankFile } from './marker.js';
-import type { CheckpointRanks } from './types.js';
+import type { CheckpointRanks, TrainingPlace } from './types.js';
 
 const digestWords = 8;
 const hexDigits = 8;
@@ -11,10 +12,10 @@ const stride = 3 + digestWords;
 export async function exchangeParts(
   ranks: CheckpointRanks,
   again: boolean,
-  part: RankFile | Error,
+  part: RankFile | GradlinkError,
 ): Promise<(RankFile | undefined)[]> {
   const all = new Float64Array(ranks.size * stride);
-  if (!(part instanceof Error)) {
+  if (!(part instanceof GradlinkError)) {
     const words = Array.from({ length: digestWords }, (_, word) =>
       parseInt(part.sha256.slice(word * hexDigits, (word + 1) * hexDigits), 16),
     );
@@ -29,6 +30,23 @@ export async function exchangeParts(
     if (written !== 1) return undefined;
     const sha256 = words.map((word) => word.toString(16).padStart(hexDigits, '0')).join('');
     return { name: rankFile(rank, renamed === 1), bytes, sha256 };
+  });
+}
+
+/** Where a rank is in its run: numbers that are the same on all ranks. */
+export type PlaceNumbers = Pick<TrainingPlace, 'step' | 'samplesSeen'>;
+
+/** Where each rank is; undefined for one that cannot save. Every rank gets the same. */
+export async function exchangePlaces(
+  ranks: CheckpointRanks,
+  place: PlaceNumbers | undefined,
+): Promise<(PlaceNumbers | undefined)[]> {
+  const all = new Float64Array(3 * ranks.size);
+  if (place !== undefined) all.set([1, place.step, place.samplesSeen], 3 * ranks.rank);
+  await ranks.allReduce(all);
+  return Array.from({ length: ranks.size }, (_, rank) => {
+    const [can, step = 0, samplesSeen = 0] = all.subarray(3 * rank, 3 * rank + 3);
+    return can === 1 ? { step, samplesSeen } : undefined;
   });
 }
 

@@ -7,7 +7,7 @@ import { integer, maxInt32, optionNames, optionsObject } from '../../checks.js';
 import { checkArrays, checkFolder, checkPlace, checkRanks } from './arguments.js';
 import { markedAt, removeOld, removePart, removeReplaced, removeUnfinished } from './folder.js';
 import { rankFile, readMarker, writeMarker, type RankFile, folderOfStep } from './marker.js';
-import { exchangeParts } from './parts.js';
+import { exchangeParts, exchangePlaces, type PlaceNumbers } from './parts.js';
 import { writeTensors } from './tensor-file.js';
 import { encodeHeader } from './tensor-header.js';
 import type { CheckpointRanks, NamedArray, SaveOptions, TrainingPlace } from './types.js';
@@ -22,7 +22,8 @@ const saveNames = optionNames<SaveOptions>({ keep: true });
  * communicator can be used further.
  *
  * @returns the checkpoint's own folder.
- * @throws GradlinkError ERR_SYSTEM where this rank or another cannot write.
+ * @throws GradlinkError ERR_SYSTEM where this rank or another cannot write; ERR_MISMATCH, on every rank and before anything is
+ *   written, where ranks are at different steps or have seen different numbers of samples.
  */
 export async function saveCheckpoint(
   folder: string,
@@ -41,11 +42,13 @@ export async function saveCheckpoint(
     checkArrays(arrays);
     encodeHeader(arrays);
   } catch (error) {
-    // The other ranks wait for this one's part: they are told that there is none.
-    await exchangeParts(ranks, false, error as Error).catch(() => undefined);
+    // The other ranks wait for this one: they are told that it has nothing to save.
+    await exchangePlaces(ranks, undefined).catch(() => undefined);
     throw error;
   }
   const own = folderOfStep(folder, place.step);
+  // Before anything is written or removed: each step has a folder of its own.
+  assertTogether(own, await exchangePlaces(ranks, place));
   // A whole checkpoint of this step stays as it is until the new one counts.
   const again = markedAt(own)?.files[ranks.rank]?.name === rankFile(ranks.rank);
   const name = rankFile(ranks.rank, again);
@@ -72,6 +75,21 @@ export async function saveCheckpoint(
     });
   }
   return own;
+}
+
+/** The same on every rank: all throw or none. */
+function assertTogether(own: string, places: readonly (PlaceNumbers | undefined)[]): void {
+  const lost = places.indexOf(undefined);
+  if (lost >= 0) throw lostPart(own, lost, 'its part of');
+  const first = places[0]!;
+  for (const name of ['step', 'samplesSeen'] as const) {
+    const rank = places.findIndex((one) => one![name] !== first[name]);
+    if (rank < 0) continue;
+    const message =
+      `saveCheckpoint: ${name} is ${first[name]} on rank 0 and ${places[rank]![name]} on rank ${rank}: ` +
+      'save on all ranks after the same step. Nothing was written';
+    throw new GradlinkError('ERR_MISMATCH', message, { op: 'saveCheckpoint', rank, usable: true });
+  }
 }
 
 /** Failed on all ranks alike. */
