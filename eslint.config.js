@@ -73,6 +73,14 @@ export default defineConfig(
     // The second loads an optional peer, and no addon.
     ignores: ['lib/native/load.ts', 'lib/train/tfjs.ts'],
     rules: {
+      'no-restricted-syntax': [
+        'error',
+        ...written,
+        {
+          selector: "CallExpression[callee.name=/^mkdir/] Property[key.name='recursive']",
+          message: 'Folders are made with makeFolders of lib/files: Node never returns on some.',
+        },
+      ],
       'no-restricted-imports': [
         'error',
         {

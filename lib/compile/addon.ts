@@ -1,11 +1,12 @@
 // Compiles the addon and the MPI shims of an installed package, from the sources that it carries. The result lies in
 // build/Release of the package, where the loader looks first.
 import { spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
 import type { Env } from '../doctor/system.js';
+import { makeFolders } from '../files/index.js';
 import { binaryFiles } from '../native/load.js';
 import { isCheckout, packageFolder } from '../package-folder.js';
 import { version } from '../version.js';
@@ -49,7 +50,7 @@ export async function compileAddon(options: CompileOptions): Promise<Compiled> {
   const work = join(folder, 'build', 'compile');
   try {
     rmSync(work, { recursive: true, force: true });
-    mkdirSync(work, { recursive: true });
+    makeFolders(work);
   } catch (cause) {
     const { message } = cause as Error;
     throw new Error(`cannot write to ${work}: run this as the owner of that folder (${message})`, {
@@ -139,7 +140,7 @@ async function compile(work: string, options: CompileOptions): Promise<void> {
 
 /** Each in one step, since another process may be loading the one before. */
 function install(from: string, release: string, folder: string): void {
-  mkdirSync(release, { recursive: true });
+  makeFolders(release);
   const platform = findPackage(folder, `@gradlink/${process.platform}-${process.arch}-gnu`);
   const { addon, shims } = binaryFiles;
   for (const name of [...Object.values(shims), addon]) {
