@@ -45,7 +45,7 @@ const accessMode = 3;
 /**
  * Whether who started us wants us to outlive our terminal. A process ignores SIGHUP then from its start, but Node takes that
  * back before any of its programs runs. What is left to see: the shell that started us ignores it too, or the environment
- * or that shell's own command names `nohup`, or standard input is as nohup alone leaves it.
+ * or that shell's own command names `nohup`, or standard input or output are as nohup alone leaves them.
  */
 export function outlivesTerminal(
   env: Io['env'],
@@ -71,7 +71,10 @@ export function outlivesTerminal(
       return (
         link('/proc/self/fd/0') === '/dev/null' && (parseInt(flags, 8) & accessMode) === writeOnly
       );
-    })
+    }) ||
+    [1, 2].some((descriptor) =>
+      seen(() => basename(link(`/proc/self/fd/${descriptor}`)) === 'nohup.out'),
+    )
   );
 }
 

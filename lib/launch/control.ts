@@ -4,8 +4,10 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { PassThrough } from 'node:stream';
 
+import { GradlinkError } from '../errors.js';
 import { parseFrame, type Welcome } from './frames.js';
 import { labelOf } from './job.js';
+import { freeDescriptors } from './processes.js';
 import { Line } from './line.js';
 import { manners, type Ending, type Member, type RemoteMembers } from './members.js';
 import { Strangers } from './strangers.js';
@@ -28,6 +30,20 @@ const failed = 1;
 const loopback = '127.0.0.1';
 /** Connections that have not proved anything, beside those of processes that have not come yet. */
 const mostStrangers = 64;
+
+/** What the launcher opens beside the connections: streams of what it starts, files that are read. */
+const otherDescriptors = 16;
+
+/** Without one for each connection processes would be turned away, and end over a launcher that they cannot reach. */
+function checkDescriptors(connections: number): void {
+  const free = freeDescriptors();
+  if (free >= connections + otherDescriptors) return;
+  const few = `${Math.max(free, 0)} of this process's descriptors are free, and ${connections} processes need a connection each and ${otherDescriptors} more`;
+  throw new GradlinkError(
+    'ERR_SYSTEM',
+    `${few}: raise the limit of open files (ulimit -Hn), or start fewer processes`,
+  );
+}
 
 type Events = Parameters<RemoteMembers['watch']>[0];
 
@@ -119,6 +135,7 @@ export class Control implements RemoteMembers {
 
   /** Starts to listen, on a port of the system's choice. */
   static async open(options: ControlOptions): Promise<Control> {
+    checkDescriptors(options.workers + options.servers);
     const server = createServer();
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);

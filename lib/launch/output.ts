@@ -172,12 +172,13 @@ export class JobOutput {
     return [this.gates.stdout, this.gates.stderr, ...this.fileGates].some(({ blocked }) => blocked);
   }
 
-  /** The rank that a process has last said it lost: it failed over that one. Ranks of a part of the job have other numbers. */
+  /**
+   * The rank of the ERR_PEER_LOST that a process has last printed, as Node and gradlink's commands print errors: it failed over
+   * that one. Ranks of a part of the job have other numbers.
+   */
   lostRank(label: string): number | undefined {
     const text = this.lastLines(label).join('\n');
-    const [, rank] = /ERR_PEER_LOST|has left|was lost/.test(text)
-      ? (/\brank:? (\d+)/.exec(text) ?? [])
-      : [];
+    const [, rank] = /\bERR_PEER_LOST\b/.test(text) ? (/\brank:? (\d+)/.exec(text) ?? []) : [];
     return rank === undefined ? undefined : Number(rank);
   }
 

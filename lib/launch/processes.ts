@@ -1,6 +1,17 @@
 // Finds the processes of a job through /proc, so that what a rank started in the background ends with the job.
 import { readdirSync, readFileSync } from 'node:fs';
 
+/** How many more descriptors this process may open; Infinity where nobody says. */
+export function freeDescriptors(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8');
+    const most = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);
+    return most - readdirSync('/proc/self/fd').length;
+  } catch {
+    return Infinity;
+  }
+}
+
 /** Process group and state, from the text behind the command name (which may hold blanks and parentheses). */
 function groupOf(pid: string): number | undefined {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');

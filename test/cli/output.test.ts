@@ -21,6 +21,7 @@ import { dirname, join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { outlivesTerminal } from '../../lib/cli/surroundings.js';
 import { gradlink } from '../support/cli.js';
 import { madeRun } from '../support/comparing.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
@@ -114,6 +115,17 @@ describe('an output', () => {
     closeSync(descriptor);
     expect(readFileSync(file, 'utf8')).toBe(text);
   });
+});
+
+it.each([
+  ['/home/me/nohup.out', true],
+  ['/home/me/nohup.txt', false],
+  ['/dev/pts/1', false],
+])('output to %s tells of nohup: %s', (path, tells) => {
+  const none = () => {
+    throw new Error('nothing there');
+  };
+  expect(outlivesTerminal({}, none, (at) => (at.endsWith('/2') ? path : none()))).toBe(tells);
 });
 
 describe('a link under a name that a command makes itself', () => {

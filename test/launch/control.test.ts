@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { callLauncher } from '../../lib/launch/keeper.js';
+import { errorWith } from '../support/errors.js';
 import {
   closed,
   Launcher,
@@ -32,6 +33,10 @@ async function tampered(launcher: Launcher, meddle: Meddling) {
   open.push(man);
   return await launcher.keeper(0, man.port);
 }
+
+it('refuses more processes than it has descriptors for, before anything is started', async () => {
+  await expect(Launcher.open(2 ** 31)).rejects.toThrow(errorWith('ERR_SYSTEM', /2147483648 /));
+});
 
 describe('strangers', () => {
   it('may send 4 KiB before a proof and no more', async () => {

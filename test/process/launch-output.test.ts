@@ -202,6 +202,21 @@ describe('a job goes on', () => {
     }
   });
 
+  it('fails in the end where a start before lost a part of its files', async () => {
+    const mark = launches.mark('rank');
+    // No file may be longer than 512 bytes: of the first start's output the rest is lost.
+    const small = ['sh', '-c', 'ulimit -f 1; exec "$@"', 'sh'];
+    const body = `[ $GRADLINK_RESTARTS = 0 ] || exit 0
+      if [ $RANK = 0 ]; then printf %5000d 1; : > ${mark}0; sleep 600; fi
+      until [ -e ${mark}0 ]; do sleep 0.05; done; kill -9 $$`;
+    const directory = join(scratch, 'elastic');
+    const args = ['-n', '2', '--elastic', '--output-dir', directory, 'sh', '-c', body];
+    const { code, stderr } = await launches.run(args, { before: small });
+    expect(existsSync(join(directory, 'restart-1', 'rank-0.out'))).toBe(true);
+    expect(stderr).toMatch(/--output-dir: .*rank-0\.out/);
+    expect(code).toBe(1);
+  });
+
   it('under nohup, after its terminal has hung up', async () => {
     const mark = launches.mark('rank');
     const body = `touch ${mark}$GRADLINK_RANK; until [ -e ${mark}go ]; do sleep 0.05; done; echo finished`;

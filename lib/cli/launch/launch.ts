@@ -92,7 +92,10 @@ async function launch(command: Command, typed: TypedOptions, io: Io): Promise<nu
     await syncDirectory([...new Set(job.hosts)], job.remoteShell ?? 'ssh', job.directory);
   }
   io.stderr.write(gpuNotes(launcher, job));
-  const run = (attempt: Attempt): Promise<JobResult> => runOnce(launcher, attempt, options, io);
+  // Of all starts: what is missing of an earlier one stays missing.
+  const files = { lost: false };
+  const run = (attempt: Attempt): Promise<JobResult> =>
+    runOnce(launcher, attempt, options, io, files);
   const { outputDir, timeout, elastic, minWorkers, maxRestarts = defaultMaxRestarts } = options;
   const first = { job, directory: outputDir, timeoutSeconds: timeout };
   const { exitCode } =
@@ -104,7 +107,7 @@ async function launch(command: Command, typed: TypedOptions, io: Io): Promise<nu
           (text) => void io.stderr.write(text),
         )
       : await run(first);
-  return exitCode;
+  return files.lost && exitCode === exitCodes.ok ? exitCodes.failure : exitCode;
 }
 
 async function runOnce(
@@ -112,6 +115,7 @@ async function runOnce(
   { job, directory, timeoutSeconds }: Attempt,
   options: LaunchOptions,
   io: Io,
+  files: { lost: boolean },
 ): Promise<JobResult> {
   if (directory !== undefined) prepareDirectory(directory, options.outputDir);
   const { workers, servers, graceMs, hosts, tolerateWorkerLoss } = job;
@@ -130,7 +134,6 @@ async function runOnce(
       : undefined;
   // What they write goes to files as it is, where there are any.
   const progress = new ProgressRelay(io, directory === undefined);
-  const files = { lost: false };
   const onLoss = (file: string, error: Error): void => {
     files.lost = true;
     io.stderr.write(
@@ -164,9 +167,7 @@ async function runOnce(
     });
     progress.stop();
     io.stderr.write(explain(result));
-    return files.lost && result.exitCode === exitCodes.ok
-      ? { ...result, exitCode: exitCodes.failure }
-      : result;
+    return result;
   } finally {
     progress.stop();
     remote?.close();
