@@ -18,7 +18,7 @@ import { KVStore } from '../kvstore/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { crossingCosts, scattered } from './crossing.js';
 import { endPass, runPass } from './gradient-pass.js';
-import type { GradientSink } from './gradient-pass.js';
+import type { GradientSink, PassUnderway } from './gradient-pass.js';
 import { StoreSink } from './store-sink.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, PassTimes, Trainable } from './types.js';
@@ -109,6 +109,8 @@ export class KVStoreTrainer {
   readonly #gather: boolean;
   #times: PassTimes | undefined;
   #busy = false;
+  /** Why rounds of this worker and the others no longer belong together. */
+  #partly: GradlinkError | undefined;
 
   private constructor(
     key: typeof making,
@@ -180,7 +182,9 @@ export class KVStoreTrainer {
    *
    * @param loss - this worker's, computed from its own batch, as for `tf.variableGrads`.
    * @returns the loss; the caller disposes it.
-   * @throws GradlinkError as the store's operations do.
+   * @throws what `loss` throws: nothing was pushed then. GradlinkError as the store's operations do; ERR_ABORTED where the
+   *   backward pass fails, with how many keys had been pushed by then. Where other workers wait for the others, this one cannot
+   *   step again.
    */
   async step(loss: () => Scalar): Promise<Scalar> {
     if (this.#busy) {
@@ -191,10 +195,11 @@ export class KVStoreTrainer {
       );
     }
     aFunction(loss, 'loss');
+    if (this.#partly !== undefined) throw this.#partly;
     this.#busy = true;
     const exchanges: Promise<void>[] = [];
     try {
-      const pass = runPass(this.#sink(exchanges), this.variables, loss);
+      const pass = this.#pass(loss, exchanges);
       await Promise.all(exchanges);
       this.#times = endPass(pass, [], this.#options.timeline);
       const { optimizer } = this.#options;
@@ -212,6 +217,24 @@ export class KVStoreTrainer {
       // The arrays of those that are still on their way are theirs.
       await Promise.allSettled(exchanges);
       this.#busy = false;
+    }
+  }
+
+  /** A pass whose gradients are pushed as they come: one that fails may have pushed some of them. */
+  #pass(loss: () => Scalar, exchanges: Promise<void>[]): PassUnderway {
+    try {
+      return runPass(this.#sink(exchanges), this.variables, loss);
+    } catch (cause) {
+      const pushed = exchanges.length;
+      if (pushed === 0) throw cause;
+      const inRounds = this.#kv.numWorkers > 1 && !this.#kv.type.includes('async');
+      const after = inRounds
+        ? 'the other workers wait for the rest: close the store, and go on from a checkpoint'
+        : 'these have taken a step that the others have not';
+      const message = `KVStoreTrainer: the backward pass failed when ${pushed} of ${this.#keys.length} keys had been pushed; ${after}`;
+      const partly = new GradlinkError('ERR_ABORTED', message, { cause, usable: !inRounds });
+      if (inRounds) this.#partly = partly;
+      throw partly;
     }
   }
 

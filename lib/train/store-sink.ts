@@ -49,7 +49,7 @@ export class StoreSink implements GradientSink {
   }
 
   fail(): void {
-    // What was pushed stays pushed: the others' rounds wait for the rest until this worker steps again or leaves.
+    // What was pushed stays pushed: KVStoreTrainer says so.
     this.#waiting = [];
   }
 

@@ -3,7 +3,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import type { Scalar } from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-backend-cpu';
 import * as layers from '@tensorflow/tfjs-layers';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { Adam, SGD } from '../../lib/optimizers/index.js';
@@ -201,6 +201,46 @@ describe('over a store', () => {
     expect(x.dataSync()[0]).toBeCloseTo(3.92, 5);
   });
 });
+
+test.each([1, 2])(
+  'a backward pass that fails tells what was pushed: %i workers',
+  async (workers) => {
+    await using kv = await KVStore.create('local');
+    vi.spyOn(kv, 'numWorkers', 'get').mockReturnValue(workers);
+    const [first, second] = [tf.variable(tf.scalar(2)), tf.variable(tf.scalar(3))];
+    const options = { optimizer: new SGD({ learningRate: 0.1 }), gather: false };
+    const trainer = await KVStoreTrainer.create([first, second], kv, options);
+    const cause = new Error('no gradient today');
+    const broken = tf.customGrad((x) => ({
+      value: tf.mul(x as tf.Tensor, 1),
+      gradFunc: () => {
+        throw cause;
+      },
+    }));
+    // The second one's gradient comes first.
+    const loss = (fails: boolean) => (): Scalar => tf.mul(second, fails ? broken(first) : first);
+    const told = { code: 'ERR_ABORTED', usable: workers === 1, cause };
+    await expect(trainer.step(loss(true))).rejects.toMatchObject({
+      ...told,
+      message: expect.stringContaining(' 1 of 2 keys ') as string,
+    });
+    if (workers > 1) {
+      await expect(trainer.step(loss(false))).rejects.toMatchObject(told);
+      return;
+    }
+    (await trainer.step(loss(false))).dispose();
+    // Of what was pushed both steps count: 3 - 0.1 * 2 - 0.1 * 2.
+    expect([first, second].map((one) => one.dataSync()[0]!.toFixed(4))).toEqual([
+      '1.7000',
+      '2.6000',
+    ]);
+    const nothing = new TypeError('no loss');
+    const step = trainer.step(() => {
+      throw nothing;
+    });
+    await expect(step).rejects.toBe(nothing);
+  },
+);
 
 test('DDP trains a scalar variable', async () => {
   const values = await asRanks(2, async (comm) => {
