@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startJob } from '../distributed/support.js';
 import { expectGone, script } from '../support/held.js';
 import type { Kind } from '../support/held.js';
+import { flavours, mpirunOf, startJob as startMpiJob } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
 import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
 
@@ -126,6 +127,19 @@ describe('what is given back by', () => {
   it('a part of a world over TCP: all of it', async () => {
     const ranks = await startOverTcp(scripts, 2, script(inTwo['a part']!, `await comm.barrier();`));
     expectGone(await Promise.all(ranks.map((one) => one.ended)), { segments: 1 });
+  });
+
+  it.for(
+    flavours.flatMap((flavour) =>
+      (['a part', 'a window'] as const).map((what) => [what, flavour] as const),
+    ),
+  )('%s of a world over MPI, %s: all of it', async ([what, flavour], context) => {
+    const before = `const comm = await Communicator.world({ backend: 'mpi' });`;
+    const source = script({ ...inTwo[what]!, before }, `await comm.barrier();`);
+    const ended = await startMpiJob(scripts, mpirunOf(flavour, context), 2, source).ended;
+    expect(ended.reports).toHaveLength(2);
+    const each = ended.reports.map((one) => ({ ...ended, reports: [one] }));
+    expectGone(each, { segments: what === 'a part' ? 1 : 0 });
   });
 
   it.each(['dist_sync', 'dist_async'])('a store of type %s: all of it', async (type) => {

@@ -89,6 +89,35 @@ TEST(WeightedSums, OfAChain) {
   expectRight({{{0, 0.5}, {1, 0.5}}, {{1, 0.5}, {2, 0.5}}, {{2, 1}}});
 }
 
+/// Random bits, among them sums that overflow or wrap around.
+TEST(WeightedSums, DivideAsAveragesDo) {
+  for (const simd::KernelTable* level : allLevels()) {
+    for (const DType dtype : kHostDTypes) {
+      for (const std::size_t divisor : {2, 3, 7}) {
+        for (const std::size_t count : {1, 64, 1000}) {
+          std::vector<Bytes> src;
+          std::vector<const void*> from;
+          std::vector<WeightedTerm> terms;
+          for (std::size_t s = 0; s < divisor; ++s)
+            src.push_back(reference::randomArray(count, dtype, static_cast<std::uint32_t>(s + 1)));
+          for (const Bytes& bytes : src) {
+            from.push_back(bytes.data());
+            terms.push_back({bytes.data(), 1});
+          }
+          Bytes wanted(count * sizeOf(dtype));
+          Bytes got(count * sizeOf(dtype));
+          void* const dst[] = {wanted.data()};
+          simd::reduceMany(*level, dst, from, count, dtype, ReduceOp::avg, {}, divisor);
+          const WeightedOutput output[] = {{got.data(), divisor, divisor}};
+          simd::weightedSums(*level, output, terms, count, dtype, false);
+          EXPECT_EQ(reference::difference(got.data(), wanted.data(), count, dtype), "")
+              << level->name << " " << nameOf(dtype) << " " << count << " by " << divisor;
+        }
+      }
+    }
+  }
+}
+
 TEST(WeightedSums, KeepNegativeZero) {
   for (const simd::KernelTable* level : allLevels()) {
     std::vector<double> data(3, -0.0);
