@@ -160,7 +160,7 @@ describe('nodes of integers', () => {
       const ended = await Promise.allSettled(
         ranks.map((one, rank) =>
           one.hierarchicalNeighborAllReduce(
-            (rank >= other ? new Int8Array(4) : new Uint32Array(4)) as Int32Array,
+            (rank >= other ? new Int8Array(4) : new Uint32Array(4)) as unknown as Int32Array,
           ),
         ),
       );

@@ -46,8 +46,11 @@ function prepareAdasum(
 const dtypeOf = (call: CollectiveCall): number => (call.code >> 8) & 0xff;
 
 /** The largest magnitude; NaN where there is one. */
-const largestIn = (values: Floats): number =>
-  values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
+function largestIn(values: Floats): number {
+  let largest = 0;
+  for (const value of values) largest = Math.max(largest, Math.abs(value));
+  return largest;
+}
 
 /**
  * What a rank computes with, and how many times smaller it is than what it stands for. Where vectors between the steps may

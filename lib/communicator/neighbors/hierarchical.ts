@@ -42,6 +42,7 @@ interface HierarchicalCall<M extends Memory, A> {
   readonly out: A;
   /** The element type's. */
   readonly number: number;
+  readonly onHosts: boolean;
   readonly weights: NativeNeighborhood;
   /** dtype and timeoutMs, as given. */
   readonly rest: CallOptions & Typed;
@@ -64,8 +65,8 @@ function* stepsOf<M extends Memory, A extends ArrayIn<M>>(
 ): Generator<Step<M>> {
   const { data, out, number, weights, rest } = call;
   const { node, leaders, place } = call.nodes;
-  const onHosts = node.executor.gpus.length === 0;
-  const wide = place.perNode > 1 && onHosts ? widened(data as NumericArray, number) : undefined;
+  const wide =
+    place.perNode > 1 && call.onHosts ? widened(data as NumericArray, number) : undefined;
   if (wide === undefined) {
     yield { kind: 'allReduce', among: node, data, options: { ...rest, out } };
     if (leaders !== null) yield { kind: 'average', among: leaders, data: out, options: rest };
@@ -224,7 +225,9 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
             const average = prepareNeighbor(among.executor, own, how, call.weights);
             await submitNeighbor(among.executor, average, signal);
           } else {
-            await among[kind](own as never, { ...how, signal } as never);
+            const all = { ...how, signal } as never;
+            if (kind === 'allReduce') await among.allReduce(own as never, all);
+            else await among.broadcast(own as never, all);
           }
         }
       } catch (error) {
@@ -256,7 +259,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
         if (kind === 'average') {
           runNeighborSync(among.executor, prepareNeighbor(among.executor, own, how, call.weights));
         } else {
-          among[`${kind}Sync`](own as never, how as never);
+          if (kind === 'allReduce') among.allReduceSync(own as never, how as never);
+          else among.broadcastSync(own as never, how as never);
         }
       }
     } catch (error) {
@@ -290,7 +294,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
     };
     // Checks data and out as a whole before anything is sent.
     const { dtype: number } = prepareNeighbor(this.executor, data, options, weights);
-    return { nodes, data, out: options.out ?? data, number, weights, rest };
+    const onHosts = this.executor.gpus.length === 0;
+    return { nodes, data, out: options.out ?? data, number, onHosts, weights, rest };
   }
   async #next<T>(run: () => Promise<T>): Promise<T> {
     this.#inLane++;
