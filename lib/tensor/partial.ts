@@ -63,14 +63,18 @@ export function storeNarrowed(
   const name = nameOf(dtype);
   if (isHalf(name)) {
     const scale = name === 'bfloat16' ? 1 / smaller : 1;
-    return storeFloats(
+    storeFloats(
       values.map((value) => value * scale),
       into,
       dtype,
     );
+    return;
   }
   const stored = storageOf(into) as Int32Array;
-  if (weights === 'whole') return stored.set(values.map(Math.trunc));
+  if (weights === 'whole') {
+    stored.set(values.map(Math.trunc));
+    return;
+  }
   const bits = 8 * stored.BYTES_PER_ELEMENT;
   const least = name.startsWith('u') ? 0 : -(2 ** (bits - 1));
   stored.set(

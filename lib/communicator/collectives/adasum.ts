@@ -83,7 +83,7 @@ function adasumHere(call: CollectiveCall): unknown {
   const folded = largestPower(vectors.length);
   const pair = (a: number, b: number) => {
     const whole = { a: vectors[a]!, b: vectors[b]!, at: 0, offsets: [0, call.count] };
-    for (const _ of merge(whole, vectors[a]!, wholeVectors)) continue;
+    Array.from(merge(whole, vectors[a]!, wholeVectors));
   };
   for (let extra = folded; extra < vectors.length; ++extra) pair(extra - folded, extra);
   for (let apart = 1; apart < folded; apart *= 2) {
@@ -95,7 +95,6 @@ function adasumHere(call: CollectiveCall): unknown {
 }
 
 /** Of vectors that are here as a whole. */
-// eslint-disable-next-line require-yield
 function* wholeVectors(): Generator<never> {
   return;
 }

@@ -72,7 +72,8 @@ function* stepsOf<M extends Memory, A extends ArrayIn<M>>(
     if (leaders !== null) yield { kind: 'average', among: leaders, data: out, options: rest };
   } else {
     const none = allocateLike(out, number, 0);
-    const { dtype: _, ...options } = rest;
+    const { timeoutMs } = rest;
+    const options = timeoutMs === undefined ? {} : { timeoutMs };
     yield { kind: 'allReduce', among: node, data: none, options: rest };
     yield { kind: 'allReduce', among: node, data: wide, options };
     if (leaders !== null) {
