@@ -20,7 +20,10 @@ export interface MeasuredCommand {
   readonly unit: string | undefined;
   /** What to type for a first look, where a run takes long: `--quick`. */
   readonly quicker?: string | undefined;
-  /** Where lines go; default standard output. What goes to standard error is printed in every format. */
+  /**
+   * Where the lines of the run go while it measures; default standard output, where its summary goes. What goes to
+   * standard error is printed in every format.
+   */
   readonly lines?: Output;
   /** Once the report is written, in the process that prints. */
   readonly after?: (report: Report) => Promise<void>;
@@ -40,16 +43,16 @@ export async function measured(
   run: (events: Required<RunEvents>, print: Print) => Promise<Report>,
 ): Promise<number> {
   const { tool, output, io, unit, lines = io.stdout } = command;
-  const always = lines !== io.stdout;
+  const apart = lines !== io.stdout;
   const room = terminalWidth(lines, io.env);
   const shown: { bar?: ProgressBar; told?: true } = {};
-  const write = (text: readonly string[]): void => {
-    shown.bar?.clear(lines);
-    const told = terminalLines(text, lines, io.env);
-    lines.write(told.map((line) => `${line}\n`).join(''));
+  const write = (text: readonly string[], to: Output): void => {
+    shown.bar?.clear(to);
+    const told = terminalLines(text, to, io.env);
+    to.write(told.map((line) => `${line}\n`).join(''));
   };
   const print: Print = (text) => {
-    if (always || output.showsText) write(text);
+    if (apart || output.showsText) write(text, lines);
   };
   const events: Required<RunEvents> = {
     onStart(head, ranks) {
@@ -73,7 +76,13 @@ export async function measured(
   };
   const report = await run(events, print).finally(() => shown.bar?.stop());
   if (shown.told === true) {
-    if (output.showsText) write(tool.foot(report, room));
+    if (output.showsText) {
+      const foot = tool.foot(report, terminalWidth(io.stdout, io.env));
+      // What parts it from the lines above belongs to them: a file that gets the foot alone begins with it.
+      const parted = apart && foot[0] === '' ? 1 : 0;
+      write(foot.slice(0, parted), lines);
+      write(foot.slice(parted), io.stdout);
+    }
     output.write(report);
     await command.after?.(report);
   }

@@ -49,16 +49,16 @@ describe('a wrong result', () => {
     spoil(0, (out) => {
       out[77] = (out[77] ?? 0) + 1e-5;
     });
-    const { code, stderr } = await measure('--cpus', '2', '--num-batches', '1');
+    const { code, stdout, stderr } = await measure('--cpus', '2', '--num-batches', '1');
     expect(code).toBe(1);
     // Far below what the original's error could show.
     expect(iterations(stderr).map((line) => line[3])).toEqual([0]);
-    expect(stderr).toMatch(/wrong result: 2 elements/);
+    expect(stdout).toMatch(/wrong result: 2 elements/);
   });
 
   it('is found behind an optimizer too', async () => {
     spoil(5, (out) => out.fill(0));
-    const { code, stderr } = await measure(
+    const { code, stdout } = await measure(
       '--cpus',
       '2',
       '--num-batches',
@@ -67,7 +67,7 @@ describe('a wrong result', () => {
       'adam',
     );
     expect(code).toBe(1);
-    expect(stderr).toContain('wrong result');
+    expect(stdout).toContain('wrong result');
   });
 
   it('is found when it is NaN', async () => {

@@ -5,13 +5,17 @@ import { describe, expect, it } from 'vitest';
 
 const script = new URL('../../bench/measure.js', import.meta.url).pathname;
 
-async function measure(...args: string[]): Promise<{ code: number | null; stderr: string }> {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+async function measure(
+  ...args: string[]
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
   let stderr = '';
+  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
   child.stderr.on('data', (chunk) => (stderr += String(chunk)));
   return await new Promise((resolve) => {
     child.on('close', (code) => {
-      resolve({ code, stderr });
+      resolve({ code, stdout, stderr });
     });
   });
 }
@@ -29,13 +33,13 @@ describe('published sizes, error 0.000000', () => {
       '95.200544',
     ],
   ])('%j', async (args, arrays, megabytes) => {
-    const { code, stderr } = await measure(...args, '--num-batches', '2');
+    const { code, stdout, stderr } = await measure(...args, '--num-batches', '2');
     expect(stderr).toMatch(
       new RegExp(`^INFO:root:.* = ${String(arrays)}, .* = ${megabytes} MB$`, 'm'),
     );
     expect(errors(stderr)).toEqual([0, 0]);
     expect(stderr).toMatch(/error 0\.000000$/m);
-    expect(stderr).toMatch(/verdict +(good|fair|poor|none): /);
+    expect(stdout).toMatch(/verdict +(good|fair|poor|none): /);
     expect(code).toBe(0);
   });
 });

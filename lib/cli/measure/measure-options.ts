@@ -44,8 +44,8 @@ const mostDevices = 1024;
 
 const examples = `
 One batch pushes every array of the network from every device to the store and pulls the result back to every device.
-One line is the mean of --disp-batches batches, in MXNet's format, on standard error. The summary names the bytes that
-had to be moved, the limit, and the share of it that was reached. The limit is the copy bandwidth of the machine or the GPU,
+One line is the mean of --disp-batches batches, in MXNet's format, on standard error as there. The summary, on standard
+output, names the bytes that had to be moved, the limit, and the share of it that was reached. The limit is the copy bandwidth of the machine or the GPU,
 measured in this run, or between GPUs the rate of their links. On GPUs a batch is one call for all arrays.
 
 GB/sec per gpu is MXNet's figure per device: MB x 2(n-1)/n / sec / 1000, n devices. The error is that of MXNet:
