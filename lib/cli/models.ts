@@ -32,7 +32,7 @@ Examples:
   $ gradlink models inception-v3 --image-shape 3,299,299`;
 
 /** What is left out first where a terminal has no room. */
-const lightest = ['multiplier', 'elements', 'image'];
+const lightest = ['elements', 'image'];
 
 /** The first `left` columns are text, the others numbers. */
 function table(

@@ -8,6 +8,7 @@ import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
 import { environmentChanges } from './environment.js';
 import {
   comparisonVersion,
+  meanRatio,
   type Change,
   type ComparedCase,
   type Comparison,
@@ -77,6 +78,12 @@ function intervalText({ lower, upper }: Ratio): string {
 interface Judgement {
   readonly change: Change;
   readonly text: string;
+  readonly advice?: string;
+}
+
+/** An unclear case: its sentence ends with what would tell more. */
+function unclear(words: string, link: string, advice: string): Judgement {
+  return { change: 'unclear', text: `${words}${link}${advice}`, advice };
 }
 
 /** In which direction the ratio lies beyond the tolerance with its whole interval: 1 slower, -1 faster, 0 neither. */
@@ -103,14 +110,14 @@ function judgeRatio(ratio: Ratio, base: Runs, next: Runs, tolerance: number): Ju
     const within = ratio.upper <= 1 + tolerance && ratio.lower >= 1 / (1 + tolerance);
     return within
       ? { change: 'same', text: words }
-      : { change: 'unclear', text: `${words}: more samples or quieter runs would show` };
+      : unclear(words, ': ', 'more samples or quieter runs would show');
   }
   if (!apart(base, next, towards)) {
     const advice =
       base.length > 1 || next.length > 1
         ? 'one of the runs was disturbed'
         : 'several runs of each would show';
-    return { change: 'unclear', text: `${words}, but their samples overlap: ${advice}` };
+    return unclear(words, ', but ', `their samples overlap: ${advice}`);
   }
   return { change: towards === 1 ? 'worse' : 'better', text: words };
 }
@@ -151,11 +158,12 @@ function judgePair(
     return { ...compared, change: 'added', text: `before: ${reasonOf(base)}` };
   }
   const ratio = ratioOfMedians(old, now, confidence);
-  const { change, text } = judgeRatio(ratio, old, now, options.tolerance);
+  const judged = judgeRatio(ratio, old, now, options.tolerance);
+  const { change, text } = judged;
   if (options.changed && (change === 'worse' || change === 'better')) {
     return { ...compared, ratio, change: 'changed', text: `${text}, in another environment` };
   }
-  return { ...compared, ratio, change, text };
+  return { ...compared, ratio, ...judged };
 }
 
 function infoOf({ name, reports }: NamedRuns): RunsInfo {
@@ -219,12 +227,14 @@ export function compareRuns(
   const tested = pairs.filter((pair) => pair.base !== undefined && pair.next !== undefined).length;
   const each = 1 - (1 - confidence) / Math.max(tested, 1);
   const changed = !ignoreEnvironment && environment.some(({ decisive }) => decisive);
+  const cases = pairs.map((pair) => judgePair(pair, each, { tolerance, changed }));
   return {
     comparisonVersion,
     base: infoOf(base),
     next: infoOf(next),
     tolerance,
     environment,
-    cases: pairs.map((pair) => judgePair(pair, each, { tolerance, changed })),
+    ratio: meanRatio(cases),
+    cases,
   };
 }

@@ -50,6 +50,8 @@ export interface ComparedCase extends CaseIdentity {
   change: Change;
   /** One sentence. */
   text: string;
+  /** What would tell more, where the samples do not tell. */
+  advice?: string;
   ratio: Ratio | null;
   base: Side | null;
   next: Side | null;
@@ -85,7 +87,27 @@ export interface Comparison {
   /** Relative difference that is taken for none. */
   tolerance: number;
   environment: readonly EnvironmentChange[];
+  /**
+   * The geometric mean over the cases that have a ratio, with that of their bounds as its own; null where none has one.
+   * Since the intervals of all cases hold together, it holds as surely.
+   */
+  ratio: Ratio | null;
   cases: readonly ComparedCase[];
+}
+
+/** The {@link Comparison.ratio} of these cases. */
+export function meanRatio(cases: readonly Pick<ComparedCase, 'ratio'>[]): Ratio | null {
+  const ratios = cases.flatMap(({ ratio }) => ratio ?? []);
+  if (ratios.length === 0) return null;
+  const mean = (of: (ratio: Ratio) => number): number =>
+    Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(of(ratio)), 0) / ratios.length);
+  const missed = ratios.reduce((sum, { confidence }) => sum + (1 - confidence), 0);
+  return {
+    median: mean(({ median }) => median),
+    lower: mean(({ lower }) => lower),
+    upper: mean(({ upper }) => upper),
+    confidence: 1 - missed,
+  };
 }
 
 const comparisonKind = having({ cases: listOf(having({ change: oneOfWords(changes) })) });

@@ -6,12 +6,16 @@ import {
   type Change,
   type ComparedCase,
   type Comparison,
+  type Ratio,
   type RunsInfo,
 } from '../compare/result.js';
+import { caseNames } from './case-names.js';
 import { junitXml, type JunitCase } from './junit.js';
 import { markdownTable, plain } from './markdown.js';
+import { groupBy } from './charts/series.js';
 import { caseTitle, startedText } from './summary.js';
 import { tableLines, type Column } from './table.js';
+import type { CaseIdentity } from '../results/result.js';
 import { percentText, timeText } from '../results/units.js';
 
 /** What `gradlink compare --format` takes. */
@@ -21,16 +25,37 @@ export type ComparisonFormat = (typeof comparisonFormats)[number];
 const columns: readonly Column[] = [
   { title: 'change', align: 'left' },
   { title: 'case', align: 'left' },
-  { title: 'base', align: 'right', weight: 2 },
-  { title: 'new', align: 'right', weight: 3 },
-  { title: 'new / base', align: 'right' },
+  { title: 'base', align: 'right' },
+  { title: 'new', align: 'right' },
+  { title: 'new / base', align: 'right', weight: 2 },
   { title: 'interval', align: 'left', weight: 1 },
 ];
 
-function cells({ change, ratio, base, next, ...identity }: ComparedCase): string[] {
+interface Naming {
+  /** What all cases have in common. */
+  readonly everywhere: string;
+  readonly nameOf: (one: CaseIdentity) => string;
+}
+
+/** `4 MiB out-of-place`, and before it which operation, where there are several. */
+function naming(cases: readonly CaseIdentity[]): Naming {
+  const { common, parts } = caseNames(cases);
+  const names = new Set(cases.map(({ name }) => name));
+  return {
+    everywhere: [...(names.size === 1 ? names : []), ...common].join(', '),
+    nameOf(one) {
+      if (typeof one.parameters.flow === 'string') return caseTitle(one);
+      const told = parts(one);
+      const named = names.size > 1 || told.length === 0;
+      return [...(named ? [one.name] : []), ...told].join(' ');
+    },
+  };
+}
+
+function cells({ change, ratio, base, next }: ComparedCase, name: string): string[] {
   return [
     change,
-    caseTitle(identity),
+    name,
     base === null ? '-' : timeText(base.medianSeconds),
     next === null ? '-' : timeText(next.medianSeconds),
     ratio === null ? '-' : ratio.median.toFixed(3),
@@ -44,6 +69,33 @@ function runsText(info: RunsInfo): string {
   return program === undefined
     ? `${name} (${tool} of gradlink ${info.packageVersion}, ${info.startedAt}${several})`
     : `${name} (${startedText(info)}${several})`;
+}
+
+/** `1.06 ± 0.02`: a factor with half the width of its interval, in as many digits as that has. */
+function factorText({ median, lower, upper }: Omit<Ratio, 'confidence'>): string {
+  const half = (upper - lower) / 2;
+  const digits = half < 0.005 ? 3 : 2;
+  return `${median.toFixed(digits)} ± ${half.toFixed(digits)}`;
+}
+
+/** How much faster in one sentence; undefined where no case has figures on both sides. */
+function speedSentence({ ratio, cases }: Comparison): string | undefined {
+  if (ratio === null) return undefined;
+  const isSlower = ratio.lower > 1;
+  const factor = ({ median, lower, upper }: Ratio): Omit<Ratio, 'confidence'> =>
+    isSlower
+      ? { median, lower, upper }
+      : { median: 1 / median, lower: 1 / upper, upper: 1 / lower };
+  const each = cases
+    .flatMap((one) => (one.ratio === null ? [] : [factor(one.ratio).median]))
+    .sort((a, b) => a - b);
+  const range = `${each[0]!.toFixed(2)} to ${each.at(-1)!.toFixed(2)}`;
+  const mean =
+    each.length === 1 ? '' : ` (geometric mean of ${String(each.length)} cases, ${range})`;
+  const sentence = `new is ${factorText(factor(ratio))} times`;
+  if (isSlower) return `${sentence} slower than base${mean}`;
+  if (ratio.upper < 1) return `${sentence} faster than base${mean}`;
+  return `${sentence} as fast as base${mean}: no clear difference`;
 }
 
 /** `3 same, 1 worse`: what there is. */
@@ -88,15 +140,27 @@ export function comparisonVerdict(comparison: Comparison): string {
   return `no regression ${limit}`;
 }
 
-/** The cases that need a word beside their line. */
-const spoken: ReadonlySet<Change> = new Set<Change>([
-  'worse',
-  'failed',
-  'changed',
-  'unclear',
-  'missing',
-  'mended',
-]);
+/** Without figures on both sides a case needs a word. */
+const spoken: ReadonlySet<Change> = new Set<Change>(['failed', 'missing', 'mended']);
+
+/** So many are named; of more it is said how many they are. */
+const mostNamed = 3;
+
+/** What the table does not tell, once for all cases that it is true of. */
+function notes(cases: readonly ComparedCase[], { nameOf }: Naming): string[] {
+  const told = cases.flatMap((one) => {
+    const { change, text, advice = spoken.has(change) ? text : undefined } = one;
+    return advice === undefined ? [] : [{ one, change, advice }];
+  });
+  return [...groupBy(told, ({ change, advice }) => JSON.stringify([change, advice])).values()].map(
+    (group) => {
+      const { change, advice } = group[0]!;
+      const names = group.map(({ one }) => nameOf(one));
+      const which = names.length > mostNamed ? `${String(names.length)} cases` : names.join(', ');
+      return `${change}: ${which}: ${advice}`;
+    },
+  );
+}
 
 /** Those that changed first; among equals as they ran. */
 function inOrder(cases: readonly ComparedCase[]): ComparedCase[] {
@@ -105,19 +169,27 @@ function inOrder(cases: readonly ComparedCase[]): ComparedCase[] {
 
 function textLines(comparison: Comparison, room: number): string[] {
   const cases = inOrder(comparison.cases);
-  const notes = cases.filter(({ change }) => spoken.has(change));
+  const names = naming(cases);
+  const sentence = speedSentence(comparison);
+  const remarks = notes(cases, names);
   return [
+    ...(sentence === undefined ? [] : [sentence]),
     `base  ${runsText(comparison.base)}`,
     `new   ${runsText(comparison.next)}`,
     ...comparison.environment.map(
       ({ name, base, next, decisive }) =>
         `      ${decisive ? 'changed environment' : 'also changed'}: ${name}: ${base} -> ${next}`,
     ),
+    ...(names.everywhere === '' ? [] : [`everywhere: ${names.everywhere}`]),
     '',
-    ...tableLines(columns, cases.map(cells), room),
+    ...tableLines(
+      columns,
+      cases.map((one) => cells(one, names.nameOf(one))),
+      room,
+    ),
     '',
-    ...notes.map((one) => `${one.change}: ${caseTitle(one)}: ${one.text}`),
-    ...(notes.length > 0 ? [''] : []),
+    ...remarks,
+    ...(remarks.length > 0 ? [''] : []),
     countsText(comparison),
     comparisonVerdict(comparison),
   ];
@@ -125,18 +197,22 @@ function textLines(comparison: Comparison, room: number): string[] {
 
 function markdownLines(comparison: Comparison): string[] {
   const cases = inOrder(comparison.cases);
+  const { everywhere, nameOf } = naming(cases);
+  const sentence = speedSentence(comparison);
   return [
     `## gradlink compare: ${comparisonVerdict(comparison)}`,
     '',
+    ...(sentence === undefined ? [] : [plain(sentence), '']),
     `- Base: ${plain(runsText(comparison.base))}`,
     `- New: ${plain(runsText(comparison.next))}`,
     ...comparison.environment.map(
       ({ name, base, next }) => `- Changed: ${plain(`${name}: ${base} -> ${next}`)}`,
     ),
+    ...(everywhere === '' ? [] : [`- Everywhere: ${plain(everywhere)}`]),
     '',
     ...markdownTable(
       [...columns, { title: 'in words', align: 'left' }],
-      cases.map((one) => [...cells(one), one.text]),
+      cases.map((one) => [...cells(one, nameOf(one)), one.text]),
     ),
   ];
 }

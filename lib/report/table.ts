@@ -118,9 +118,15 @@ function narrowed(columns: readonly Column[], widths: readonly number[], room: n
   return narrow;
 }
 
+/** Whether a column says nothing of any row. */
+function isEmpty(rows: readonly (readonly string[])[], index: number): boolean {
+  return rows.every((row) => ['', '-'].includes(row[index] ?? ''));
+}
+
 /**
  * Lines of a table whose columns are as wide as their widest cell; titles first, two spaces between columns. In a room
- * that is too narrow the lightest columns are left out, with a line that names them, and words are wrapped.
+ * that is too narrow columns that say nothing go first, then the lightest are left out, with a line that names them, and
+ * words are wrapped.
  */
 export function tableLines(
   columns: readonly Column[],
@@ -131,7 +137,10 @@ export function tableLines(
   const widths = columns.map((_, index) =>
     Math.max(...all.map((row) => (row[index] ?? '').length)),
   );
-  const kept = fittingColumns(columns, widths, room);
+  const telling = columns.map((column, index) =>
+    isEmpty(rows, index) ? { ...column, weight: -1, name: '' } : column,
+  );
+  const kept = fittingColumns(telling, widths, room);
   const shown = kept.flatMap((index) => columns[index] ?? []);
   const narrow = narrowed(
     shown,
@@ -152,7 +161,7 @@ export function tableLines(
         .trimEnd(),
     );
   });
-  return [...lines, ...leftOutLines(columns, kept, room)];
+  return [...lines, ...leftOutLines(telling, kept, room)];
 }
 
 /** A matrix: where the room is too narrow its columns follow in blocks, each with the first column again. */

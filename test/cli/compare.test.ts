@@ -44,12 +44,71 @@ describe('gradlink compare', () => {
     expect((await gradlink(['compare', base, slowed, '--tolerance', '40%'])).code).toBe(0);
   });
 
+  it('says the ratio first, and in 80 columns what each case took', async () => {
+    const base = write('base.json', { seed: 1 });
+    const next = write('next.json', { seed: 2, factor: 1.2 });
+    const { stdout } = await gradlink(['compare', base, next], { columns: 80 });
+    const lines = stdout.replaceAll(/\u001b\[\d+m/g, '').split('\n');
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+    const [, factor, half] = /^new is (\d\.\d+) ± (\d\.\d+) times slower\b/.exec(lines[0]!)!;
+    expect(Number(factor)).toBeCloseTo(1.2, 1);
+    expect(Number(half)).toBeLessThan(0.1);
+    for (const size of ['4 KiB', '256 KiB', '4 MiB']) {
+      const row = new RegExp(
+        String.raw`^worse +${size} +[\d.]+ [mu]s +[\d.]+ [mu]s +1\.\d+ +1\.\d+ to 1\.\d+$`,
+      );
+      expect(lines.filter((line) => row.test(line))).toHaveLength(1);
+    }
+    // What all cases have in common.
+    expect(stdout.match(/float32/g)).toHaveLength(1);
+    expect(stdout.match(/2 ranks/g)).toHaveLength(1);
+    const alone = await gradlink(['compare', next, base]);
+    expect(alone.stdout).toMatch(/^new is 1\.\d+ ± 0\.\d+ times faster than base/);
+  });
+
+  it('tells what unclear cases have in common once, in colours on a terminal alone', async () => {
+    const sizes = [1, 2, 4, 8, 16].map((count) => count << 10);
+    const scattered = { scatter: 2, samples: 6, sizes };
+    const [base, next] = [1, 2].map((seed) =>
+      write(`${String(seed)}.json`, { ...scattered, seed }),
+    ) as [string, string];
+    const { stdout } = await gradlink(['compare', base, next]);
+    expect(stdout.match(/^unclear {2}/gm)).toHaveLength(5);
+    expect(stdout.match(/^unclear: /gm)).toHaveLength(1);
+    expect(stdout).not.toContain('\u001b');
+    const shown = await gradlink(['compare', base, next], { columns: 80 });
+    expect(shown.stdout.match(/^\u001b\[33munclear\u001b\[39m {2}/gm)).toHaveLength(5);
+    process.env.NO_COLOR = '1';
+    const plain = await gradlink(['compare', base, next], { columns: 80 });
+    delete process.env.NO_COLOR;
+    expect(plain.stdout).not.toContain('\u001b');
+  });
+
+  it('names the operation and the type where they differ', async () => {
+    const run = madeRun({ seed: 1 });
+    const others = run.cases.map((one) => ({
+      ...one,
+      name: 'all_gather',
+      parameters: { ...one.parameters, op: null, dtype: 'float64' },
+    }));
+    const file = join(folder, 'both.json');
+    writeFileSync(file, toJson({ ...run, cases: [...run.cases, ...others] }));
+    const { stdout } = await gradlink(['compare', file, file]);
+    expect(stdout).toMatch(/^same +all_gather 4 KiB float64 /m);
+    expect(stdout).toMatch(/^same +all_reduce 4 KiB float32 /m);
+    expect(stdout).toMatch(/\bop sum \(all_reduce\)/);
+  });
+
   it('writes JSON, Markdown and JUnit', async () => {
     const files = [write('a.json', { seed: 1 }), write('b.json', { seed: 2, factor: 1.2 })];
     const json = await gradlink(['compare', ...files, '--format', 'json']);
-    expect(JSON.parse(json.stdout)).toMatchObject({ regressed: true, tolerance: 0.05 });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      regressed: true,
+      tolerance: 0.05,
+      ratio: { confidence: expect.closeTo(0.95, 6) as number },
+    });
     const markdown = await gradlink(['compare', ...files, '--format', 'md']);
-    expect(markdown.stdout).toMatch(/^\| worse \| all_reduce /m);
+    expect(markdown.stdout).toMatch(/^\| worse \| 4 KiB \|/m);
     const junit = join(folder, 'junit.xml');
     const xml = await gradlink(['compare', ...files, '--junit', junit]);
     expect(xml.stdout).toContain('regression');

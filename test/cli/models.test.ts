@@ -17,6 +17,12 @@ describe('gradlink models', () => {
     expect(stdout).toMatch(/^inception-v3 +- +- +3,299,299 +96 +23800136 +90\.790$/m);
   });
 
+  it('tells them apart on a narrow terminal', async () => {
+    const { stdout } = await gradlink(['models'], { columns: 60 });
+    const rows = stdout.split('\n').filter((line) => line.startsWith('mobilenet '));
+    expect(new Set(rows.map((row) => row.split(/ +/).slice(0, 3).join(' '))).size).toBe(4);
+  });
+
   it('lists them as JSON too', async () => {
     const { stdout } = await gradlink(['models', '--json', '--dtype', 'float64']);
     const rows = JSON.parse(stdout) as Row[];

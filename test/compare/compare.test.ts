@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { ratioOfMedians } from '../../lib/compare/bootstrap.js';
 import { compareRuns } from '../../lib/compare/compare.js';
 import { environmentChanges } from '../../lib/compare/environment.js';
-import { countChanges, hasRegressed, type Comparison } from '../../lib/compare/result.js';
+import {
+  countChanges,
+  hasRegressed,
+  meanRatio,
+  type Comparison,
+} from '../../lib/compare/result.js';
 import { failedCase, waivedCase } from '../../lib/results/case.js';
 import type { CaseResult, Report } from '../../lib/results/result.js';
 import { madeCase, madeRun, uniform } from '../support/comparing.js';
@@ -111,6 +116,20 @@ describe('compareRuns', () => {
     expect(changesOf(comparison)).toEqual([change, change, change]);
     expect(hasRegressed(comparison)).toBe(regressed);
     for (const { ratio } of comparison.cases) expect(ratio?.median).toBeCloseTo(factor, 1);
+  });
+
+  it('has the geometric mean of its cases, and of their bounds', () => {
+    const ratio = (median: number, lower: number, upper: number) => ({
+      ratio: { median, lower, upper, confidence: 0.98 },
+    });
+    const { median, lower, upper, confidence } = meanRatio([
+      ratio(2, 1, 4),
+      { ratio: null },
+      ratio(8, 4, 9),
+    ])!;
+    expect([median, lower, upper]).toEqual([4, 2, 6].map((one) => expect.closeTo(one, 12)));
+    expect(confidence).toBeCloseTo(0.96, 12);
+    expect(meanRatio([{ ratio: null }])).toBeNull();
   });
 
   it('tolerates as much as it is told', () => {

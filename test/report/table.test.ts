@@ -31,6 +31,13 @@ describe('a table', () => {
     expect(lines.at(-1)).toBe('left out at 60 columns: rarely-asked-for; --json has all');
   });
 
+  it('leaves out first, without a word, what says nothing of any row', () => {
+    const empty = [...columns, { title: 'empty', align: 'right' } as const];
+    const lines = tableLines(empty, [[...rows[0]!, '-'], rows[1]!], 80);
+    expect(lines).toEqual(tableLines(columns, rows, 80));
+    expect(tableLines(empty, [[...rows[0]!, '-'], rows[1]!])[0]).toMatch(/empty$/);
+  });
+
   it('wraps words where no column may go', () => {
     const words: readonly Column[] = [
       { title: 'key', align: 'left' },

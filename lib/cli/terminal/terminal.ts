@@ -13,6 +13,17 @@ const colours = {
   poor: 'red',
   missing: 'red',
   WRONG: 'red',
+  better: 'green',
+  mended: 'green',
+  faster: 'green',
+  'no regression': 'green',
+  unclear: 'yellow',
+  changed: 'yellow',
+  'changed environment': 'yellow',
+  worse: 'red',
+  failed: 'red',
+  slower: 'red',
+  regression: 'red',
 } as const;
 type Level = keyof typeof colours;
 
@@ -21,6 +32,12 @@ const field =
   /^(?:# ?)?(?:(?:ok|degraded|missing) {1,20})?(?: {0,80}-> | {0,4}[\w:./-]+(?: \w+)? {2,20}(?=\S))/;
 const verdict = /^(?:# ?)? {2}verdict {4}(good|fair|poor)(?=:)/;
 const finding = /^ *(?:\S+ +)?(ok|degraded|missing)(?= )/;
+/** How a case of a comparison differs, the ratio of all of them, and how it ended. */
+const comparison = [
+  /^(better|mended|unclear|changed|worse|failed|missing)(?= {2}|: )/,
+  /^new is [\d.]+ ± [\d.]+ times (faster|slower)(?= )/,
+  /^(no regression|regression|changed environment)(?=: | beyond )/,
+];
 
 /** Not narrower, or words would stand one below the other. */
 const narrowest = 40;
@@ -33,9 +50,11 @@ export function hasColour(output: Output, env: Io['env']): boolean {
 
 /** In colour what a line says of a figure or a part of the machine. */
 function painted(line: string): string {
-  const match = verdict.exec(line) ?? finding.exec(line);
+  const match = [verdict, finding, ...comparison]
+    .map((one) => one.exec(line))
+    .find((found) => found !== null);
   const level = match?.[1] as Level | undefined;
-  if (match === null || level === undefined) return line;
+  if (match === undefined || level === undefined) return line;
   const start = match[0].length - level.length;
   const rest = line.slice(match[0].length);
   // The stream was asked before: it may be a test's.

@@ -2,7 +2,8 @@
 import { hasMeasurement, type CaseResult, type Scalar } from '../../results/result.js';
 import { bandwidthText, percentText, timeText } from '../../results/units.js';
 import type { LabelledRun } from '../charts/index.js';
-import { parameterText, parameterTitle, parameterWords } from '../charts/parameters.js';
+import { constantWords, derivedParameters, ofWhom } from '../case-names.js';
+import { parameterText, parameterTitle } from '../charts/parameters.js';
 import { rateOf } from '../charts/speedup.js';
 import type { Cell, PageTable } from './cells.js';
 import { rateText, verdictText } from './verdicts.js';
@@ -16,9 +17,6 @@ interface Row {
   readonly label: string;
   readonly result: CaseResult;
 }
-
-/** What follows from another parameter, or is said in words elsewhere. */
-const derived: ReadonlySet<string> = new Set(['count', 'flow']);
 
 function parameterCell(name: string, value: Scalar | undefined): Cell {
   const text = parameterText(name, value);
@@ -95,21 +93,6 @@ function verdictCell(result: CaseResult): Cell {
   return { text, ...(text === result.verdict.level ? { level: text } : {}) };
 }
 
-/** A value that all cases have, with what it is of. */
-function constantWords(name: string, value: Scalar | undefined): string {
-  return typeof value === 'string'
-    ? `${parameterTitle(name)} ${value}`
-    : parameterWords(name, value);
-}
-
-/** Which of the cases have what `telling` rows tell: nothing for all, their names, undefined for no whole name. */
-function ofWhom(telling: readonly Row[], rows: readonly Row[]): string | undefined {
-  if (telling.length === rows.length) return '';
-  const names = [...new Set(telling.map(({ result }) => result.name))];
-  const named = rows.filter(({ result }) => names.includes(result.name));
-  return named.length === telling.length ? ` (${names.join(', ')})` : undefined;
-}
-
 /** Of the runs of one tool. */
 export function caseTable(runs: readonly LabelledRun[]): CaseTable {
   const rows = runs.flatMap(({ label, report }): Row[] =>
@@ -124,7 +107,7 @@ export function caseTable(runs: readonly LabelledRun[]): CaseTable {
       of: ({ result }: Row): Cell => ({ text: result.name }),
     },
     ...names
-      .filter((name) => !derived.has(name))
+      .filter((name) => !derivedParameters.has(name))
       .map((name) => ({
         title: parameterTitle(name),
         words: (row: Row) => constantWords(name, row.result.parameters[name]),
@@ -139,7 +122,8 @@ export function caseTable(runs: readonly LabelledRun[]): CaseTable {
     const told = new Set(all.map(({ text }) => text).filter((text) => text !== ''));
     if (told.size === 0 || (title === 'run' && runs.length === 1)) continue;
     const telling = rows.filter((_, index) => all[index]?.text !== '');
-    const whose = told.size === 1 ? ofWhom(telling, rows) : undefined;
+    const results = (some: readonly Row[]): CaseResult[] => some.map(({ result }) => result);
+    const whose = told.size === 1 ? ofWhom(results(telling), results(rows)) : undefined;
     if (whose !== undefined) {
       constants.push(`${words(telling[0]!)}${whose}`);
       continue;

@@ -6,8 +6,7 @@ import {
   type Report,
   type VerdictLevel,
 } from '../../results/result.js';
-import { sizeText } from '../../results/units.js';
-import { parameterWords } from '../charts/parameters.js';
+import { caseNames } from '../case-names.js';
 import { caseTitle, commandText, environmentLine, gpuLines, startedText } from '../summary.js';
 import { isAboveLimit } from './verdicts.js';
 
@@ -49,20 +48,11 @@ export interface Remark {
 
 /** A case as the words name it: without what all cases have in common, sizes as in the tables. */
 function titlesOf(cases: readonly CaseResult[]): (result: CaseResult) => string {
-  const names = [...new Set(cases.flatMap(({ parameters }) => Object.keys(parameters)))];
-  const differs = names.filter((name) => {
-    const told = cases.map(({ parameters }) => parameters[name] ?? null);
-    return name !== 'count' && new Set(told.filter((value) => value !== null)).size > 1;
-  });
-  return (result) => {
-    if (typeof result.parameters.flow === 'string') return caseTitle(result);
-    const parts = differs.flatMap((name) => {
-      const value = result.parameters[name];
-      if (value === undefined || value === null) return [];
-      return [name === 'bytes' ? sizeText(Number(value)) : parameterWords(name, value)];
-    });
-    return [result.name, ...parts].join(', ');
-  };
+  const { parts } = caseNames(cases);
+  return (result) =>
+    typeof result.parameters.flow === 'string'
+      ? caseTitle(result)
+      : [result.name, ...parts(result)].join(', ');
 }
 
 function remarkOf(result: CaseResult, title: string): Remark {
