@@ -6,7 +6,7 @@ import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
 import {
   addReportOptions,
-  checkOutput,
+  checkEnding,
   ReportOutput,
   type ReportOptions,
 } from './reports/report-output.js';
@@ -60,25 +60,22 @@ async function plot(report: Report, file: string): Promise<void> {
 }
 
 function check(options: OwnOptions, { bucketSizes = [] }: DdpOptions): void {
-  if (options.output !== undefined) checkOutput(options.output);
   if (options.plot === undefined) return;
   if (bucketSizes.length < 2) {
     throw UsageError.of('--plot', 'two bucket sizes or more', String(bucketSizes.length));
   }
-  if (!options.plot.endsWith('.svg')) {
-    throw UsageError.of('--plot', 'a file that ends in .svg', options.plot);
-  }
+  checkEnding('--plot', options.plot, ['.svg']);
 }
 
 async function ddp(options: OwnOptions, argv: readonly string[], io: Io): Promise<number> {
   const given = givenOf(ddpTable, options);
   check(options, given);
+  const output = new ReportOutput(options, io);
   const size = jobSize();
   if (size === undefined) return runAsJob(options.ranks ?? 2, ['ddp', ...argv], io);
   // The ranks that this command starts itself were told -n too.
   ranksOf(options, size);
   const { plot: file } = options;
-  const output = new ReportOutput(options, io);
   const asked = { commandLine: argv, options: flatOptions(typedOf(ddpTable, options)) };
   const after = file === undefined ? {} : { after: (report: Report) => plot(report, file) };
   return measured({ tool: ddpTool, output, io, unit: 'steps', ...after }, (events) =>

@@ -50,7 +50,7 @@ describe('gradlink compare', () => {
     const { stdout } = await gradlink(['compare', base, next], { columns: 80 });
     const lines = stdout.replaceAll(/\u001b\[\d+m/g, '').split('\n');
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
-    const [, factor, half] = /^new is (\d\.\d+) ± (\d\.\d+) times slower\b/.exec(lines[0]!)!;
+    const [, factor, half] = /^\D+(\d\.\d+) ± (\d\.\d+) .*\bslower\b/.exec(lines[0]!)!;
     expect(Number(factor)).toBeCloseTo(1.2, 1);
     expect(Number(half)).toBeLessThan(0.1);
     for (const size of ['4 KiB', '256 KiB', '4 MiB']) {
@@ -63,7 +63,7 @@ describe('gradlink compare', () => {
     expect(stdout.match(/float32/g)).toHaveLength(1);
     expect(stdout.match(/2 ranks/g)).toHaveLength(1);
     const alone = await gradlink(['compare', next, base]);
-    expect(alone.stdout).toMatch(/^new is 1\.\d+ ± 0\.\d+ times faster than base/);
+    expect(alone.stdout).toMatch(/^\D+1\.\d+ ± 0\.\d+ .*\bfaster\b/);
   });
 
   it('tells what unclear cases have in common once, in colours on a terminal alone', async () => {

@@ -50,10 +50,45 @@ const commands: [string, (output: string) => string[]][] = [
   ['measure', (output) => [...measure, ...few, '--format', 'json', '--output', output]],
   ['compare', (output) => ['compare', run, run, '--format', 'json', '--output', output]],
   ['compare --junit', (output) => ['compare', run, run, '--junit', output]],
-  ['predict', (output) => ['predict', '--validate', 'dlperf', '--output', output]],
+  ['predict', (output) => ['predict', '--validate', 'dlperf', '--json', '--output', output]],
   ['report', (output) => ['report', run, '--output', output]],
   ['topo', (output) => ['topo', '--format', 'json', '--output', output]],
 ];
+
+describe('a file whose ending stands for no format', () => {
+  const sweep = ['collectives', 'all_reduce', '-b', '8', '-e', '8', '-n', '2'];
+  const reports = ['.json', '.csv', '.md', '.xml', '.txt'];
+  it.each([
+    [[...measure, ...few], '--output', reports],
+    [sweep, '--output', reports],
+    [['collectives', 'neighbor_all_reduce', '-n', '2'], '--output', reports],
+    [['p2p'], '--output', reports],
+    [['ddp'], '--output', reports],
+    [['ddp', '--bucket-sizes', '1,2'], '--plot', ['.svg']],
+    [['train'], '--output', reports],
+    [['train', '--style', 'elasticdl', '--workers', '1'], '--output', reports],
+    [['compare', 'RUN', 'RUN'], '--output', ['.json', '.md', '.xml', '.txt']],
+    [['predict', '--validate', 'dlperf'], '--output', ['.json', '.md', '.txt']],
+    [['report', 'RUN'], '--output', ['.html', '.svg', '.md']],
+  ])('is refused by %j %s', async (words, option, endings) => {
+    const argv = words.map((word) => (word === 'RUN' ? run : word));
+    for (const name of ['x.pdf', 'x.json.bak']) {
+      const file = join(folder, name);
+      const { code, stdout, stderr } = await gradlink([...argv, option, file]);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      for (const ending of endings) expect(stderr).toContain(ending);
+      expect(readdirSync(folder)).toEqual(['run.json']);
+    }
+  });
+
+  it('is written in the format that is named, and without an ending as the standard output', async () => {
+    const [named, without] = [join(folder, 'x.pdf'), join(folder, 'x')] as const;
+    expect((await gradlink([...sweep, '--format', 'csv', '--output', named])).code).toBe(0);
+    expect(readFileSync(named, 'utf8')).toMatch(/^name,status,/);
+    expect((await gradlink(['report', run, '--output', without])).code).toBe(0);
+    expect(readFileSync(without, 'utf8')).toMatch(/^<!doctype html>/i);
+  });
+});
 
 describe.skipIf(noSmallDisk !== undefined)('on a full disk', () => {
   it.each(commands)('the old output of %s stays whole', async (_, command) => {

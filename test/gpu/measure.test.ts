@@ -118,7 +118,7 @@ describe('what is run', () => {
     ['--dtype', 'float16'],
     ['--dtype', 'float64'],
   ])('with %s %s', async (...options) => {
-    const { code, stdout } = await measure('--gpus', four, ...options, ...quick);
+    const { code, stdout, stderr } = await measure('--gpus', four, ...options, ...quick);
     expect(stdout).toMatch(/check +relative error/);
     expect(code, stderr).toBe(0);
   });

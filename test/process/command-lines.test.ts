@@ -179,7 +179,7 @@ describe('a command line', () => {
       },
     });
     expect(status, stderr).toBe(0);
-    const output = / (?:-o|--output) (\S+)/.exec(line)?.[1];
+    const output = / (?:-o|--output|>) (\S+)/.exec(line)?.[1];
     if (output === undefined || how.dryRun === true) expect(stdout, stderr).not.toBe('');
     else expect(statSync(join(folder, output)).size).toBeGreaterThan(0);
   };

@@ -1,11 +1,9 @@
 // `gradlink predict`: what more workers would give.
-import { extname } from 'node:path';
-
 import { exitCodes, type Io } from '../io.js';
 import { addPredictOptions, type PredictOptions } from './predict-options.js';
 import { readable, readRuns } from '../reports/read-runs.js';
 import type { Register } from '../register.js';
-import { checkOutput } from '../reports/report-output.js';
+import { checkOutput, outputFormat } from '../reports/report-output.js';
 import { asUsage, UsageError } from '../usage-error.js';
 import { Baselines } from '../../compare/index.js';
 import { writeFileAtomic } from '../../files/index.js';
@@ -31,9 +29,10 @@ import { readInput } from '../../results/input-file.js';
 import { parseJson } from '../../files/json-text.js';
 import { elementBytes, parseDType } from '../../tensor/dtype.js';
 
-const byExtension: Readonly<Record<string, PredictionFormat>> = {
+const byEnding: Readonly<Record<string, PredictionFormat>> = {
   '.json': 'json',
   '.md': 'markdown',
+  '.txt': 'text',
 };
 
 const usualWorkers = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1000] as const;
@@ -186,9 +185,8 @@ export const registerPredict: Register = (program, io, done) => {
     .description('forecast step time, speedup and efficiency with more workers')
     .argument('[run]', 'sweep between workers of a host: a report, or the name of a baseline');
   addPredictOptions(command).action((run: string | undefined, options: PredictOptions) => {
+    const format = outputFormat(options, byEnding, 'text');
     if (options.output !== undefined) checkOutput(options.output);
-    const ending = extname(options.output ?? '').toLowerCase();
-    const format = options.format ?? byExtension[ending] ?? 'text';
     let passed = true;
     let text: (room?: number) => string;
     if (options.validate === undefined) {

@@ -1,12 +1,11 @@
 // `gradlink compare`: did it get slower?
-import { extname } from 'node:path';
 
 import { exitCodes } from '../io.js';
 import { read } from '../parse.js';
 import { percent } from '../../options/kinds.js';
 import { readable, readRuns } from './read-runs.js';
 import type { Register } from '../register.js';
-import { addOutputOptions, checkOutput } from './report-output.js';
+import { addOutputOptions, checkOutput, outputFormat } from './report-output.js';
 import { writeText } from '../terminal/terminal.js';
 import { UsageError } from '../usage-error.js';
 import { Baselines, compareRuns, hasRegressed } from '../../compare/index.js';
@@ -36,10 +35,11 @@ Examples:
   $ gradlink compare after.json                      with the baseline in use (gradlink baseline use)
   $ gradlink compare release-1 after.json --tolerance 10 --junit compare.xml`;
 
-const byExtension: Readonly<Record<string, ComparisonFormat>> = {
+const byEnding: Readonly<Record<string, ComparisonFormat>> = {
   '.json': 'json',
   '.md': 'markdown',
   '.xml': 'junit',
+  '.txt': 'text',
 };
 
 function sides(runs: readonly string[], baselines: Baselines): readonly [string, string] {
@@ -87,6 +87,7 @@ export const registerCompare: Register = (program, io, done) => {
     .option('--junit <file>', "write JUnit's XML to this file too")
     .addHelpText('after', examples)
     .action((runs: readonly string[], options: CompareOptions) => {
+      const format = outputFormat(options, byEnding, 'text');
       for (const file of [options.output, options.junit]) {
         if (file !== undefined) checkOutput(file);
       }
@@ -97,8 +98,6 @@ export const registerCompare: Register = (program, io, done) => {
         confidence: options.confidence / 100,
         ignoreEnvironment: options.ignoreEnvironment === true,
       });
-      const ending = extname(options.output ?? '').toLowerCase();
-      const format = options.format ?? byExtension[ending] ?? 'text';
       const text = (room?: number): string => renderComparison(comparison, format, room);
       if (options.output === undefined) writeText(text, format === 'text', io);
       else writeFileAtomic(options.output, [text()]);

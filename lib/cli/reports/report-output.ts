@@ -17,12 +17,47 @@ export interface ReportOptions {
   readonly output?: string;
 }
 
-const formatsByExtension: Readonly<Record<string, ReportFormat>> = {
+const byEnding: Readonly<Record<string, ReportFormat>> = {
   '.json': 'json',
   '.csv': 'csv',
   '.md': 'markdown',
   '.xml': 'junit',
+  '.txt': 'text',
 };
+
+/** What ends in none of these would hold what its name does not say. */
+export function checkEnding(
+  option: string,
+  file: string,
+  endings: readonly string[],
+  advice?: string,
+): void {
+  if (endings.includes(extname(file).toLowerCase())) return;
+  throw UsageError.of(option, `a file that ends in ${endings.join(', ')}`, file, advice);
+}
+
+/**
+ * The format that was asked for: by --format, else by the ending of --output. A file without an ending, such as
+ * `/dev/fd/3`, gets the one that is used without a file.
+ *
+ * @param byEnding what the endings stand for, in lower case
+ * @throws UsageError where the ending stands for none of the formats
+ */
+export function outputFormat<F extends string>(
+  { format, output }: { readonly format?: F | undefined; readonly output?: string | undefined },
+  byEnding: Readonly<Record<string, F>>,
+  otherwise: F,
+): F {
+  if (format !== undefined) return format;
+  if (output === undefined || extname(output) === '') return otherwise;
+  checkEnding(
+    '--output',
+    output,
+    Object.keys(byEnding),
+    'With --format it may be called anything.',
+  );
+  return byEnding[extname(output).toLowerCase()] ?? otherwise;
+}
 
 /**
  * In which format a command writes, and where to: alike for all commands.
@@ -85,8 +120,7 @@ export class ReportOutput {
     private readonly io: Io,
   ) {
     this.file = options.output;
-    const byExtension = formatsByExtension[extname(options.output ?? '').toLowerCase()];
-    this.format = options.format ?? byExtension ?? 'text';
+    this.format = outputFormat(options, byEnding, 'text');
     this.showsText = this.format === 'text' || this.file !== undefined;
     if (this.file !== undefined) checkOutput(this.file);
   }

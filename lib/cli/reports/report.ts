@@ -6,7 +6,7 @@ import { read } from '../parse.js';
 import { choice } from '../../options/kinds.js';
 import { readRuns } from './read-runs.js';
 import type { Register } from '../register.js';
-import { checkOutput } from './report-output.js';
+import { checkOutput, outputFormat } from './report-output.js';
 import { UsageError } from '../usage-error.js';
 import { Baselines } from '../../compare/index.js';
 import { makeFolders, writeFileAtomic, writeOwnFile } from '../../files/index.js';
@@ -48,7 +48,7 @@ Examples:
 
 Exit status: 0 written, 1 it could not be written, 2 wrong usage or no report.`;
 
-const byExtension: Readonly<Record<string, Format>> = {
+const byEnding: Readonly<Record<string, Format>> = {
   '.html': 'html',
   '.htm': 'html',
   '.svg': 'svg',
@@ -119,6 +119,7 @@ async function write(
   io: Io,
 ): Promise<void> {
   const { output } = options;
+  const format = outputFormat(options, byEnding, 'html');
   const runs = loadRuns(names, io);
   const all = chartsOf(runs);
   if (options.list === true) {
@@ -126,7 +127,6 @@ async function write(
     return;
   }
   const charts = chosenCharts(all, options.chart);
-  const format = options.format ?? byExtension[extname(output ?? '').toLowerCase()] ?? 'html';
   if (format === 'html' && options.chart !== undefined) {
     throw new UsageError('--chart needs --format svg or md: an HTML page has all charts.');
   }
