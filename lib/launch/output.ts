@@ -9,6 +9,8 @@ import type { Member } from './members.js';
 
 const keptLines = 10;
 const keptLength = 1000;
+/** Lines of a terminal: what so many have followed is still to be seen. */
+const inSight = 24;
 
 const newline = Buffer.from('\n');
 /** Of the unfinished lines of all processes together. */
@@ -96,14 +98,23 @@ function fileStem({ role, index, label }: Member): string {
   return `${role === 'server' ? 'server' : 'rank'}-${String(index)}`;
 }
 
+/** A line that a process wrote. */
+interface Kept {
+  readonly text: string;
+  /** Its number among those that stand where the launcher speaks; undefined: it went elsewhere. */
+  readonly number: number | undefined;
+}
+
 export class JobOutput {
   private readonly gates: Readonly<Record<'stdout' | 'stderr', Gate>>;
-  private readonly tails = new Map<string, string[]>();
+  private readonly tails = new Map<string, Kept[]>();
   private readonly files: WriteStream[] = [];
   private readonly fileGates: Gate[] = [];
   private readonly sources: Promise<void>[] = [];
   private readonly room = new Room(roomForLines);
   private lost = false;
+  /** Lines so far that stand where the launcher speaks. */
+  private lines = 0;
 
   constructor(private readonly options: OutputOptions) {
     this.gates = { stdout: new Gate(options.stdout), stderr: new Gate(options.stderr) };
@@ -123,12 +134,15 @@ export class JobOutput {
         ? undefined
         : this.fileAt(join(directory, `${fileStem(member)}.${ending}`));
 
+    const beside = name === 'stderr' || this.onOneTerminal;
     const onLine = (line: Buffer): void => {
       if (name === 'stderr' && progress?.take(line) === true) return;
       progress?.clear(name);
       this.gates[name].write(line, source, prefix);
       const length = line.at(-1) === newline[0] ? line.length - 1 : line.length;
-      tail.push(line.toString('utf8', 0, Math.min(length, keptLength)));
+      const text = line.toString('utf8', 0, Math.min(length, keptLength));
+      if (beside) this.lines += 1;
+      tail.push({ text, number: beside ? this.lines : undefined });
       if (tail.length > keptLines) tail.shift();
     };
     const lines = raw === true ? undefined : new LineSplitter(onLine, this.room);
@@ -184,7 +198,20 @@ export class JobOutput {
 
   /** The last lines that a process wrote to either stream. */
   lastLines(label: string): readonly string[] {
-    return this.tails.get(label) ?? [];
+    return this.tails.get(label)?.map(({ text }) => text) ?? [];
+  }
+
+  /** The same for those who read standard error, where they do not stand just above: nobody wants them twice. */
+  unseenLines(label: string): readonly string[] {
+    const tail = this.tails.get(label) ?? [];
+    const seen = tail.every(({ number }) => number !== undefined && this.lines - number < inSight);
+    return seen ? [] : this.lastLines(label);
+  }
+
+  /** Whether both outputs are terminals, which are one then. */
+  private get onOneTerminal(): boolean {
+    const { stdout, stderr } = this.options;
+    return [stdout, stderr].every((output) => 'isTTY' in output && output.isTTY === true);
   }
 
   /** Resolves once every stream has ended. */

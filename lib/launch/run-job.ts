@@ -15,7 +15,7 @@ import { after } from '../time.js';
 
 /** A process that failed. */
 export interface Failure extends Ending {
-  /** What it wrote last, to either stream. */
+  /** What it wrote last, to either stream; nothing where that still stands just above. */
   readonly lastLines: readonly string[];
 }
 
@@ -366,7 +366,7 @@ class Job {
   ): JobResult {
     const withLines = (ending: Ending): Failure => ({
       ...ending,
-      lastLines: this.output.lastLines(ending.member.label),
+      lastLines: this.output.unseenLines(ending.member.label),
     });
     const { interruption } = this;
     const known: Interruption | undefined =

@@ -2,11 +2,33 @@
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
 
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { JobOutput } from '../../lib/launch/output.js';
 
 const mebibyte = 2 ** 20;
+
+describe('the last lines of a process', () => {
+  const rank = (index: number) => ({ index, label: String(index), pid: undefined });
+
+  it.each([
+    ['just above', 'stderr', 3, []],
+    ['far above', 'stderr', 40, ['last words']],
+    ['on another output', 'stdout', 0, ['last words']],
+  ] as const)('that stand %s are told or not', async (_, name, others, told) => {
+    const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()];
+    const output = new JobOutput({ stdout, stderr, tag: false });
+    const [first, second] = [new PassThrough(), new PassThrough()];
+    output.attach(rank(1), name, first);
+    first.end('last words\n');
+    await output.ended();
+    output.attach(rank(0), 'stderr', second);
+    second.end('another\n'.repeat(others));
+    await output.ended();
+    expect(output.unseenLines('1')).toEqual(told);
+    expect(output.lastLines('1')).toEqual(['last words']);
+  });
+});
 
 it('a line for which there is no room has one tag', async () => {
   const [stdout, stderr, source] = [new PassThrough(), new PassThrough(), new PassThrough()];
