@@ -32,7 +32,7 @@ export function addonFindings(cores: Probed<CoresFound>): Finding[] {
     {
       name: 'memory bandwidth',
       status: 'ok',
-      text: `${bandwidthText(copyBytesPerSecond)} read and written by a copy (quick look)`,
+      text: `${bandwidthText(copyBytesPerSecond)} read and written by a copy past the caches (quick look)`,
       advice: null,
     },
     {

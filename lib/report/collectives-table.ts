@@ -11,7 +11,7 @@ import {
 import { groupsOf } from '../measure/collectives/split.js';
 import type { RankInfo } from '../measure/common-run.js';
 import { hostLines } from './host-lines.js';
-import { headLines, summaryLines } from './summary.js';
+import { headLines, nothingRan, summaryLines } from './summary.js';
 import { FixedTable, type FixedColumn } from './table.js';
 import { groupBy, type Tool } from './tool.js';
 import { percentText } from '../results/units.js';
@@ -158,19 +158,22 @@ function timestamp(seconds: number): string {
 
 /** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */
 function foot(report: Pick<Report, 'run' | 'cases' | 'hosts'>): string[] {
+  const hosts = hostLines(report.hosts).map((line) => `# ${line}`);
+  const nothing = nothingRan(report.cases);
+  if (nothing.length > 0) return [...nothing.map((line) => `# ${line}`), ...hosts];
   const measured = report.cases.filter(hasMeasurement);
   const wrong = measured.reduce((sum, { check }) => sum + (check.wrong ?? 0), 0);
   const failed = report.cases.some(({ status }) => status === 'error');
   const mean =
     measured.reduce((sum, { busBandwidth }) => sum + busBandwidth.bytesPerSecond, 0) /
-    Math.max(measured.length, 1);
+    measured.length;
   const largest = Math.max(0, ...measured.map(({ bytes }) => bytes));
   return [
     `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`,
     `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)}`,
     '# (a mean over all sizes and placements: it says more about the sizes chosen than about the machine)',
     ...groupLines(report, measured, largest),
-    ...hostLines(report.hosts).map((line) => `# ${line}`),
+    ...hosts,
     ...choiceLines(measured),
     '#',
     ...measured

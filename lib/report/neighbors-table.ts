@@ -4,7 +4,7 @@ import {
   type Report,
   type ReportHead,
 } from '../results/result.js';
-import { headLines } from './summary.js';
+import { headLines, nothingRan } from './summary.js';
 import { FixedTable, type FixedColumn } from './table.js';
 import type { Tool } from './tool.js';
 
@@ -83,6 +83,7 @@ function foot({ cases }: Pick<Report, 'cases'>): string[] {
         ? [`# FAILED ${one.name} ${JSON.stringify(one.parameters)}: ${one.reason}`]
         : [],
     ),
-    ...(failed.length === 0 ? ['# all results right'] : []),
+    ...nothingRan(cases).map((line) => `# ${line}`),
+    ...(failed.length === 0 && cases.some(hasMeasurement) ? ['# all results right'] : []),
   ];
 }

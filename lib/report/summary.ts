@@ -123,6 +123,13 @@ export function reportSummary({ cases, environment, gpus }: Report): string[] {
   ];
 }
 
+/** That nothing ran, and why; none where a case has figures. */
+export function nothingRan(cases: readonly CaseResult[]): string[] {
+  if (cases.some(hasMeasurement)) return [];
+  const reasons = new Set(cases.flatMap((one) => (one.status === 'ok' ? [] : [one.reason])));
+  return [`Nothing ran${reasons.size === 0 ? '' : `: ${[...reasons].join('; ')}`}`];
+}
+
 function measurementLines(measurement: Measurement): string[] {
   const { statistics, arrays, limit, check, verdict } = measurement;
   const times = [
@@ -166,7 +173,7 @@ function measurementLines(measurement: Measurement): string[] {
 function limitText({ kind, basis, copyBytesPerSecond, loopBytes, boundSeconds }: Limit): string {
   const rate =
     basis ??
-    `${bandwidthText(copyBytesPerSecond)} read and written by ${kind !== undefined ? 'cores that pass lines to one another' : loopBytes === undefined ? "this machine's copy" : `a plain loop over ${sizeText(loopBytes)}`}`;
+    `${bandwidthText(copyBytesPerSecond)} read and written by ${kind !== undefined ? 'cores that pass lines to one another' : loopBytes === undefined ? "this machine's copy" : `a plain loop over ${sizeText(loopBytes)}, caches included`}`;
   return `${rate}, so at least ${timeText(boundSeconds)}`;
 }
 

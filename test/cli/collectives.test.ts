@@ -143,6 +143,10 @@ describe('what is run', () => {
     const { code, cases } = await report('hypercube', '-n', '3', '-b', '64', '-e', '64');
     // Nothing ran.
     expect(code).toBe(1);
+    const argv = ['collectives', 'hypercube', '-n', '3', '-b', '64', '-e', '64'];
+    const { stdout } = await gradlink(argv);
+    expect(stdout).not.toMatch(/\bOK$|bandwidth +:/m);
+    expect(stdout.match(/3 ranks .*\bpower\b/g)).toHaveLength(3);
     for (const one of cases)
       expect(one).toMatchObject({
         status: 'waived',

@@ -45,6 +45,20 @@ describe('lines at a terminal', () => {
     expect(lines.at(-1)).toMatch(/^ {31}\S|^ {30}\S/);
   });
 
+  it.each([
+    ['  assumed: ', '           '],
+    ["  BlueFog's statistic  ", '                       '],
+    ['everywhere: ', '            '],
+    ['    two words: ', '               '],
+    ['#   from gpu:0 ', '#   '],
+    ['', ''],
+  ])('that go on under the text of %j', (head, hang) => {
+    const [first, ...rest] = wrapped(`${head}${'word '.repeat(30)}`.trimEnd(), 60);
+    expect(first).toMatch(/word$/);
+    expect(rest.length).toBeGreaterThan(0);
+    for (const line of rest) expect(/^(#? *)word/.exec(line)?.[1]).toBe(hang);
+  });
+
   it('have verdicts in colour', () => {
     const [line] = terminalLines([summary[0]!], terminal({ columns: 200 }), {});
     expect(line).toContain('\u001b[31mpoor\u001b[39m');
@@ -118,7 +132,7 @@ describe('help', () => {
     async (name) => {
       const { stdout } = await gradlink([name, '--help']);
       expect(stdout).toMatch(/default: [a-z0-9]/);
-      expect(stdout).not.toMatch(/default: ["[{]/);
+      expect(stdout).not.toMatch(/default: (["[{]|\d{8})/);
     },
   );
 

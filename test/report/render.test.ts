@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { failedCase } from '../../lib/results/case.js';
+import { csvText } from '../../lib/report/csv.js';
 import { renderReport, reportFormats, toCsv, toMarkdown } from '../../lib/report/index.js';
 import { collectiveCase, report, storeCase, waived } from '../support/reports.js';
 
@@ -116,6 +117,13 @@ describe('CSV', () => {
     expect(columns).toContain('medianSeconds');
     expect(columns).toContain('busBytesPerSecond');
     expect(new Set(columns).size).toBe(columns.length);
+  });
+
+  it('has numbers without what sums of doubles leave, and whole ones to the last digit', () => {
+    const text = csvText([[0.0037141059999999016, 9007199254740991, 1234.123456789, 0.1 + 0.2, 0]]);
+    expect(text).toBe('0.003714106,9007199254740991,1234.12345679,0.3,0\n');
+    // A nanosecond of a step that takes a minute.
+    expect(csvText([[61.000000001, 1e-9]])).toBe('61.000000001,1e-9\n');
   });
 
   it('has the figures as numbers and leaves absent ones empty', () => {

@@ -95,7 +95,7 @@ export function addPredictOptions(command: Command): Command {
     .option('--sigma <ms>', 'standard deviation of a step among workers', read(above(-1e-9)), 0)
     .option('--batch-size <count>', 'samples of a step of one worker', read(whole({ min: 1 })), 1)
     .option(
-      '--bucket-cap <bytes>',
+      '--bucket-cap <size>',
       'gradients that are exchanged together',
       read(byteCount),
       25 * 2 ** 20,

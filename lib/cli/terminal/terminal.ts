@@ -29,7 +29,9 @@ type Level = keyof typeof colours;
 
 /** A field of a summary or a finding, up to its text. */
 const field =
-  /^(?:# ?)?(?:(?:ok|degraded|missing) {1,20})?(?: {0,80}-> | {0,4}[\w:./-]+(?: \w+)? {2,20}(?=\S))/;
+  /^(?:# ?)?(?:(?:ok|degraded|missing) {1,20})?(?: {0,80}-> | {0,4}[\w:./'-]+(?: [\w']+)? {2,20}(?=\S))/;
+/** What a line says more of, `assumed: `, or where it begins. */
+const beginning = /^(?:# ?)? *(?:[A-Za-z][\w'-]*(?: [\w'-]+){0,2}: (?=\S))?/;
 const verdict = /^(?:# ?)? {2}verdict {4}(good|fair|poor)(?=:)/;
 const finding = /^ *(?:\S+ +)?(ok|degraded|missing)(?= )/;
 /** How a case of a comparison differs, the ratio of all of them, and how it ended. */
@@ -65,7 +67,7 @@ function painted(line: string): string {
 /** A line of words in lines of a width, those that follow under the first one's text. A table that fits no narrower terminal is left alone. */
 export function wrapped(line: string, width: number): string[] {
   const room = Math.max(width, narrowest);
-  const head = field.exec(line)?.[0] ?? '';
+  const head = (field.exec(line) ?? beginning.exec(line))![0];
   // Two gaps are a table's.
   const isTable = room < narrowestTable && /\S {2,}\S/.test(line.slice(head.length));
   if (line.length <= room || isTable) return [line];
