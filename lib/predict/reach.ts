@@ -15,6 +15,18 @@ export function isBeyondCores({ inside, perHost = 0 }: PredictOptions): boolean 
   return perHost > (inside.origin?.cores ?? Infinity);
 }
 
+/** Where the links end, and what carries a forecast on; undefined where they reach as far as one likes. */
+export function reachText(links: Links): string | undefined {
+  const most = mostWorkers(links);
+  if (most === Infinity) return undefined;
+  const what = links.inside.origin?.gpus === undefined ? 'cores' : 'GPUs';
+  return (
+    `the links were measured on ${String(most)} ${what} of one host, which says nothing about a network; for more ` +
+    'workers, give a link between hosts, microseconds of a message and GB/s: ' +
+    `--between-link 50,3.1 --per-host ${String(most)} (between and perHost)`
+  );
+}
+
 /** @throws RangeError for more workers than the links reach, and for a link between hosts that was measured in one */
 export function checkReach(options: PredictOptions): void {
   const { between } = options;
@@ -26,11 +38,5 @@ export function checkReach(options: PredictOptions): void {
   const most = mostWorkers(options);
   const beyond = options.workers.find((count) => count > most);
   if (beyond === undefined) return;
-  const what = options.inside.origin?.gpus === undefined ? 'cores' : 'GPUs';
-  const measured = `the links were measured on ${String(most)} ${what} of one host`;
-  throw ruleError(
-    'ERR_OUT_OF_RANGE',
-    `workers ${String(beyond)}: ${measured}, which says nothing about a network; for more, give a link between hosts ` +
-      '(between and perHost; --between-link US,GB --per-host COUNT)',
-  );
+  throw ruleError('ERR_OUT_OF_RANGE', `workers ${String(beyond)}: ${reachText(options)!}`);
 }

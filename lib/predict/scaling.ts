@@ -2,7 +2,7 @@
 import { argumentError } from '../errors.js';
 import { aNumber, aPositive, having, listOf, oneOfWords, orAbsent, someOf } from '../checks.js';
 import { linkKind, messageSeconds, type Link, type Regime } from './link.js';
-import { checkReach, isBeyondCores, mostWorkers } from './reach.js';
+import { checkReach, isBeyondCores, mostWorkers, reachText } from './reach.js';
 import {
   exchangeSeconds,
   hostsOf,
@@ -59,6 +59,11 @@ export interface PredictedStep extends StepTime {
   readonly efficiency: Banded;
   /** Whether no other scheme that gives every worker the mean of all is faster at this number of workers. */
   readonly best: boolean;
+  /**
+   * Fewer workers, of those predicted, whose step takes longer. More workers exchange smaller messages, and the sweep
+   * found these quicker than in proportion: they fit a cache, or it scatters. Null: there are none.
+   */
+  readonly quickerThan: number | null;
 }
 
 /** From how many workers on a scheme is below {@link targetEfficiency}. */
@@ -118,7 +123,7 @@ function predictOne(
   options: PredictOptions,
   workers: number,
   scheme: Scheme,
-): Omit<PredictedStep, 'best'> {
+): Omit<PredictedStep, 'best' | 'quickerThan'> {
   const { workload, batchSize = 1, inside, between = inside, measuredWorkers = 2 } = options;
   const cluster = clusterOf(options, workers);
   const error = exchangeError([inside, between], workers, measuredWorkers);
@@ -137,6 +142,24 @@ function predictOne(
     speedup: each((seconds) => (workers * alone) / seconds),
     efficiency: each((seconds) => alone / seconds),
   };
+}
+
+/** A figure that is better by less is as good as equal. */
+const leastGain = 0.01;
+
+/** Which fewer workers take longer by the same scheme. Of powers of two alone, where it halves: others take more rounds. */
+function quickerThan(
+  { scheme, workers, stepSeconds }: Omit<PredictedStep, 'best' | 'quickerThan'>,
+  all: readonly Omit<PredictedStep, 'quickerThan'>[],
+): number | null {
+  const slower = all.find(
+    (one) =>
+      one.scheme === scheme &&
+      one.workers < workers &&
+      (scheme !== 'halving-doubling' || Number.isInteger(Math.log2(one.workers))) &&
+      stepSeconds < one.stepSeconds * (1 - leastGain),
+  );
+  return slower?.workers ?? null;
 }
 
 /** Hosts are full from the second on. */
@@ -182,6 +205,7 @@ function assumptionsOf(options: PredictOptions): string[] {
       : 'nothing is exchanged before the backward pass ends',
     'compute time is that of one worker, however many there are',
     ...(isBeyondCores(options) ? ['every worker of a host has a core of its own'] : []),
+    ...[reachText(options) ?? []].flat(),
   ];
 }
 
@@ -248,7 +272,7 @@ export function predict(options: PredictOptions): Prediction {
     perHost: options.perHost ?? null,
     links: { inside: options.inside.regimes, between: options.between?.regimes ?? null },
     assumptions: assumptionsOf(options),
-    steps,
+    steps: steps.map((one) => ({ ...one, quickerThan: quickerThan(one, steps) })),
     targetEfficiency,
     searchedWorkers: searchedOf(options),
     crossings: chosen.map((scheme) => crossingOf(options, scheme)),

@@ -2,6 +2,7 @@
 import type { Banded, PredictedStep, Prediction } from '../predict/scaling.js';
 import { isAllReduce } from '../predict/schemes.js';
 import type { Validation } from '../predict/validate.js';
+import { groupBy } from './charts/series.js';
 import { markdownTable, plain } from './markdown.js';
 import { tableLines, type Column } from './table.js';
 import { percentText, sizeText, timeText } from '../results/units.js';
@@ -44,6 +45,7 @@ function cells(step: PredictedStep, target: number): string[] {
     ...(isAllReduce(step.scheme) ? [] : ['no all-reduce: a neighbour only']),
     ...(step.scheme === 'parameter-server' ? ['with servers of their own'] : []),
     ...(efficiency.value < target ? [`below ${percentText(target)}`] : []),
+    ...(step.quickerThan === null ? [] : [`quicker than ${String(step.quickerThan)} workers`]),
   ];
   return [
     String(step.workers),
@@ -74,11 +76,23 @@ function chosenSteps({ steps }: Prediction, all: boolean): PredictedStep[] {
 
 function crossingLines({ crossings, targetEfficiency, searchedWorkers }: Prediction): string[] {
   const line = percentText(targetEfficiency);
-  return crossings.map(({ scheme, workers }) =>
+  const alike = groupBy(crossings, ({ workers }) =>
     workers === null
-      ? `  ${scheme.padEnd(17)} stays above ${line} up to ${String(searchedWorkers)} workers`
-      : `  ${scheme.padEnd(17)} first below ${line} at ~${String(workers)} workers`,
+      ? `stays above ${line} up to ${String(searchedWorkers)} workers`
+      : `first below ${line} at ~${String(workers)} workers`,
   );
+  if (alike.size === 1 && crossings.length > 1) return [`  every scheme: ${[...alike.keys()][0]!}`];
+  return [...alike].map(
+    ([text, same]) => `  ${same.map(({ scheme }) => scheme).join(', ')}: ${text}`,
+  );
+}
+
+/** Why a forecast may be quicker than that of fewer workers. */
+function riseLines(steps: readonly PredictedStep[]): string[] {
+  if (steps.every(({ quickerThan }) => quickerThan === null)) return [];
+  return [
+    "  quicker than fewer workers: their messages are smaller, and the sweep found those quicker than in proportion, as in a cache or where it scatters; repeat the sweep with -N 8, and count on the fewer workers' efficiency",
+  ];
 }
 
 const title = 'PREDICTED, not measured';
@@ -91,7 +105,9 @@ export function renderPrediction(
   room = Infinity,
 ): string {
   if (format === 'json') return `${JSON.stringify(prediction, null, 2)}\n`;
-  const rows = chosenSteps(prediction, all).map((step) => cells(step, prediction.targetEfficiency));
+  const steps = chosenSteps(prediction, all);
+  const rows = steps.map((step) => cells(step, prediction.targetEfficiency));
+  const words = [...crossingLines(prediction), ...riseLines(steps)];
   const facts = [`gradients of ${sizeText(prediction.gradientBytes)}`, ...prediction.assumptions];
   if (format === 'markdown') {
     return `${[
@@ -101,7 +117,7 @@ export function renderPrediction(
       '',
       ...markdownTable(columns, rows),
       '',
-      ...crossingLines(prediction).map((line) => `- ${line.trim().replace(/ +/g, ' ')}`),
+      ...words.map((line) => `- ${plain(line.trim())}`),
     ].join('\n')}\n`;
   }
   return `${[
@@ -110,7 +126,7 @@ export function renderPrediction(
     '',
     ...tableLines(columns, rows, room),
     '',
-    ...crossingLines(prediction),
+    ...words,
   ].join('\n')}\n`;
 }
 

@@ -44,7 +44,9 @@ describe('a sweep in one memory', () => {
   });
 
   it('carries no more workers than its cores, and finds nothing beyond', () => {
-    expect(() => forecast(memory, { workers: [5] })).toThrow(/workers 5\b.* 4 cores/);
+    expect(() => forecast(memory, { workers: [5] })).toThrow(
+      /workers 5\b.* 4 cores.*--per-host 4\b/,
+    );
     expect(forecast(memory).searchedWorkers).toBe(4);
   });
 
@@ -53,6 +55,18 @@ describe('a sweep in one memory', () => {
     const { steps, searchedWorkers } = forecast(memory, { ...more, between: plainLink(1e-5, 1e9) });
     expect([steps[0]?.workers, searchedWorkers]).toEqual([64, 4000]);
     expect(() => forecast(memory, { ...more, between: memory })).toThrow(/hosts.*between.*2 ranks/);
+  });
+
+  it('marks a forecast that is quicker than that of fewer workers', () => {
+    const regime = { alphaSeconds: 0, betaSecondsPerByte: 1e-10, fromBytes: 0, toBytes: 3e5 };
+    const slower = { ...regime, fromBytes: 3e5, toBytes: Infinity, alphaSeconds: 1e-3 };
+    const cached: Link = { regimes: [regime, slower], points: [], unseenError: null };
+    const marks = (inside: Link) =>
+      forecast(inside, { schemes: ['ring'], workers: [2, 4, 8] }).steps.map(
+        ({ quickerThan }) => quickerThan,
+      );
+    expect(marks(cached)).toEqual([null, 2, 2]);
+    expect(marks(plainLink(1e-5, 1e9))).toEqual([null, null, null]);
   });
 
   it('says when hosts are taken to have more cores', () => {
