@@ -158,18 +158,19 @@ function timestamp(seconds: number): string {
 
 /** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */
 function foot(report: Pick<Report, 'run' | 'cases' | 'hosts'>): string[] {
-  const hosts = hostLines(report.hosts).map((line) => `# ${line}`);
-  const nothing = nothingRan(report.cases);
-  if (nothing.length > 0) return [...nothing.map((line) => `# ${line}`), ...hosts];
   const measured = report.cases.filter(hasMeasurement);
   const wrong = measured.reduce((sum, { check }) => sum + (check.wrong ?? 0), 0);
   const failed = report.cases.some(({ status }) => status === 'error');
+  const bounds = `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`;
+  const hosts = hostLines(report.hosts).map((line) => `# ${line}`);
+  const nothing = nothingRan(report.cases).map((line) => `# ${line}`);
+  if (nothing.length > 0) return [...(failed ? [bounds] : []), ...nothing, ...hosts];
   const mean =
     measured.reduce((sum, { busBandwidth }) => sum + busBandwidth.bytesPerSecond, 0) /
     measured.length;
   const largest = Math.max(0, ...measured.map(({ bytes }) => bytes));
   return [
-    `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`,
+    bounds,
     `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)}`,
     '# (a mean over all sizes and placements: it says more about the sizes chosen than about the machine)',
     ...groupLines(report, measured, largest),
