@@ -1,6 +1,7 @@
 // What can start a job here, and whether this process belongs to one.
 import { readJob } from '../communicator/joining/job.js';
 import { parseHostfile } from '../launch/hosts.js';
+import { interfacesHere, interfaceVariable, portsVariable, readNetwork } from '../network.js';
 import { readInput } from '../results/input-file.js';
 import { programFile, type Env } from './system.js';
 import type { Finding } from './types.js';
@@ -21,6 +22,30 @@ function jobFinding(env: Env): Finding {
       status: 'degraded',
       text: (error as Error).message,
       advice: "Communicator.world() would fail: fix or unset the launcher's variables",
+    };
+  }
+}
+
+/** On which address jobs over TCP, the launcher and the doctor listen here, and why. */
+function networkFinding(env: Env): Finding {
+  const name = 'network';
+  try {
+    const { chosen, ports } = readNetwork(env);
+    const at =
+      chosen === undefined
+        ? `any of ${interfacesHere()}, as the way to the other hosts goes`
+        : `${chosen.interface} (${chosen.address}), by ${chosen.by} of ${interfaceVariable}`;
+    const among =
+      ports === undefined
+        ? 'any port'
+        : `ports ${ports.first} to ${ports.last} of ${portsVariable}`;
+    return { name, status: 'ok', text: `${at}; ${among}`, advice: null };
+  } catch (error) {
+    return {
+      name,
+      status: 'degraded',
+      text: (error as Error).message,
+      advice: `jobs over TCP, gradlink launch and doctor --hostfile would fail: mend or unset ${interfaceVariable} and ${portsVariable}`,
     };
   }
 }
@@ -84,6 +109,7 @@ function hostfileFinding(file: string): Finding {
 export function launcherFindings(env: Env, hostfile: string | undefined): Finding[] {
   return [
     jobFinding(env),
+    networkFinding(env),
     programFinding('mpirun', 'mpirun', 'for jobs on several hosts', 'openmpi-bin', env),
     programFinding('ssh', 'ssh', 'for --launcher ssh', 'openssh-client', env),
     slurmFinding(env),

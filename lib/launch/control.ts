@@ -1,7 +1,7 @@
 // The launcher's end of the connections to the keepers of the processes that mpirun or srun started: output, exit
 // statuses and liveness come over them, whatever the MPI, and it is over them that a job is ended on every host.
 import { createServer, type Server, type Socket } from 'node:net';
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname } from 'node:os';
 import { PassThrough } from 'node:stream';
 
 import { GradlinkError } from '../errors.js';
@@ -11,6 +11,7 @@ import { freeDescriptors } from './processes.js';
 import { Line } from './line.js';
 import { manners, type Ending, type Member, type RemoteMembers } from './members.js';
 import { Strangers } from './strangers.js';
+import { listenOn, loopbackAddress, reachableAddresses, type Network } from '../network.js';
 
 export interface ControlOptions {
   /** The job's secret. */
@@ -24,10 +25,11 @@ export interface ControlOptions {
   readonly hosts?: readonly string[];
   /** All of the job is on this host: nobody else can connect. */
   readonly ownHost?: boolean;
+  /** Where to listen otherwise. */
+  readonly network?: Network;
 }
 
 const failed = 1;
-const loopback = '127.0.0.1';
 /** Connections that have not proved anything, beside those of processes that have not come yet. */
 const mostStrangers = 64;
 
@@ -97,20 +99,6 @@ function endingOf(keeper: Keeper, exit: Record<string, unknown>): Ending {
   };
 }
 
-/** Addresses that other hosts may reach this one by, its own loopback last. */
-function ownAddresses(): string[] {
-  const found = Object.values(networkInterfaces())
-    .flatMap((each) => each ?? [])
-    .filter(({ internal, scopeid }) => !internal && (scopeid === undefined || scopeid === 0));
-  const rank = (family: string): number => (family === 'IPv4' ? 0 : 1);
-  return [
-    ...found
-      .sort((one, other) => rank(one.family) - rank(other.family))
-      .map(({ address }) => address),
-    loopback,
-  ];
-}
-
 export class Control implements RemoteMembers {
   private readonly keepers = new Map<number, Keeper>();
   private readonly sockets = new Set<Socket>();
@@ -127,30 +115,28 @@ export class Control implements RemoteMembers {
   private constructor(
     private readonly server: Server,
     private readonly options: ControlOptions,
+    /** Value of GRADLINK_LAUNCHER. */
+    readonly address: string,
   ) {
     server.on('connection', (socket) => {
       this.meet(socket);
     });
   }
 
-  /** Starts to listen, on a port of the system's choice. */
+  /**
+   * Starts to listen.
+   *
+   * @throws GradlinkError ERR_SYSTEM where no port of the range is free
+   */
   static async open(options: ControlOptions): Promise<Control> {
     checkDescriptors(options.workers + options.servers);
+    const { ownHost = false, network = {} } = options;
     const server = createServer();
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      if (options.ownHost === true) server.listen(0, loopback, resolve);
-      else server.listen(0, resolve);
-    });
-    return new Control(server, options);
-  }
-
-  /** Value of GRADLINK_LAUNCHER. */
-  get address(): string {
-    const address = this.server.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const addresses = this.options.ownHost === true ? [loopback] : ownAddresses();
-    return `${addresses.join(',')}:${String(port)}`;
+    const port = await listenOn(server, network, ownHost ? loopbackAddress : undefined);
+    const outside = ownHost ? [] : reachableAddresses(network);
+    const onLoopbackToo = ownHost || network.chosen === undefined;
+    const addresses = [...outside, ...(onLoopbackToo ? [loopbackAddress] : [])];
+    return new Control(server, options, `${addresses.join(',')}:${String(port)}`);
   }
 
   watch(events: Events): void {

@@ -103,6 +103,14 @@ export const launcherVariables: readonly string[] = [
   ...placeVariables,
 ];
 
+/** What the user has set for every process. */
+export function variablesOf({
+  outerEnv,
+  env,
+}: Pick<JobSpec, 'outerEnv' | 'env'>): Readonly<Record<string, string | undefined>> {
+  return { ...outerEnv, ...env };
+}
+
 /** What every process of a job is told about it. */
 export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<string, string>> {
   return {

@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { hostname } from 'node:os';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,6 +12,7 @@ import { allowedCores, bindToCores } from './cores.js';
 import { parseFrame, type Exit, type FrameType, type Hello } from './frames.js';
 import { jobVariable, labelOf, launcherVariable, type Command, type ProcessPlan } from './job.js';
 import { keeperCores, keeperGpu, workersHere, type KeptPlace } from './keeper-gpu.js';
+import { processNetwork } from './library-network.js';
 import { removeSegments, removeSession } from './leftovers.js';
 import { keeperPlace, type KeeperPlace } from './keeper-place.js';
 import { Line } from './line.js';
@@ -21,6 +22,7 @@ import { signalProcess } from './processes.js';
 import { ofRole, roleEnvVariable } from './role-env.js';
 import { passedSignals, runJob } from './run-job.js';
 import { firstNode, placeEnvironment } from './torchrun.js';
+import { callFrom, loopbackAddress, readNetwork } from '../network.js';
 import { after } from '../time.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -57,9 +59,9 @@ function required(env: Env, name: string): string {
 class HungUp extends Error {}
 
 /** Tries one address. */
-function call(host: string, port: number, secret: string, place: number): Promise<Connection> {
+function call(to: TcpNetConnectOpts, secret: string, place: number): Promise<Connection> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port });
+    const socket = connect(to);
     const timer = setTimeout(() => socket.destroy(new Error('no answer')), connectPatienceMs);
     let connection: Connection | undefined;
     socket.on('error', (error: NodeJS.ErrnoException) => {
@@ -109,13 +111,14 @@ export async function callLauncher(env: Env, place: number): Promise<Connection>
   const colon = where.lastIndexOf(':');
   const hosts = where.slice(0, colon).split(',');
   const port = Number(where.slice(colon + 1));
+  const network = readNetwork(env);
   const failures = new Map<string, Error>();
   const giveUp = performance.now() + crowdPatienceMs;
   let left = hosts;
   for (;;) {
     for (const host of left) {
       try {
-        return await call(host, port, secret, place);
+        return await call(callFrom(network, host, port), secret, place);
       } catch (error) {
         failures.set(host, error as Error);
       }
@@ -133,7 +136,7 @@ export async function callLauncher(env: Env, place: number): Promise<Connection>
 function adviceFor(hosts: readonly string[], hungUp: readonly string[]): string {
   if (hungUp.length > 0)
     return `it hung up for ${String(crowdPatienceMs / 1000)} s: another program may be there, or others crowd it with connections`;
-  return hosts.length === 1 && hosts[0] === '127.0.0.1'
+  return hosts.length === 1 && hosts[0] === loopbackAddress
     ? 'it expects this job on its own host only: name the hosts with -H'
     : 'a firewall must let it through';
 }
@@ -175,6 +178,7 @@ function planFor(
     label: labelOf(role, index),
     command: server ? serverCommand() : command,
     env: {
+      ...processNetwork(readNetwork(env), env),
       ...ofRole(role, env),
       [keptVariable]: keptMark(env, place),
       GRADLINK_ROLE: role,

@@ -2,7 +2,7 @@
 import { shareCores } from './cores.js';
 import { shareCoresNear } from './gpu-cores.js';
 import { workerShare, workerVariables, type GpuShare } from './gpus.js';
-import { jobEnvironment, labelOf, type JobSpec, type Launcher } from './job.js';
+import { jobEnvironment, labelOf, variablesOf, type JobSpec, type Launcher } from './job.js';
 import { serverCommand } from './programs.js';
 import { placeEnvironment } from './torchrun.js';
 
@@ -42,7 +42,7 @@ export const local: Launcher = {
   plan(job, jobId) {
     const common = jobEnvironment(job, jobId);
     const size = job.workers;
-    const outer = { ...job.outerEnv, ...job.env };
+    const outer = variablesOf(job);
     const gpus = gpuShares(job, outer);
     return shares(job, gpus).map((cores, place) => {
       const bound = cores === undefined ? {} : { cores };

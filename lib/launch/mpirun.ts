@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 
 import { jobEnvironment, launcherVariables, type JobSpec, type Launcher } from './job.js';
+import { starterNetwork } from './library-network.js';
 import { keeperCommand } from './programs.js';
 
 /** Which mpirun it is; their options have little in common. */
@@ -50,7 +51,8 @@ function passedNames(job: JobSpec, names: readonly string[]): readonly string[] 
   const tuning = Object.keys(job.outerEnv).filter(
     (name) => name.startsWith('GRADLINK_') && !launcherVariables.includes(name),
   );
-  return [...new Set([...names, ...tuning])].sort();
+  // Open MPI passes on what it is itself told by; with -x it warns.
+  return [...new Set([...names, ...tuning])].filter((name) => !name.startsWith('OMPI_MCA_')).sort();
 }
 
 function openMpiArguments(
@@ -116,7 +118,11 @@ function mpiLauncher(name: 'mpi' | 'ssh'): Launcher {
     ...(ssh ? { needsHosts: true } : {}),
     plan(job, jobId) {
       const { program, flavor } = findMpirun(job);
-      const env = { ...jobEnvironment(job, jobId), GRADLINK_TRANSPORT: 'mpi' };
+      const env = {
+        ...starterNetwork(job),
+        ...jobEnvironment(job, jobId),
+        GRADLINK_TRANSPORT: 'mpi',
+      };
       const own =
         flavor === 'hydra'
           ? hydraArguments(job, ssh)

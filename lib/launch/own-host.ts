@@ -1,7 +1,8 @@
 // Whether all of a job is on the launcher's own host, so that nobody else needs to reach the launcher.
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname } from 'node:os';
 
 import type { JobSpec } from './job.js';
+import { isOwnAddress } from '../network.js';
 
 /** What batch systems and MPIs name hosts in. */
 const namesHosts =
@@ -16,8 +17,7 @@ export function isOwnHost(name: string): boolean {
   const own = hostname().toLowerCase();
   if (['localhost', '::1', own, own.split('.')[0]].includes(bare)) return true;
   if (/^127(\.\d{1,3}){3}$/.test(bare)) return true;
-  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  return addresses.some(({ address }) => address === bare);
+  return isOwnAddress(bare);
 }
 
 /**

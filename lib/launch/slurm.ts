@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 
 import { jobEnvironment, type JobSpec, type Launcher } from './job.js';
+import { starterNetwork } from './library-network.js';
 import { keeperCommand } from './programs.js';
 
 /**
@@ -66,7 +67,11 @@ export const slurm: Launcher = {
           ...keeperCommand(undefined),
           ...job.command,
         ],
-        env: { ...jobEnvironment(job, jobId), GRADLINK_TRANSPORT: 'mpi' },
+        env: {
+          ...starterNetwork(job),
+          ...jobEnvironment(job, jobId),
+          GRADLINK_TRANSPORT: 'mpi',
+        },
       },
     ];
   },

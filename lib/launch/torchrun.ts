@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 
 import type { JobSpec } from './job.js';
+import { loopbackAddress, portsVariable, readPorts, type PortRange } from '../network.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -12,14 +13,15 @@ export const placeVariables = ['RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_
 /** Where rank 0 listens for whoever needs to meet; what the user has set stays. */
 export const meetingVariables = ['MASTER_ADDR', 'MASTER_PORT'] as const;
 
-const loopback = '127.0.0.1';
 /** Below the ports that systems give away by themselves, so that a port which is free now still is in a moment. */
-const ports = { first: 20_000, count: 10_000 };
+const usualPorts: PortRange = { first: 20_000, last: 29_999 };
 
 /** Two jobs of a host have one each, with luck; whoever needs a certain one sets MASTER_PORT. */
-function portOf(jobId: string): string {
+function portOf(jobId: string, { first, last }: PortRange, taken: number): string {
   const digest = createHash('sha256').update(`port of ${jobId}`).digest();
-  return String(ports.first + (digest.readUInt32LE(0) % ports.count));
+  const port = first + (digest.readUInt32LE(0) % (last - first + 1));
+  if (port !== taken) return String(port);
+  return String(port === last ? first : port + 1);
 }
 
 /** `node1` of `user@node1`, `fe80::1` of `[fe80::1]`. */
@@ -28,7 +30,7 @@ function bareName(host: string): string {
 }
 
 function addressOf({ hosts, control }: Pick<JobSpec, 'hosts' | 'control'>): string | undefined {
-  if (control === undefined || control.startsWith(`${loopback}:`)) return loopback;
+  if (control === undefined || control.startsWith(`${loopbackAddress}:`)) return loopbackAddress;
   return hosts?.[0] === undefined ? undefined : bareName(hosts[0]);
 }
 
@@ -39,9 +41,12 @@ export function meetingPoint(
 ): Readonly<Record<string, string>> {
   const given: Env = { ...job.outerEnv, ...job.env };
   const address = given['MASTER_ADDR'] ?? addressOf(job);
+  const ports = readPorts(given[portsVariable]) ?? usualPorts;
+  // The launcher itself listens there.
+  const taken = Number(job.control?.split(':').at(-1));
   return {
     ...(address === undefined ? {} : { MASTER_ADDR: address }),
-    MASTER_PORT: given['MASTER_PORT'] ?? portOf(jobId),
+    MASTER_PORT: given['MASTER_PORT'] ?? portOf(jobId, ports, taken),
   };
 }
 

@@ -43,6 +43,11 @@ export interface NativeTcpOptions {
   /** Where rank 0 listens. */
   readonly address: string;
   readonly port: number;
+  /** The address of this host that listens and calls; empty: as the way to rank 0 goes. */
+  readonly own: string;
+  /** The ports that the other ranks choose theirs from, both included; 0: any. */
+  readonly firstPort: number;
+  readonly lastPort: number;
   /** What only processes of the job know. */
   readonly secret: string;
   /** Whether payloads of any length carry a MAC, not the short ones alone. */

@@ -156,6 +156,18 @@ describe('launchers', () => {
     expect(byName({ ...job, GRADLINK_RANK: '9' }).get('job')?.status).toBe('degraded');
   });
 
+  it('says which network is chosen, and why', () => {
+    const network = (env: Record<string, string>) => byName(env).get('network');
+    const chosen = { GRADLINK_INTERFACE: '127.0.0.0/8', GRADLINK_PORTS: '40000-40100' };
+    expect(network(chosen)).toMatchObject({ status: 'ok', advice: null });
+    for (const said of ['lo (127.0.0.1)', '127.0.0.0/8', 'GRADLINK_INTERFACE', '40000 to 40100']) {
+      expect(network(chosen)?.text).toContain(said);
+    }
+    expect(network({})?.text).toContain('lo (127.0.0.1/8');
+    expect(network({ GRADLINK_INTERFACE: 'none0' })?.status).toBe('degraded');
+    expect(network({ GRADLINK_PORTS: '1' })?.status).toBe('degraded');
+  });
+
   it('looks for programs on the path that it is given', () => {
     write('bin/srun', '');
     expect(byName({ PATH: join(folder, 'bin') }).get('slurm')?.status).toBe('missing');

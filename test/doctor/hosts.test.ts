@@ -187,7 +187,7 @@ describe('hosts that are called', () => {
     closing.push(() => silent.close());
     const { port } = silent.address() as { port: number };
     const hanging: Door = { host: 'b', addresses: ['127.0.0.1'], port, token: 't' };
-    expect((await call(hanging, 50)).error).toBe(
+    expect((await call(hanging, {}, 50)).error).toBe(
       `127.0.0.1: no answer within 0.05 s (TCP port ${port})`,
     );
     const gone = await door();
@@ -248,6 +248,10 @@ describe('over a remote shell', () => {
     expect(shellCommand('n1', undefined).slice(0, 6)).toEqual([
       ...['ssh', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=10', 'n1'],
     ]);
+    const chosen = { GRADLINK_INTERFACE: 'eth0', GRADLINK_PORTS: '1-2', GRADLINK_JOB: 'secret' };
+    expect(shellCommand('n1', undefined, chosen).at(-1)).toMatch(
+      /^exec 'env' 'GRADLINK_INTERFACE=eth0' 'GRADLINK_PORTS=1-2' '\//,
+    );
     expect(shellCommand('n1', 'ssh -p 2222').slice(0, 4)).toEqual(['ssh', '-p', '2222', 'n1']);
   });
 });

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { callLauncher } from '../../lib/launch/keeper.js';
 import { errorWith } from '../support/errors.js';
+import { readNetwork } from '../../lib/network.js';
 import {
   closed,
   Launcher,
@@ -117,6 +118,31 @@ describe('strangers', () => {
     const socket = connect({ host: outer.address, port: launcher.port });
     const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException];
     expect(error.code).toBe('ECONNREFUSED');
+  });
+
+  it('find the launcher where GRADLINK_INTERFACE and GRADLINK_PORTS say, and nowhere else', async () => {
+    const other = createServer().listen(0, '127.0.0.7');
+    open.push(other);
+    await once(other, 'listening');
+    const { port: taken } = other.address() as AddressInfo;
+    const env = {
+      GRADLINK_INTERFACE: '127.0.0.7',
+      GRADLINK_PORTS: `${taken}-${Math.min(taken + 50, 65_535)}`,
+    };
+    const launcher = await Launcher.open(1, { ownHost: false, network: readNetwork(env) });
+    open.push(launcher.control);
+    expect(launcher.control.address).toBe(`127.0.0.7:${launcher.port}`);
+    expect(launcher.port).toBeGreaterThan(taken);
+    expect(launcher.port).toBeLessThanOrEqual(taken + 50);
+    const [error] = (await once(launcher.stranger(), 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).toBe('ECONNREFUSED');
+    const told = { ...env, GRADLINK_JOB: launcher.secret };
+    const where = { ...told, GRADLINK_LAUNCHER: launcher.control.address };
+    const { socket } = await callLauncher(where, 0);
+    socket.destroy();
+    // A keeper on a host that is not in the network says so, and tries nothing.
+    const nowhere = { ...where, GRADLINK_INTERFACE: 'none0' };
+    await expect(callLauncher(nowhere, 0)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
   });
 
   it('with another secret are no keepers', async () => {

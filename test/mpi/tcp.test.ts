@@ -106,6 +106,76 @@ describe('a world over TCP', () => {
     );
   });
 
+  it('listens and calls on the address and the ports that were chosen', async () => {
+    const own = '127.0.0.7';
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, own, resolve));
+    const { port: taken } = other.address() as AddressInfo;
+    const source = `
+      import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+      // This process's sockets of IPv4 as the kernel tells: the own address and port in hexadecimal, and the state.
+      const sockets = () => {
+        const links = readdirSync('/proc/self/fd').map((fd) => { try { return readlinkSync('/proc/self/fd/' + fd); } catch { return ''; } });
+        return readFileSync('/proc/self/net/tcp', 'utf8').split('\\n').slice(1).map((line) => line.trim().split(/ +/))
+          .filter((fields) => links.includes('socket:[' + fields[9] + ']'))
+          .map(([, local, , state]) => ({
+            address: local.slice(0, 8).match(/../g).reverse().map((byte) => parseInt(byte, 16)).join('.'),
+            port: parseInt(local.slice(9), 16),
+            listens: state === '0A',
+          }));
+      };
+      const comm = await Communicator.world({ backend: 'tcp' });
+      await comm.allReduce(Int32Array.of(1));
+      report(sockets());
+      await comm.barrier();
+      await comm.close();
+    `;
+    const chosen = {
+      GRADLINK_INTERFACE: own,
+      GRADLINK_PORTS: `${taken}-${Math.min(taken + 50, 65_535)}`,
+      GRADLINK_RANKS_PER_NODE: '1',
+    };
+    const port = await freePort();
+    const ranks = [0, 1, 2].map((rank) =>
+      scripts.start(source, { ...placeOf(rank, 3, port, own), ...chosen }),
+    );
+    const ended = await ends(ranks);
+    other.close();
+    for (const [rank, one] of ended.entries()) {
+      expect(one).toMatchObject(well);
+      const sockets = one.reports[0] as { address: string; port: number; listens: boolean }[];
+      expect(new Set(sockets.map(({ address }) => address))).toEqual(new Set([own]));
+      const [listening, ...more] = sockets.filter(({ listens }) => listens);
+      expect(more).toEqual([]);
+      if (rank === 0) expect(listening?.port).toBe(port);
+      else {
+        expect(listening?.port).toBeGreaterThan(taken);
+        expect(listening?.port).toBeLessThanOrEqual(taken + 50);
+      }
+    }
+  });
+
+  it('names the range of ports that has no free one, and a network that rank 0 is not in', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port: taken } = server.address() as AddressInfo;
+    const port = await freePort();
+    const full = { GRADLINK_PORTS: `${taken}-${taken}` };
+    const first = scripts.start(meets(3000), placeOf(0, 2, port));
+    const second = await scripts.run(meets(), { ...placeOf(1, 2, port), ...full });
+    await new Promise((resolve) => server.close(resolve));
+    expect(second.reports[0]).toMatchObject({ code: 'ERR_SYSTEM' });
+    expect((second.reports[0] as Error).message).toContain(`GRADLINK_PORTS=${taken}-${taken}`);
+    await first.ended;
+
+    const elsewhere = { ...placeOf(0, 2, port, '10.77.77.77'), GRADLINK_INTERFACE: 'lo' };
+    const { reports } = await scripts.run(meets(), elsewhere);
+    expect(reports[0]).toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+    const nowhere = { ...placeOf(0, 2, port), GRADLINK_INTERFACE: 'none0' };
+    const unknown = await scripts.run(meets(), nowhere);
+    expect(unknown.reports[0]).toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+  });
+
   it('does not meet ranks that do not know the secret', async () => {
     const port = await freePort();
     // The stranger looks on when rank 0 has gone, and still says whom it met.

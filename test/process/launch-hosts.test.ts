@@ -95,6 +95,34 @@ describe.each([
     await until(() => daemons().length === 0);
   });
 
+  hostsTest('meet on the network that was chosen, and the launcher listens there', async () => {
+    // All that listens on the host of rank 0: the launcher, mpirun and the ranks.
+    const source = `
+      import { Communicator } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+      import { readFileSync } from 'node:fs';
+      const comm = await Communicator.world();
+      const [sum] = await comm.allReduce(Int32Array.of(comm.rank));
+      const listening = readFileSync('/proc/net/tcp', 'utf8').split('\\n').map((line) => line.trim().split(/ +/))
+        .filter((fields) => fields[3] === '0A').map((fields) => fields[1]);
+      if (comm.rank === 0) console.log(JSON.stringify({ sum, listening }));
+      await comm.close();
+    `;
+    const program = join(launches.scratch, 'listening.mjs');
+    writeFileSync(program, source);
+    const names = `none0,${name}-tob,${name}-toa`;
+    const { code, stdout, stderr } = await launch([
+      ...['-n', '4', '--network-interface', names, '--ports', '41000-41100'],
+      ...[process.execPath, program],
+    ]).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { sum, listening } = JSON.parse(stdout) as { sum: number; listening: string[] };
+    expect(sum).toBe(6);
+    // What else listens is MPI's.
+    const launcher = listening.find((one) => parseInt(one.split(':')[1]!, 16) === 41_000) ?? '';
+    const bytes = launcher.slice(0, 8).match(/../g)?.reverse() ?? [];
+    expect(bytes.map((byte) => parseInt(byte, 16)).join('.')).toBe(addresses[0]);
+  });
+
   hostsTest('carry a store with a worker and a server on each', async () => {
     const { code, stdout, stderr } = await launch([
       ...['-n', '2', '-s', '2', process.execPath, storeProgram(launches.scratch)],

@@ -26,6 +26,7 @@ import { explain, gpuNotes, hiddenVariables, shellLine } from './report.js';
 import { Control } from '../../launch/control.js';
 import {
   jobVariable,
+  variablesOf,
   type Command,
   type JobSpec,
   type Launcher,
@@ -35,6 +36,7 @@ import { defaultMaxRestarts, runElastic, type Attempt } from '../../launch/elast
 import { staysOnOwnHost } from '../../launch/own-host.js';
 import { runJob, type JobResult } from '../../launch/run-job.js';
 import { syncCommands, syncDirectory } from '../../launch/sync.js';
+import { readNetwork } from '../../network.js';
 
 const examples = `
 Workers read their place from GRADLINK_RANK, GRADLINK_SIZE, GRADLINK_LOCAL_RANK and GRADLINK_LOCAL_SIZE, or from what
@@ -128,6 +130,7 @@ async function runOnce(
           servers,
           graceMs,
           silenceMs: toMs(options.hostTimeout),
+          network: readNetwork(variablesOf(job)),
           ownHost: staysOnOwnHost(launcher.name, job),
           ...(hosts === undefined ? {} : { hosts }),
         })
@@ -228,6 +231,14 @@ export const registerLaunch: Register = (program, io, done) => {
       'an argument for mpirun or srun, as --launcher-arg=--partition=gpu; may be repeated',
       collect,
       [],
+    )
+    .option(
+      '--network-interface <names>',
+      'the interface on which the job listens and calls, several with commas (the first that a host has), or a network such as 10.1.0.0/16 (GRADLINK_INTERFACE)',
+    )
+    .option(
+      '--ports <first-last>',
+      'the ports that the job listens on, such as 40000-40100 (GRADLINK_PORTS)',
     )
     .option(
       '--bind-to <what>',

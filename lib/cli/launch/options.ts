@@ -5,19 +5,27 @@ import { join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 
 import { refuseVariables, serversOf } from './mxnet.js';
-import { UsageError } from '../usage-error.js';
+import { asUsage, UsageError } from '../usage-error.js';
 import { checkFolder, makeFolders, makeOwnFolder, ownEntry } from '../../files/index.js';
 import { allowedCores } from '../../launch/cores.js';
 import { parseHostList, parseHostfile, place, type Host } from '../../launch/hosts.js';
 import {
   jobVariable,
   launcherVariables,
+  variablesOf,
   type Command,
   type JobSpec,
   type Launcher,
 } from '../../launch/job.js';
 import { launchers } from '../../launch/launchers.js';
 import { meetingVariables } from '../../launch/torchrun.js';
+import {
+  chooseAddress,
+  interfaceVariable,
+  portsVariable,
+  readNetwork,
+  readPorts,
+} from '../../network.js';
 import { readInput } from '../../results/input-file.js';
 
 /** core: each process gets its share of the cores. */
@@ -36,6 +44,8 @@ export interface LaunchOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly envWorker: Readonly<Record<string, string>>;
   readonly envServer: Readonly<Record<string, string>>;
+  readonly networkInterface?: string;
+  readonly ports?: string;
   readonly p3?: true;
   readonly bindTo: (typeof bindings)[number];
   readonly gpuPerWorker?: true;
@@ -203,11 +213,24 @@ function refuseShellWords([program, ...args]: Command): void {
   }
 }
 
+/** What the two options set; they count above --env. */
+function networkVariables({
+  networkInterface,
+  ports,
+}: LaunchOptions): Readonly<Record<string, string>> {
+  asUsage(() => chooseAddress(networkInterface, '--network-interface'));
+  asUsage(() => readPorts(ports, '--ports'));
+  return {
+    ...(networkInterface === undefined ? {} : { [interfaceVariable]: networkInterface }),
+    ...(ports === undefined ? {} : { [portsVariable]: ports }),
+  };
+}
+
 type Note = (text: string) => void;
 
 /**
  * @param note gets what was guessed
- * @throws UsageError
+ * @throws UsageError; ERR_INVALID_ARG_VALUE for variables that choose a network which this host is not in
  */
 export function readLaunch(
   command: Command,
@@ -227,7 +250,7 @@ export function readLaunch(
     command,
     workers: options.numWorkers,
     servers,
-    env: options.env,
+    env: { ...options.env, ...networkVariables(options) },
     roleEnv: { worker: options.envWorker, server: options.envServer },
     cores: options.bindTo === 'core' ? allowedCores() : [],
     ...(gpusPerWorker === undefined ? {} : { gpusPerWorker }),
@@ -240,5 +263,6 @@ export function readLaunch(
     ...(mpirun === undefined ? {} : { mpirun }),
     ...(syncDstDir === undefined ? {} : { directory: syncDstDir }),
   };
+  readNetwork(variablesOf(job));
   return { launcher, job };
 }

@@ -7,8 +7,10 @@ import type {
   NativeCheck,
   NativeCommunicator,
   NativeMpiJoinOptions,
+  NativeTcpOptions,
 } from '../../native/communicator.js';
-import { isLoopback, type JobPlace } from './job.js';
+import { isLoopback, loopbackAddress, readNetwork } from '../../network.js';
+import type { JobPlace } from './job.js';
 
 /**
  * Joins the workers of the job.
@@ -85,8 +87,8 @@ export function endJobOnFailure(): void {
  * From here on what crosses hosts in this process goes over TCP.
  *
  * @throws GradlinkError ERR_UNSUPPORTED where nobody says where rank 0 listens, and for a job without a secret whose ranks
- *   other hosts can reach; ERR_INVALID_ARG_VALUE where the process
- *   has joined over MPI already.
+ *   other hosts can reach; ERR_INVALID_ARG_VALUE where the process has joined over MPI already, and for a network that this
+ *   host is not in.
  */
 export function useTcp(place: JobPlace): void {
   const { master, rank, size, job } = place;
@@ -97,9 +99,24 @@ export function useTcp(place: JobPlace): void {
         "to a name or an address of rank 0's host and MASTER_PORT to a free port there, the same on all ranks",
     );
   }
-  const { address, port } = master ?? { address: '127.0.0.1', port: 0 };
+  const { address, port } = master ?? { address: loopbackAddress, port: 0 };
   if (size > 1 && !isLoopback(address)) requireSecret(place, address);
-  native().useTcp({ rank, size, address, port, secret: job, sealsAll: sealsAll() });
+  native().useTcp({
+    rank,
+    size,
+    address,
+    port,
+    ...ownNetwork(address),
+    secret: job,
+    sealsAll: sealsAll(),
+  });
+}
+
+/** @param master where rank 0 listens: on loopback the ranks stay there, whatever network was chosen */
+function ownNetwork(master: string): Pick<NativeTcpOptions, 'own' | 'firstPort' | 'lastPort'> {
+  const { chosen, ports = { first: 0, last: 0 } } = readNetwork();
+  const own = chosen === undefined || (isLoopback(master) && !isLoopback(chosen.address));
+  return { own: own ? '' : chosen.address, firstPort: ports.first, lastPort: ports.last };
 }
 
 /** What a launcher's variables say besides may be guessed by whoever reaches the ports of the ranks. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 
 import { GradlinkError, argumentError } from '../../errors.js';
+import { isLoopback } from '../../network.js';
 import { first, isSet, mostRanks, sourceOf, variable, type Env, type Source } from './sources.js';
 
 /** What ranks on several hosts meet over. */
@@ -130,10 +131,6 @@ const mpiRanks = ['OMPI_COMM_WORLD_RANK', 'PMI_RANK', 'PMIX_RANK'];
 function mayBeElsewhere(env: Env, source: Source, master: JobPlace['master']): boolean {
   const said = source.localSize !== undefined && (env[source.localSize] ?? '') !== '';
   return !said && master !== undefined && !isLoopback(master.address);
-}
-
-export function isLoopback(address: string): boolean {
-  return address === 'localhost' || address === '::1' || address.startsWith('127.');
 }
 
 function localRankOf(env: Env, source: Source, size: number): { localRank?: number } {

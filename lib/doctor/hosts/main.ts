@@ -4,14 +4,21 @@
 //   node doctor-host.js
 import { createInterface } from 'node:readline';
 
+import { readNetwork } from '../../network.js';
 import { factsHere } from './facts.js';
 import { callAll, listen, type Door } from './reach.js';
 
 const say = (what: object): void => void process.stdout.write(`${JSON.stringify(what)}\n`);
 
-const listener = await listen();
-say({ facts: await factsHere(process.env), port: listener.port, token: listener.token });
-for await (const line of createInterface({ input: process.stdin })) {
-  say({ reached: await callAll(JSON.parse(line) as Door[]) });
+try {
+  const network = readNetwork();
+  const listener = await listen(network);
+  const { port, token } = listener;
+  say({ facts: await factsHere(process.env), port, token, address: network.chosen?.address });
+  for await (const line of createInterface({ input: process.stdin })) {
+    say({ reached: await callAll(JSON.parse(line) as Door[], network) });
+  }
+  listener.close();
+} catch (error) {
+  say({ error: (error as Error).message });
 }
-listener.close();

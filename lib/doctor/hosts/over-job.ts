@@ -5,7 +5,8 @@ import { allGatherObject } from '../../communicator/composed/objects.js';
 import { Communicator } from '../../communicator/communicator.js';
 import type { HostSeen } from './compare.js';
 import { factsHere, type HostFacts } from './facts.js';
-import { callAll, listen, othersOf, ownAddresses, type Door, type Reached } from './reach.js';
+import { reachableAddresses, readNetwork } from '../../network.js';
+import { callAll, listen, othersOf, type Door, type Reached } from './reach.js';
 
 /** What every rank says first; one of each host says more. */
 interface Introduction {
@@ -19,13 +20,14 @@ export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
   readonly rank: number;
   readonly seen: readonly HostSeen[];
 }> {
+  const network = readNetwork(env);
   const world = await Communicator.world();
   try {
     const { rank } = world;
     const own = hostname();
     const hosts = (await allGatherObject(world, own)) as readonly string[];
     const speaks = hosts.indexOf(own) === rank;
-    const listener = speaks ? await listen() : undefined;
+    const listener = speaks ? await listen(network) : undefined;
     try {
       const mine: Introduction =
         listener === undefined
@@ -35,14 +37,14 @@ export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
               facts: await factsHere(env),
               door: {
                 host: own,
-                addresses: ownAddresses(),
+                addresses: reachableAddresses(network),
                 port: listener.port,
                 token: listener.token,
               },
             };
       const all = (await allGatherObject(world, mine)) as readonly Introduction[];
       const doors = all.flatMap(({ door }) => (door === undefined ? [] : [door]));
-      const reached: Reached[] = speaks ? await callAll(othersOf(doors, own)) : [];
+      const reached: Reached[] = speaks ? await callAll(othersOf(doors, own), network) : [];
       const calls = (await allGatherObject(world, reached)) as readonly (readonly Reached[])[];
       const seen = all.flatMap(({ host, facts }, index): HostSeen[] =>
         facts === undefined ? [] : [{ host, facts, reached: calls[index] ?? [] }],

@@ -2,6 +2,7 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
+import { interfaceVariable, portsVariable } from '../../network.js';
 import { packageFile } from '../../package-folder.js';
 import type { HostSeen, HostUnseen } from './compare.js';
 import type { HostFacts } from './facts.js';
@@ -19,9 +20,18 @@ function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The program and its arguments for one host. */
-export function shellCommand(host: string, remoteShell: string | undefined): readonly string[] {
-  const remote = `exec ${quote(process.execPath)} ${quote(packageFile('dist/doctor-host.js'))}`;
+/** The program and its arguments for one host, which is told by `env` on which network to listen: a login knows nothing. */
+export function shellCommand(
+  host: string,
+  remoteShell: string | undefined,
+  env: NodeJS.ProcessEnv = {},
+): readonly string[] {
+  const told = [interfaceVariable, portsVariable].flatMap((name) =>
+    (env[name] ?? '') === '' ? [] : [`${name}=${env[name]}`],
+  );
+  const words = [process.execPath, packageFile('dist/doctor-host.js')];
+  const all = told.length === 0 ? words : ['env', ...told, ...words];
+  const remote = `exec ${all.map(quote).join(' ')}`;
   const shell = (remoteShell ?? '').split(/\s+/).filter((word) => word !== '');
   return [...(shell.length === 0 ? ['ssh', ...careful] : shell), host, remote];
 }
@@ -46,7 +56,7 @@ class Remote {
   }
 
   static start(host: string, remoteShell: string | undefined, env: NodeJS.ProcessEnv): Remote {
-    const [program = 'ssh', ...args] = shellCommand(host, remoteShell);
+    const [program = 'ssh', ...args] = shellCommand(host, remoteShell, env);
     return new Remote(spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] }));
   }
 
@@ -66,7 +76,9 @@ class Remote {
       const next = (await this.lines.next()) as IteratorResult<string, undefined>;
       if (state.late) throw new Error(`no answer within ${patienceMs / 1000} s`);
       if (next.done === true) throw new Error(await this.reason());
-      return JSON.parse(next.value) as Record<string, unknown>;
+      const said = JSON.parse(next.value) as Record<string, unknown>;
+      if (typeof said['error'] === 'string') throw new Error(said['error']);
+      return said;
     } finally {
       clearTimeout(timer);
     }
@@ -104,9 +116,10 @@ interface Met {
 
 async function meet(host: string, remote: Remote): Promise<Met | HostUnseen> {
   try {
-    const { facts, port, token } = await remote.hear(factsPatienceMs);
-    // What the hostfile calls it is what the others would call it, too.
-    const address = host.replace(/^.*@/, '').replace(/^\[(.*)\]$/, '$1');
+    const { facts, port, token, address: chosen } = await remote.hear(factsPatienceMs);
+    // What the hostfile calls it is what the others would call it, too, unless it listens on a network of its choice.
+    const called = host.replace(/^.*@/, '').replace(/^\[(.*)\]$/, '$1');
+    const address = typeof chosen === 'string' ? chosen : called;
     return {
       host,
       remote,

@@ -1,9 +1,9 @@
 // Whether hosts reach one another by TCP, and how far apart their clocks are: each listens, and each calls all others.
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, connect, type Socket } from 'node:net';
-import { networkInterfaces } from 'node:os';
 
 import { Strangers } from '../../launch/strangers.js';
+import { callFrom, listenOn, type Network } from '../../network.js';
 
 /** Where a host listens. The token tells that it is that host who answers, and keeps strangers out. */
 export interface Door {
@@ -69,8 +69,8 @@ function answer(socket: Socket, token: string, onProof: () => void): void {
   });
 }
 
-/** @throws the system's error where no port can be had */
-export async function listen(): Promise<Listener> {
+/** @throws the system's error where no port can be had, and ERR_SYSTEM where none of the range can */
+export async function listen(network: Network = {}): Promise<Listener> {
   const token = randomBytes(tokenBytes).toString('hex');
   const sockets = new Set<Socket>();
   const strangers = new Strangers(() => mostStrangers);
@@ -82,13 +82,9 @@ export async function listen(): Promise<Listener> {
       strangers.proved(socket);
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(0, resolve);
-  });
-  const address = server.address();
   return {
     token,
-    port: typeof address === 'object' && address !== null ? address.port : 0,
+    port: await listenOn(server, network),
     close: () => {
       server.close();
       for (const socket of sockets) socket.destroy();
@@ -96,18 +92,15 @@ export async function listen(): Promise<Listener> {
   };
 }
 
-/** Addresses that other hosts may reach this one by. */
-export function ownAddresses(): string[] {
-  return Object.values(networkInterfaces())
-    .flatMap((each) => each ?? [])
-    .filter(({ internal, scopeid }) => !internal && (scopeid === undefined || scopeid === 0))
-    .map(({ address }) => address);
-}
-
 /** Asks a few times for the other's clock. */
-function ask(host: string, { port, token, host: to }: Door, patienceMs: number): Promise<Reached> {
+function ask(
+  host: string,
+  { port, token, host: to }: Door,
+  network: Network,
+  patienceMs: number,
+): Promise<Reached> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port });
+    const socket = connect(callFrom(network, host, port));
     socket.setNoDelay(true);
     let best: { roundTripMs: number; aheadMs: number } | undefined;
     let asked = { wall: 0, at: 0 };
@@ -154,9 +147,15 @@ function reasonOf(error: unknown): string {
 }
 
 /** Never fails: what does not answer is a reason. */
-export async function call(door: Door, patienceMs = callPatienceMs): Promise<Reached> {
+export async function call(
+  door: Door,
+  network: Network = {},
+  patienceMs = callPatienceMs,
+): Promise<Reached> {
   try {
-    return await Promise.any(door.addresses.map((address) => ask(address, door, patienceMs)));
+    return await Promise.any(
+      door.addresses.map((address) => ask(address, door, network, patienceMs)),
+    );
   } catch (error) {
     const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
     const tried = door.addresses.map((address, index) => `${address}: ${reasonOf(errors[index])}`);
@@ -171,11 +170,11 @@ export function othersOf(doors: readonly Door[], own: string): Door[] {
 }
 
 /** Calls all of them, so many at a time. */
-export async function callAll(doors: readonly Door[]): Promise<Reached[]> {
+export async function callAll(doors: readonly Door[], network: Network = {}): Promise<Reached[]> {
   const reached: Reached[] = [];
   for (let from = 0; from < doors.length; from += callsAtOnce) {
     const some = doors.slice(from, from + callsAtOnce);
-    reached.push(...(await Promise.all(some.map((door) => call(door)))));
+    reached.push(...(await Promise.all(some.map((door) => call(door, network)))));
   }
   return reached;
 }

@@ -62,6 +62,11 @@ Napi::Value useTcp(const Napi::CallbackInfo& info) {
     settings.rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, settings.size - 1));
     settings.address = stringArg(from.Get("address"), "address");
     settings.port = static_cast<int>(integerArg(from.Get("port"), "port", 0, kMostPort));
+    settings.own = stringArg(from.Get("own"), "own");
+    settings.ports.first =
+        static_cast<int>(integerArg(from.Get("firstPort"), "firstPort", 0, kMostPort));
+    settings.ports.last = static_cast<int>(
+        integerArg(from.Get("lastPort"), "lastPort", settings.ports.first, kMostPort));
     settings.secret = stringArg(from.Get("secret"), "secret");
     settings.sealsAll = booleanArg(from.Get("sealsAll"), "sealsAll");
     messages::useTcp(settings);

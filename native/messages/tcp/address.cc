@@ -24,6 +24,10 @@ namespace {
 constexpr int kBacklog = 1024;
 constexpr unsigned char kLoopbackNet = 127;
 
+bool meansLoopback(const std::string& host) {
+  return host == "localhost" || host.compare(0, 4, "127.") == 0 || host == "::1";
+}
+
 std::vector<Address> allOf(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -46,6 +50,30 @@ std::vector<Address> allOf(const std::string& host, int port) {
     throw Error(ErrorCode::system, "join: '" + host + "' of MASTER_ADDR has no TCP address");
   }
   return all;
+}
+
+/// The host may have other names, but nobody meant its loopback address.
+bool knowsOnlyLoopback(const std::string& host, const std::vector<Address>& all) {
+  return !meansLoopback(host) && std::all_of(all.begin(), all.end(), [](const Address& address) {
+    return address.isLoopback();
+  });
+}
+
+/// Those that the own address can reach.
+std::vector<Address> ofItsFamily(std::vector<Address> all, const std::string& host,
+                                 const OwnAddress& own) {
+  if (!own) return all;
+  std::erase_if(
+      all, [&](const Address& address) { return address.raw.sin6_family != own->raw.sin6_family; });
+  if (!all.empty()) return all;
+  throw Error(ErrorCode::system, "join: '" + host +
+                                     "' of MASTER_ADDR has no address of the family of " +
+                                     own->hostText() + ", which GRADLINK_INTERFACE chooses");
+}
+
+Address withPort(Address address, int port) {
+  address.setPort(port);
+  return address;
 }
 
 Fd newSocket(const Address& of) {
@@ -75,50 +103,88 @@ bool Address::isLoopback() const {
   return ntohl(four.sin_addr.s_addr) >> 24 == kLoopbackNet;
 }
 
+void* Address::host() {
+  auto* const four = reinterpret_cast<sockaddr_in*>(&raw);
+  return raw.sin6_family == AF_INET6 ? static_cast<void*>(&raw.sin6_addr) : &four->sin_addr;
+}
+
+std::string Address::hostText() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  Address copy = *this;
+  inet_ntop(raw.sin6_family, copy.host(), text.data(), text.size());
+  return text.data();
+}
+
 std::string Address::text() const {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (raw.sin6_family == AF_INET6) {
-    inet_ntop(AF_INET6, &raw.sin6_addr, text, sizeof(text));
-    return std::string("[").append(text).append("]:").append(std::to_string(port()));
-  }
-  sockaddr_in four{};
-  std::memcpy(&four, &raw, sizeof(four));
-  inet_ntop(AF_INET, &four.sin_addr, text, sizeof(text));
-  return std::string(text) + ":" + std::to_string(port());
+  const std::string host = hostText();
+  const std::string shown = raw.sin6_family == AF_INET6 ? "[" + host + "]" : host;
+  return shown + ":" + std::to_string(port());
 }
 
-Address resolve(const std::string& host, int port) { return allOf(host, port).front(); }
+OwnAddress ownAddressOf(const std::string& text) {
+  if (text.empty()) return {};
+  Address own;
+  own.raw.sin6_family = text.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  if (inet_pton(own.raw.sin6_family, text.c_str(), own.host()) == 1) return own;
+  throw misuse("join", "'" + text + "' is no address to listen and call on");
+}
 
-Address listeningAddress(const std::string& host, int port) {
+Address resolve(const std::string& host, int port, const OwnAddress& own) {
   const std::vector<Address> all = allOf(host, port);
-  const bool meantLoopback =
-      host == "localhost" || host.compare(0, 4, "127.") == 0 || host == "::1";
-  const auto outside = std::find_if(all.begin(), all.end(),
-                                    [](const Address& address) { return !address.isLoopback(); });
-  if (meantLoopback) return all.front();
-  if (outside != all.end()) return *outside;
-  Address any;
-  any.raw.sin6_family = AF_INET;
-  any.setPort(port);
-  return any;
+  if (own && knowsOnlyLoopback(host, all)) return withPort(*own, port);
+  return ofItsFamily(all, host, own).front();
 }
 
-Fd listenAt(const Address& at) {
-  Fd made = newSocket(at);
-  if (!made.open()) throw systemError("join: no socket", errno);
-  const int on = 1;
-  setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(made.get(), at.get(), at.length()) != 0 || listen(made.get(), kBacklog) != 0) {
-    throw systemError("join: cannot listen at " + at.text(), errno);
+Address listeningAddress(const std::string& host, int port, const OwnAddress& own) {
+  const std::vector<Address> all = allOf(host, port);
+  if (knowsOnlyLoopback(host, all)) {
+    Address any;
+    any.raw.sin6_family = AF_INET;
+    return withPort(own.value_or(any), port);
   }
-  return made;
+  const std::vector<Address> mine = ofItsFamily(all, host, own);
+  if (meansLoopback(host)) return mine.front();
+  const auto at = std::find_if(mine.begin(), mine.end(), [&](const Address& address) {
+    return own ? address.hostText() == own->hostText() : !address.isLoopback();
+  });
+  if (at != mine.end()) return *at;
+  throw misuse("join", "rank 0 listens at MASTER_ADDR, and '" + host + "' is " +
+                           mine.front().hostText() + ", but GRADLINK_INTERFACE chooses " +
+                           own->hostText() + " on this host: name that address on all ranks");
 }
 
-Fd connectTo(const Address& to) {
+Fd listenAt(Address at, PortRange ports) {
+  const bool anywhere = ports.first == 0;
+  for (int port = anywhere ? at.port() : ports.first;; ++port) {
+    at.setPort(port);
+    Fd made = newSocket(at);
+    if (!made.open()) throw systemError("join: no socket", errno);
+    const int on = 1;
+    setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(made.get(), at.get(), at.length()) == 0 && listen(made.get(), kBacklog) == 0) {
+      return made;
+    }
+    // A port below 1024 may be free, and not for everybody.
+    const bool taken = errno == EADDRINUSE || errno == EACCES;
+    if (anywhere || !taken) throw systemError("join: cannot listen at " + at.text(), errno);
+    if (port < ports.last) continue;
+    throw systemError("join: no port of GRADLINK_PORTS=" + std::to_string(ports.first) + "-" +
+                          std::to_string(ports.last) + " can be had at " + at.hostText(),
+                      errno);
+  }
+}
+
+Fd connectTo(const Address& to, const OwnAddress& own) {
   Fd made = newSocket(to);
   if (!made.open()) return made;
   const int on = 1;
   setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // Its port is chosen when it connects: several connections to different places may have the same.
+  setsockopt(made.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+  if (own && bind(made.get(), own->get(), own->length()) != 0) {
+    made.reset();
+    return made;
+  }
   if (connect(made.get(), to.get(), to.length()) != 0 && errno != EINPROGRESS) made.reset();
   return made;
 }

@@ -4,8 +4,11 @@
 #include <netinet/in.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "messages/tcp/settings.h"
 
 namespace gradlink::messages::tcp {
 
@@ -41,21 +44,31 @@ struct Address {
   int port() const;
   void setPort(int port);
   bool isLoopback() const;
+  /// Without the port, where inet_pton puts it.
+  void* host();
+  std::string hostText() const;
   /// "10.0.0.7:29500".
   std::string text() const;
 };
 
-/// A name or an address with a port. Throws system with what the resolver says.
-Address resolve(const std::string& host, int port);
-/// Where rank 0 listens: at the address that the others connect to. A host that knows its own name
-/// as a loopback address only listens on all of its addresses.
-Address listeningAddress(const std::string& host, int port);
+/// The address that a process listens and calls on, where one was chosen.
+using OwnAddress = std::optional<Address>;
 
-/// Throws system.
-Fd listenAt(const Address& at);
-/// Begins to connect; the socket becomes writable when that is over. None, and errno, where it
-/// cannot.
-Fd connectTo(const Address& to);
+/// Of an address, without a port; none of an empty text.
+OwnAddress ownAddressOf(const std::string& text);
+/// A name or an address with a port, as the own address reaches it. Throws system with what the
+/// resolver says.
+Address resolve(const std::string& host, int port, const OwnAddress& own = {});
+/// Where rank 0 listens: at the address that the others connect to. A host that knows its own name
+/// as a loopback address only listens at its own address, or on all. Throws invalidArgument where
+/// the others are told of another address than the own.
+Address listeningAddress(const std::string& host, int port, const OwnAddress& own);
+
+/// At a port of the range that is free; without a range at that of the address. Throws system.
+Fd listenAt(Address at, PortRange ports = {});
+/// Begins to connect, from the own address; the socket becomes writable when that is over. None,
+/// and errno, where it cannot.
+Fd connectTo(const Address& to, const OwnAddress& own = {});
 Address ownAddress(const Fd& socket);
 /// 0, or the errno of the attempt to connect.
 int connectError(const Fd& socket);

@@ -31,6 +31,7 @@ constexpr const char* kNoFiles =
 
 Engine::Engine(Settings settings)
     : settings_(std::move(settings)),
+      own_(ownAddressOf(settings_.own)),
       host_(hostIdentity()),
       peers_(static_cast<std::size_t>(settings_.size)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -63,7 +64,7 @@ void Engine::watch(int fd, bool writes, bool fresh) {
 void Engine::begin(int to) {
   Peer& peer = peerOf(to);
   if (peer.connecting) return;
-  Fd socket = connectTo(peer.entry.address);
+  Fd socket = connectTo(peer.entry.address, own_);
   if (!socket.open()) {
     if (peer.connections > 0) return;
     if (noMoreFiles(errno)) peer.trouble = kNoFiles;

@@ -96,7 +96,7 @@ class Engine final : public Frames {
  private:
   // ---- rendezvous.cc
 
-  void listen(const Address&);
+  void listen(const Address&, PortRange ports = {});
   void lead(Deadline);
   void follow(Deadline);
   /// What came of one attempt to reach rank 0; no reason when it answers.
@@ -148,6 +148,7 @@ class Engine final : public Frames {
   void fill(Request&, const std::byte* data, std::size_t bytes);
 
   const Settings settings_;
+  const OwnAddress own_;
   const Bytes32 host_;
   std::vector<Peer> peers_;
   Fd epoll_;

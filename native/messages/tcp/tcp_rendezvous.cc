@@ -23,8 +23,8 @@ constexpr double kFailureMs = 2000;
 
 }  // namespace
 
-void Engine::listen(const Address& at) {
-  listener_ = listenAt(at);
+void Engine::listen(const Address& at, PortRange ports) {
+  listener_ = listenAt(at, ports);
   listenerPort_ = ownAddress(listener_).port();
   watch(listener_.get(), false, true);
 }
@@ -106,7 +106,7 @@ bool Engine::takeTable(const std::vector<std::byte>& bytes) {
 }
 
 void Engine::lead(Deadline deadline) {
-  listen(listeningAddress(settings_.address, settings_.port));
+  listen(listeningAddress(settings_.address, settings_.port, own_));
   while (!missing().empty() && !deadline.passed() && refusal_.empty()) progress(kLookMs);
   if (!refusal_.empty())
     refuseAll(Error(refusedCode_, refusal_).withRank(refusedRank_).withOp("join"));
@@ -130,12 +130,12 @@ void Engine::lead(Deadline deadline) {
 
 Engine::Call Engine::callMaster(Deadline deadline) {
   try {
-    master_ = resolve(settings_.address, settings_.port);
+    master_ = resolve(settings_.address, settings_.port, own_);
   } catch (const Error& error) {
     return {error.what()};
   }
   Call nobody{"nobody listens at " + master_.text()};
-  Fd socket = connectTo(master_);
+  Fd socket = connectTo(master_, own_);
   if (!socket.open() && noMoreFiles(errno)) throw systemError("join: no socket", errno);
   if (!socket.open()) return nobody;
   pollfd look{socket.get(), POLLOUT, 0};
@@ -146,7 +146,7 @@ Engine::Call Engine::callMaster(Deadline deadline) {
   // Where this host is reached from rank 0's.
   Address own = ownAddress(socket);
   own.setPort(0);
-  if (!listener_.open()) listen(own);
+  if (!listener_.open()) listen(own, settings_.ports);
   Peer& peer = peerOf(0);
   peer.connecting = true;
   const int fd = socket.get();
