@@ -188,11 +188,20 @@ function inputs(entries) {
   return Object.fromEntries(Object.entries(entries).map(([out, file]) => [out, join(lib, file)]));
 }
 
+/** esbuild calls a class that names itself `_Name` inside; stacks and prints show that name. */
+function withOwnNames(text) {
+  const renamed = [...text.matchAll(/\b([A-Za-z]\w*) ?= ?class _\1\b/g)].map(([, name]) => name);
+  return renamed.reduce(
+    (all, name) => all.replaceAll(new RegExp(`(?<![\\w$.])_${name}\\b`, 'g'), name),
+    text,
+  );
+}
+
 /** Writes what is new, and takes away what an earlier build left. */
 function write(files) {
   const wanted = new Set(files.map(({ path }) => path));
   mkdirSync(dist, { recursive: true });
-  for (const { path, text } of files) writeFileSync(path, text);
+  for (const { path, text } of files) writeFileSync(path, withOwnNames(text));
   for (const file of filesUnder(dist)) {
     if (!wanted.has(file) && !relative(dist, file).startsWith('types/')) rmSync(file);
   }

@@ -74,7 +74,7 @@ export function probe<N extends ProbeName>(
   if (!existsSync(file)) {
     const remedy = isCheckout()
       ? 'nothing is built yet: npm run build'
-      : 'the installation is incomplete: npm install gradlink';
+      : 'the installation is incomplete: install the package of gradlink again';
     const reason = `dist/ is missing, ${remedy}`;
     return Promise.resolve({ reason, broken: true });
   }

@@ -227,10 +227,23 @@ function remedies({ name, musl, prebuilt }: Platform): string[] {
       'use a system with glibc, such as the image node:22-slim instead of node:22-alpine: gradlink does not support musl',
     ];
   }
+  if (!name.startsWith('linux-')) {
+    return [
+      'take a Linux container, or WSL 2 on Windows: what computes and measures runs on Linux alone. Types, gradlink report, compare, predict and models need no addon',
+    ];
+  }
   const build = 'npx gradlink build (compiles it here, and says what is missing; takes minutes)';
   if (!prebuilt) return [build];
-  const install = `npm install @gradlink/${name}@${version} (an optional dependency of gradlink: a lock file of another platform, or --omit=optional, leaves it out)`;
-  if (packageFolder() !== undefined) return [install, build];
-  const external = `leave gradlink out of the bundle (esbuild: --external:gradlink), or install it beside the bundle: npm install gradlink@${version}`;
+  const install = `install the package @gradlink/${name}@${version}: its tarball, or from the first release on npm install @gradlink/${name}@${version} (an optional dependency of gradlink: a lock file of another platform, or --omit=optional, leaves it out)`;
+  if (packageFolder() !== undefined && !isInBundle()) return [install, build];
+  const external =
+    "leave gradlink out of the bundle (esbuild: --external:gradlink; webpack: externals: { gradlink: 'commonjs gradlink' }; Rollup, Vite: external: ['gradlink']), and install it where the bundle runs";
   return [external, install];
+}
+
+/** webpack writes the path on the machine that bundled into `import.meta.url`: what runs is another file. */
+function isInBundle(): boolean {
+  const { stack = '' } = new Error();
+  const names = [ownFile(), import.meta.url as string | undefined];
+  return stack.includes('\n') && !names.some((name) => name !== undefined && stack.includes(name));
 }

@@ -15,7 +15,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { toJson } from '../../lib/report/render.js';
+import { madeRun } from '../support/comparing.js';
 
 const checkout = join(import.meta.dirname, '../..');
 const built = join(checkout, 'build/Release/gradlink.node');
@@ -60,9 +64,13 @@ function placePackage(of = version): string {
 }
 
 /** What a program prints that loads the addon and tells from where, or why not. */
-function load(env: Record<string, string> = {}, node = process.execPath): Promise<string> {
+function load(
+  env: Record<string, string> = {},
+  node = process.execPath,
+  file = 'dist/index.js',
+): Promise<string> {
   const source = `
-    import { nativePath } from ${JSON.stringify(join(root, 'dist/index.js'))};
+    import { nativePath } from ${JSON.stringify(join(root, file))};
     try { console.log(nativePath()); } catch (error) { console.log(error.code + ' ' + error.message); }
   `;
   return new Promise((resolve, reject) => {
@@ -110,6 +118,33 @@ describe('the addon', () => {
     expect(said).not.toContain('setup.sh');
   });
 
+  it('that a bundle by webpack does not find is an error that says to leave gradlink out', async () => {
+    const index = join(root, 'dist/index.js');
+    const text = readFileSync(index, 'utf8');
+    // As webpack does: the path of the file on the machine that bundled.
+    const url = JSON.stringify(pathToFileURL(index).href);
+    write('dist/app.js', text.replaceAll('import.meta.url', url));
+    const said = await load({}, process.execPath, 'dist/app.js');
+    expect(said).toContain("externals: { gradlink: 'commonjs gradlink' }");
+    expect(await load()).not.toContain('externals');
+  });
+
+  it.each(['darwin', 'win32'])(
+    'of %s is none, and the error says what works there',
+    async (system) => {
+      const preload = write(
+        'system.mjs',
+        `Object.defineProperty(process, 'platform', { value: '${system}' });`,
+      );
+      const said = await load({ NODE_OPTIONS: `--import=${preload}` });
+      expect(said).toMatch(/^ERR_BACKEND_UNAVAILABLE /);
+      expect(said).toContain(`${system}-`);
+      expect(said).toContain('Linux container');
+      expect(said).toContain('report');
+      expect(said).not.toContain('gradlink build');
+    },
+  );
+
   it('that is missing in a checkout is an error with what a checkout has', async () => {
     write('lib/index.ts', '');
     const said = await load();
@@ -152,4 +187,55 @@ describe('the addon', () => {
     expect(said).toMatch(/^ERR_BACKEND_UNAVAILABLE /);
     expect(said).not.toContain('GRADLINK_BINARY=');
   });
+});
+
+describe.each(['darwin', 'win32'])('without an addon, on %s', (system) => {
+  it('reports, compares, predicts and lists models', async () => {
+    const preload = write(
+      'system.mjs',
+      `Object.defineProperty(process, 'platform', { value: '${system}' });`,
+    );
+    const sizes = Array.from({ length: 9 }, (_, power) => 256 * 4 ** power);
+    const run = write('run.json', toJson(madeRun({ seed: 1, sizes })));
+    const env = {
+      ...process.env,
+      NODE_OPTIONS: `--import=${preload}`,
+      GRADLINK_BINARY: join(root, 'missing.node'),
+    };
+    for (const args of [
+      ['report', run, '-o', join(root, 'page.html')],
+      ['compare', run, run],
+      ['predict', run, '--compute', '90', '--batch-size', '32', '--num-layers', '50'],
+      ['models'],
+    ]) {
+      const given = [join(checkout, 'bench/gradlink.js'), ...args];
+      const code = await new Promise((resolve) => {
+        execFile(process.execPath, given, { env }, (error) => {
+          resolve(error?.code ?? 0);
+        });
+      });
+      expect([args[0], code]).toEqual([args[0], 0]);
+    }
+  });
+});
+
+it('classes keep their names in what is packed', async () => {
+  const index = pathToFileURL(join(checkout, 'dist/index.js')).href;
+  const source = `
+    const library = await import(${JSON.stringify(index)});
+    const classes = Object.entries(library).filter(([, value]) => /^class\\b/.test(String(value)));
+    let stack = '';
+    await library.Communicator.join({}).catch((error) => { stack = error.stack; });
+    console.log(JSON.stringify({ names: classes.map(([name, { name: own }]) => [name, own]), stack }));
+  `;
+  const stdout = await new Promise<string>((resolve, reject) => {
+    execFile(process.execPath, ['--input-type=module', '-e', source], (error, text) => {
+      if (error) reject(new Error('it failed', { cause: error }));
+      else resolve(text);
+    });
+  });
+  const { names, stack } = JSON.parse(stdout) as { names: [string, string][]; stack: string };
+  expect(names.map(([, own]) => own)).toEqual(names.map(([name]) => name));
+  expect(names.map(([name]) => name)).toContain('Communicator');
+  expect(stack).toContain('at Communicator.join');
 });
