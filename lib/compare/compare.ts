@@ -2,6 +2,7 @@
 import { argumentError } from '../errors.js';
 import { aString, having, listOf, optionNames, optionsObject } from '../checks.js';
 import { reportKind } from '../results/kinds.js';
+import { repeatsOf } from '../results/repeats.js';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { percentText } from '../results/units.js';
 import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
@@ -32,23 +33,6 @@ export interface CompareOptions {
   readonly confidence?: number;
   /** Judge although the environments differ. */
   readonly ignoreEnvironment?: boolean;
-}
-
-/** Parameters that say how a case ran, not which it is. */
-const outcomes: ReadonlySet<string> = new Set(['registration', 'algorithm', 'protocol']);
-
-function identityOf({ name, parameters }: CaseResult): string {
-  const known = Object.entries(parameters).filter(([key]) => !outcomes.has(key));
-  return JSON.stringify([name, ...known.sort(([a], [b]) => (a < b ? -1 : 1))]);
-}
-
-function group(reports: readonly Report[]): Map<string, CaseResult[]> {
-  const groups = new Map<string, CaseResult[]>();
-  for (const result of reports.flatMap(({ cases }) => cases)) {
-    const identity = identityOf(result);
-    groups.set(identity, [...(groups.get(identity) ?? []), result]);
-  }
-  return groups;
 }
 
 /** The samples of those that ran with right results. */
@@ -217,7 +201,8 @@ export function compareRuns(
     throw argumentError('ERR_OUT_OF_RANGE', 'confidence', 'a number between 0 and 1', confidence);
   }
   const environment = environmentChanges(base.reports, next.reports);
-  const [old, now] = [group(base.reports), group(next.reports)];
+  const repeats = ({ reports }: NamedRuns) => repeatsOf(reports.flatMap(({ cases }) => cases));
+  const [old, now] = [repeats(base), repeats(next)];
   const identities = [...new Set([...now.keys(), ...old.keys()])];
   const pairs = identities.map((identity) => ({
     base: old.get(identity),

@@ -11,10 +11,12 @@ import {
 import { groupsOf } from '../measure/collectives/split.js';
 import type { RankInfo } from '../measure/common-run.js';
 import { hostLines } from './host-lines.js';
-import { headLines, nothingRan, summaryLines } from './summary.js';
+import { mergedRepeats, rangeText, spreadOf, type Measured } from './repeats.js';
+import { field, headLines, nothingRan, summaryLines } from './summary.js';
 import { FixedTable, type FixedColumn } from './table.js';
 import { groupBy, type Tool } from './tool.js';
-import { percentText } from '../results/units.js';
+import { repeatsOf } from '../results/repeats.js';
+import { bandwidthText, percentText } from '../results/units.js';
 
 function left(title: string, unit: string, width: number, weight?: number): FixedColumn {
   return { title, unit, width, align: 'right', ...(weight === undefined ? {} : { weight }) };
@@ -177,9 +179,9 @@ function foot(report: Pick<Report, 'run' | 'cases' | 'hosts'>): string[] {
     ...hosts,
     ...choiceLines(measured),
     '#',
-    ...measured
-      .filter(({ bytes }) => bytes === largest)
-      .flatMap((result) => summaryLines(result).map((line) => `# ${line}`)),
+    ...[...repeatsOf(measured.filter(({ bytes }) => bytes === largest)).values()].flatMap(
+      (repeats) => repeatedSummary(repeats).map((line) => `# ${line}`),
+    ),
   ];
 }
 
@@ -210,6 +212,15 @@ function groupLines(
   const share = percentText(first.rate / median(others.map(({ rate }) => rate)));
   const slowest = `${first.color} (ranks ${first.ranks.join(', ')})`;
   return [...lines, `# Slowest group: ${slowest}, ${share} of the median of the others`];
+}
+
+/** Of the cycles of a case one summary: medians, and the range they lie in. */
+function repeatedSummary(repeats: readonly Measured[]): string[] {
+  const lines = summaryLines(mergedRepeats(repeats));
+  if (repeats.length === 1) return lines;
+  const rates = spreadOf(repeats.map(({ busBandwidth }) => busBandwidth.bytesPerSecond));
+  const range = rangeText(rates, bandwidthText);
+  return [...lines, field('cycles', `medians of ${String(repeats.length)}; bandwidth ${range}`)];
 }
 
 /** What NCCL chose, as a line for each run of sizes with one choice. */

@@ -1,21 +1,19 @@
 import { stringify } from 'csv-stringify/sync';
 
-/** Nanoseconds of a quarter of an hour. What a double has behind them is left by sums, not measured. */
+/** Finer than any clock; what is beyond is what adding and subtracting left. */
 const digits = 12;
+
+function rounded(value: number): number {
+  return Number.isInteger(value) ? value : Number(value.toPrecision(digits));
+}
 
 /**
  * Rows as RFC 4180 has them. A text that a spreadsheet would compute, because it begins as a formula, gets an apostrophe
- * in front; numbers stay as they are. Nothing, and what a table shows as `-`, is an empty cell.
- * A number that is not whole has twelve significant digits.
+ * in front; numbers have at most twelve digits, whole ones all. Nothing, and what a table shows as `-`, is an empty cell.
  */
 export function csvText(rows: readonly (readonly (string | number | boolean | null)[])[]): string {
   const filled = rows.map((row) =>
-    row.map((cell) => {
-      if (typeof cell === 'number' && !Number.isInteger(cell)) {
-        return Number(cell.toPrecision(digits));
-      }
-      return cell === '-' ? '' : cell;
-    }),
+    row.map((cell) => (cell === '-' ? '' : typeof cell === 'number' ? rounded(cell) : cell)),
   );
   return stringify(filled, { escape_formulas: true, cast: { boolean: String } });
 }

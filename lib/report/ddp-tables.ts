@@ -8,7 +8,7 @@ import {
 import { environmentLine } from './summary.js';
 import { tableLines, type Column } from './table.js';
 import { groupBy, type Tool } from './tool.js';
-import { mebibyte, percentText, sizeText, timeText } from '../results/units.js';
+import { countText, mebibyte, percentText, sizeText, timeText } from '../results/units.js';
 
 export const ddpTool: Tool = {
   name: 'ddp',
@@ -80,8 +80,8 @@ function rows(cases: readonly CaseResult[], room?: number): string[] {
       .map(([, seconds]) => milliseconds(seconds));
     const hidden = (values['hiddenPercent'] ?? 0) / 100;
     lines.push(
-      `# ${String(parameters['mode'])}: ${String(values['buckets'])} buckets, the largest ` +
-        `${sizeText(values['largestBucketBytes'] ?? 0)}; ${String(statistics.samples)} samples; mean of each rank ` +
+      `# ${String(parameters['mode'])}: ${countText(values['buckets'] ?? 0, 'bucket')}, the largest ` +
+        `${sizeText(values['largestBucketBytes'] ?? 0)}; ${countText(statistics.samples, 'sample')}; mean of each rank ` +
         `${perRank.join(', ')} ms; alone, backward takes ${timeText(values['computeSeconds'] ?? 0)} and communication ` +
         `${timeText(values['communicationSeconds'] ?? 0)}, of which ${hiddenText(hidden)} hidden`,
     );
@@ -100,7 +100,7 @@ function head({ run, environment }: ReportHead): string[] {
   return [
     `# gradlink ddp: ${String(options['workload'])}`,
     `# ${environmentLine(environment)}`,
-    `# ${String(options['ranks'])} ranks, ${String(options['steps'])} steps after ${String(options['warmup'])} that are dropped; figures over the samples of all ranks`,
+    `# ${countText(Number(options['ranks']), 'rank')}, ${countText(Number(options['steps']), 'step')} after ${String(options['warmup'])} that are dropped; figures over the samples of all ranks`,
     original
       ? '# original units: overlap has buckets of MiB, async and sync of as many Mi elements (4 bytes each), so that equal numbers compare unequal bytes'
       : '# buckets of equal bytes in every mode; 1 MiB = 1,048,576 bytes',
@@ -115,16 +115,15 @@ function foot(report: Report): string[] {
     .filter(
       ({ parameters }) => parameters['mode'] === 'overlap' && parameters['phase'] === 'backward',
     );
-  const best = overlap.reduce<(typeof overlap)[number] | undefined>(
-    (a, b) =>
-      (a?.values?.['meanSeconds'] ?? Infinity) <= (b.values?.['meanSeconds'] ?? Infinity) ? a : b,
-    undefined,
-  );
+  // The page's answer, by the same rule: what has the shortest median.
+  const best = overlap.toSorted(
+    (a, b) => a.statistics.medianSeconds - b.statistics.medianSeconds,
+  )[0];
   const words =
     best === undefined
       ? []
       : [
-          `# Shortest backward of overlap: ${milliseconds(best.values?.['meanSeconds'])} ms with buckets of ` +
+          `# Shortest backward of overlap: median ${milliseconds(best.statistics.medianSeconds)} ms with buckets of ` +
             `${String(Number(best.parameters['bucketBytes']) / mebibyte)} MiB; ${best.verdict.text}` +
             (best.verdict.likelyCause === null ? '' : `: ${best.verdict.likelyCause}`),
         ];
@@ -133,7 +132,7 @@ function foot(report: Report): string[] {
   return [
     '',
     ...words,
-    `# ${String(length)} cases: ${String(length - failed.length)} ok, ${String(failed.length)} failed`,
+    `# ${countText(length, 'case')}: ${String(length - failed.length)} ok, ${String(failed.length)} failed`,
     ...failed.map((one) => `# ${one.name}: ${'reason' in one ? one.reason : ''}`),
   ];
 }

@@ -13,7 +13,8 @@ import { hostLines } from './host-lines.js';
 import { headLines } from './summary.js';
 import { matrixLines as blocks } from './table.js';
 import { groupBy, type Tool } from './tool.js';
-import { percentText } from '../results/units.js';
+import { countText, percentText } from '../results/units.js';
+import { unjudgedReason } from './verdict-words.js';
 
 type Measured = CaseResult & Measurement;
 
@@ -70,7 +71,7 @@ function foot({ cases, hosts }: Pick<Report, 'cases' | 'hosts'>): string[] {
   const slow = slowWays(cases.filter(hasMeasurement));
   return [
     '',
-    `# ${statuses.length} cases: ${count('ran')} ran, ${count('waived')} waived, ${count('failed')} failed`,
+    `# ${countText(statuses.length, 'case')}: ${count('ran')} ran, ${count('waived')} waived, ${count('failed')} failed`,
     ...(slow.length === 0
       ? cases.some(hasMeasurement)
         ? ['# Nothing is slow that can be judged.']
@@ -192,9 +193,7 @@ function verdictLines(measured: readonly Measured[]): string[] {
         const because = likelyCause === null ? '' : `; ${likelyCause}`;
         return `  ${level}: ${wayOf(result)}: ${cell(result)} ${isLatency(result) ? 'ns' : 'GB/s'}, ${words}${because}`;
       }),
-    ...[...new Set(unjudged.map(({ verdict }) => verdict.text.split(';')[0] ?? ''))].map(
-      (words) => `  not judged: ${words}`,
-    ),
+    ...[...new Set(unjudged.map(unjudgedReason))].map((reason) => `  not judged: ${reason}`),
   ];
 }
 

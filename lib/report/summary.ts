@@ -186,6 +186,7 @@ function bandwidthLine(bandwidth: Bandwidth, confidence?: number): string {
   return `${bandwidthText(bytesPerSecond)}${interval} = ${formula}`;
 }
 
-function field(name: string, text: string): string {
+/** A line of a summary. */
+export function field(name: string, text: string): string {
   return `  ${name.padEnd(10)} ${text}`;
 }

@@ -34,3 +34,8 @@ export function timeText(seconds: number): string {
 export function percentText(ratio: number): string {
   return `${(ratio * 100).toFixed(ratio < 0.1 ? 1 : 0)} %`;
 }
+
+/** `1 case`, `14 cases`. */
+export function countText(count: number, one: string, several = `${one}s`): string {
+  return `${String(count)} ${count === 1 ? one : several}`;
+}

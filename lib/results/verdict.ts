@@ -158,7 +158,8 @@ const coreTexts: Record<Exclude<VerdictLevel, 'none'>, string> = {
   poor: 'far below what these cores can do',
 };
 
-function levelOf(ratio: number): Exclude<VerdictLevel, 'none'> {
+/** What a share of a limit is worth by itself. */
+export function levelOf(ratio: number): Exclude<VerdictLevel, 'none'> {
   if (ratio >= goodRatio) return 'good';
   return ratio >= fairRatio ? 'fair' : 'poor';
 }

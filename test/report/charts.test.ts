@@ -90,7 +90,7 @@ it('parameters have words', () => {
 it('samples of buckets are those of the largest', () => {
   const charts = chartsOf([{ label: 'run', report: ddpRun() }]);
   const samples = charts.find(({ id }) => id === 'samples');
-  expect(samples?.title).toBe('Every sample at the largest bucket');
+  expect(samples?.title).toBe('Samples at the largest bucket');
   expect(samples?.table.rows.map(([name]) => name)).toEqual([
     'overlap, forward',
     'overlap, backward',

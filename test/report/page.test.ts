@@ -138,11 +138,11 @@ describe('the page in a browser', () => {
     const { page } = await open(file, { viewport: { width: 1280, height: 800 } });
     const rows = await page.locator('#answer tbody tr').allInnerTexts();
     expect(rows[0]).toMatch(
-      /before\s+all_reduce, out-of-place, 16 MiB\s+14.98 GB\/s\s+133 %\s+good: near/,
+      /before\s+all_reduce, out-of-place, 16 MiB\s+14.98 GB\/s\s+133 %\s+good: above/,
     );
     const links = rows.find((row) => row.startsWith('links'));
     expect(links).toMatch(
-      /25\.00 GB\/s to 144\.00 GB\/s\s+16 % from gpu:0 to gpu:\d\s+poor: far\b/,
+      /144\.00 GB\/s\s+25\.00 to 144\.00 GB\/s, 12 ways\s+91 %, 16 % from gpu:0 to gpu:\d\s+poor: far\b/,
     );
     expect(await page.locator('section').first().getAttribute('id')).toBe('answer');
     await page.context().close();

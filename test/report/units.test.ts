@@ -13,7 +13,7 @@ import {
   p2pTool,
   type Tool,
 } from '../../lib/report/index.js';
-import { isAboveLimit } from '../../lib/report/page/verdicts.js';
+import { isAboveLimit } from '../../lib/report/verdict-words.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
 import {
   type CaseResult,

@@ -55,30 +55,37 @@ const byEnding: Readonly<Record<string, Format>> = {
   '.md': 'md',
 };
 
+/** Those that were there before get their place behind them. */
+function unlike(labels: readonly string[]): string[] {
+  return labels.map((label, index) =>
+    labels.indexOf(label) === index ? label : `${label} (${String(index + 1)})`,
+  );
+}
+
 /** File names without their ending, or longer parts of the paths where those are alike. */
 function labels(names: readonly string[]): string[] {
   const short = names.map((name) => (name === '-' ? 'standard input' : basename(name, '.json')));
-  return short.map((label, index) => {
+  const longer = short.map((label, index) => {
     const repeated = short.some((other, at) => at !== index && other === label);
     return repeated ? (names[index] ?? label) : label;
   });
+  return unlike(longer.map(printable));
 }
 
-/** The runs under all names; of a folder or baseline each by its number. */
+/** The runs under all names; of a folder or baseline each by its number, as repeats of one another. */
 function loadRuns(names: readonly string[], io: Io): LabelledRun[] {
   const baselines = new Baselines(io.env);
   const called = labels(names);
   const runs = names.flatMap((name, at) => {
     const { reports } = readRuns(name, baselines);
-    const label = printable(called[at] ?? name);
+    const label = called[at] ?? name;
     return reports.map((report, index): LabelledRun => {
-      return { label: reports.length > 1 ? `${label} ${String(index + 1)}` : label, report };
+      if (reports.length === 1) return { label, report };
+      return { label: `${label} ${String(index + 1)}`, set: label, report };
     });
   });
-  return runs.map((run, index) => {
-    const repeated = runs.findIndex(({ label }) => label === run.label) !== index;
-    return repeated ? { ...run, label: `${run.label} (${String(index + 1)})` } : run;
-  });
+  const unique = unlike(runs.map(({ label }) => label));
+  return runs.map((run, index) => ({ ...run, label: unique[index] ?? run.label }));
 }
 
 function chosenCharts(all: readonly Chart[], names: readonly string[] | undefined): Chart[] {

@@ -1,6 +1,6 @@
 // Horizontal bars, grouped: where the time of a step goes, and what each server moved.
 import { percentText, sizeText, timeText } from '../../results/units.js';
-import { measuredEntries, seriesNames, wrapped, type Entry } from './series.js';
+import { repeatedEntries, seriesNames, wrapped, type Entry } from './series.js';
 import { fontSize } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
@@ -145,8 +145,8 @@ function shareBars(entry: Entry, group: string): Bar[] {
 
 /** Of trainings and of stores of several workers. */
 export function splitCharts(runs: readonly LabelledRun[]): Chart[] {
-  const entries = measuredEntries(runs);
-  const names = seriesNames(entries, ['flow']);
+  const entries = repeatedEntries(runs);
+  const names = seriesNames(entries, { ignored: ['flow'] });
   const bars = entries.flatMap((entry) => {
     const group = names.get(entry) ?? entry.result.name;
     return [...partBars(entry, group), ...shareBars(entry, group)];
@@ -183,8 +183,8 @@ function serverBars(entry: Entry, group: string): Bar[] {
 
 /** Bytes by server, of stores that have some. */
 export function serverCharts(runs: readonly LabelledRun[]): Chart[] {
-  const entries = measuredEntries(runs).filter(({ result }) => result.traffic !== undefined);
-  const names = seriesNames(entries, ['flow']);
+  const entries = repeatedEntries(runs).filter(({ result }) => result.traffic !== undefined);
+  const names = seriesNames(entries, { ignored: ['flow'] });
   const bars = entries.flatMap((entry) => serverBars(entry, names.get(entry) ?? entry.result.name));
   if (bars.length === 0) return [];
   const head = {

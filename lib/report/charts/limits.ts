@@ -1,5 +1,7 @@
 // What limits the bandwidth of a case, and at which sizes that is a limit.
 import type { Measurement } from '../../results/result.js';
+import { spreadOf } from '../repeats.js';
+import { groupBy } from './series.js';
 
 /** The smallest loop between two cores whose rate is measured. */
 const smallestPassed = 4096;
@@ -28,7 +30,7 @@ export interface LimitPoint {
   readonly limit: number;
 }
 
-/** The points of limit lines; `shared` where all series have the same line, which is then given once. */
+/** The points of limit lines, of repeats one; `shared` where all series have the same line, which is then given once. */
 export function limitPoints(
   points: readonly {
     readonly series: string;
@@ -36,10 +38,14 @@ export function limitPoints(
     readonly measurement: Measurement;
   }[],
 ): { readonly points: readonly LimitPoint[]; readonly shared: boolean } {
-  const held = points.flatMap(({ series, size, measurement }): LimitPoint[] => {
+  const all = points.flatMap(({ series, size, measurement }): LimitPoint[] => {
     const limit = holds(measurement) ? limitBandwidth(measurement) : null;
     return limit === null ? [] : [{ series, size, limit: limit / 1e9 }];
   });
+  // Of the repeats of a case the median, as of their figures.
+  const held = [...groupBy(all, ({ series, size }) => JSON.stringify([series, size])).values()].map(
+    (repeats) => ({ ...repeats[0]!, limit: spreadOf(repeats.map(({ limit }) => limit)).median }),
+  );
   const bySize = new Map<number, number[]>();
   for (const { size, limit } of held) bySize.set(size, [...(bySize.get(size) ?? []), limit]);
   const shared = [...bySize.values()].every(

@@ -1,7 +1,7 @@
 // Heat maps: what goes from each place to each other.
 import type { CaseResult, Measurement } from '../../results/result.js';
 import { percentText, sizeText } from '../../results/units.js';
-import { groupBy, measuredEntries, slug, type Entry } from './series.js';
+import { groupBy, repeatedEntries, setOf, slug, type Entry } from './series.js';
 import { heat } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
@@ -37,10 +37,14 @@ function sides(entries: readonly Entry[], name: 'from' | 'to'): string[] {
 /** Figures this near to the largest look alike. */
 const evenFrom = 0.8;
 
-function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
-  // What stays within a place is another kind of figure: its range would hide what lies between places.
+/** What stays within a place is another kind of figure: its range would hide what lies between places. */
+export function placesBetween<E extends Entry>(entries: readonly E[]): readonly E[] {
   const between = entries.filter(({ result }) => side(result, 'from') !== side(result, 'to'));
-  const figures = (between.length > 0 ? between : entries).map(({ result }) => figure(result));
+  return between.length > 0 ? between : entries;
+}
+
+function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
+  const figures = placesBetween(entries).map(({ result }) => figure(result));
   const [least, most] = [Math.min(...figures), Math.max(...figures)];
   const domain = [Math.min(least, most * evenFrom), most];
   const middle = (domain[0]! + most) / 2;
@@ -133,18 +137,19 @@ function tableOf(entries: readonly Entry[]): ChartTable {
 
 /** One for each case whose figures have a place they come from and one they go to. */
 export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
-  const placed = measuredEntries(runs).filter(
+  const placed = repeatedEntries(runs).filter(
     ({ result }) => side(result, 'from') !== '' && side(result, 'to') !== '',
   );
   const key = ({ run, result }: Entry): string =>
-    JSON.stringify([run.label, result.name, result.parameters.figure ?? null, result.bytes]);
+    JSON.stringify([setOf(run), result.name, result.parameters.figure ?? null, result.bytes]);
+  const severalSets = new Set(runs.map(setOf)).size > 1;
   return [...groupBy(placed, key).values()].flatMap((entries, index) => {
     const [first] = entries;
     if (first === undefined || entries.length < 2) return [];
     const { run, result } = first;
     const unit = isLatency(result) ? 'ns' : 'GB/s';
     const totals = result.parameters.figure === 'total' ? ', both directions together' : '';
-    const of = runs.length > 1 ? `, ${run.label}` : '';
+    const of = severalSets ? `, ${setOf(run)}` : '';
     const several = placed.some(
       ({ result: one }) => one.name === result.name && one.bytes !== result.bytes,
     );

@@ -34,13 +34,18 @@ const counted: ReadonlyMap<string, string> = new Map([
   ['workers', 'worker'],
 ]);
 
-/** A value that says by itself what it is of: `2 workers`, `bucket 3 MiB`, `not shared`; strings alone. */
+/**
+ * A value that says by itself what it is of: `2 workers`, `bucket 3 MiB`, `not shared`; strings and sizes alone, nothing
+ * for a single figure beside totals.
+ */
 export function parameterWords(name: string, value: Scalar | undefined): string {
+  if (name === 'figure' && value === 'one') return '';
   const title = parameterTitle(name);
   if (value === undefined || value === null) return `no ${title}`;
   if (typeof value === 'boolean') return value ? title : `not ${title}`;
   if (typeof value === 'string') return value;
   const text = parameterText(name, value);
+  if (name === 'bytes') return text;
   const one = counted.get(name);
   if (one === undefined) return `${title} ${text}`;
   return `${text} ${value === 1 ? one : name}`;

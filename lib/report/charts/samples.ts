@@ -1,6 +1,7 @@
 // Strip plots: every timed sample of the cases that are not points of a sweep.
+import { identityOf } from '../../results/repeats.js';
 import { timeText } from '../../results/units.js';
-import { measuredEntries, numeric, seriesNames, wrapped, type Entry } from './series.js';
+import { groupBy, measuredEntries, numeric, seriesNames, wrapped, type Entry } from './series.js';
 import { ink, palette } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
@@ -96,13 +97,17 @@ function isPoint({ result }: Entry): boolean {
 }
 
 function titleOf(chosen: readonly Entry[], all: boolean): string {
-  if (all) return 'Every sample';
+  if (all) return 'Samples';
   const bucketed = chosen.some(({ result }) => typeof result.parameters.bucketBytes === 'number');
-  return `Every sample at the largest ${bucketed ? 'bucket' : 'size'}`;
+  return `Samples at the largest ${bucketed ? 'bucket' : 'size'}`;
 }
 
-/** Those of the largest size of a sweep; of several sizes of buckets the largest of these. */
+/** Of each run those of the largest size of a sweep; of several sizes of buckets the largest of these. */
 function ofLargest(entries: readonly Entry[]): Entry[] {
+  return [...groupBy(entries, ({ run }) => run.label).values()].flatMap(ofLargestInRun);
+}
+
+function ofLargestInRun(entries: readonly Entry[]): Entry[] {
   const largest = Math.max(...entries.map(({ result }) => result.bytes));
   const atSize = entries.filter(({ result }) => result.bytes === largest);
   const bucket = ({ result }: Entry): number => numeric(result, 'bucketBytes') ?? 0;
@@ -110,28 +115,76 @@ function ofLargest(entries: readonly Entry[]): Entry[] {
   return atSize.filter((entry) => bucket(entry) === most);
 }
 
+/** Which of its repeats in its run an entry is, from 1; absent where it is the only one. */
+function cyclesOf(entries: readonly Entry[]): Map<Entry, number> {
+  const repeats = groupBy(entries, ({ run, result }) =>
+    JSON.stringify([run.label, identityOf(result)]),
+  );
+  return new Map(
+    [...repeats.values()]
+      .filter(({ length }) => length > 1)
+      .flatMap((like) => like.map((entry, index): [Entry, number] => [entry, index + 1])),
+  );
+}
+
+/** So many of them, in their order: of each run and each case the first cycles, before more of any. */
+function drawn(entries: readonly Entry[], cycles: ReadonlyMap<Entry, number>): Entry[] {
+  const turns = [...groupBy(entries, ({ run }) => run.label).values()].flatMap((own) => {
+    const cases = new Map<string, number>();
+    return own.map((entry) => {
+      const identity = identityOf(entry.result);
+      const place = cases.get(identity) ?? cases.size;
+      cases.set(identity, place);
+      return { entry, turn: [cycles.get(entry) ?? 1, place] as const };
+    });
+  });
+  const first = turns
+    .toSorted((a, b) => a.turn[0] - b.turn[0] || a.turn[1] - b.turn[1])
+    .slice(0, mostStrips);
+  const kept = new Set(first.map(({ entry }) => entry));
+  return entries.filter((entry) => kept.has(entry));
+}
+
+/** The strips of these entries; each is called by what sets it apart, its cycle at the end. */
+function stripsOf(entries: readonly Entry[], cycles: ReadonlyMap<Entry, number>): Strip[] {
+  const names = seriesNames(entries, { ignored: ['flow'], runOf: ({ label }) => label });
+  return entries.map((entry) => {
+    const name = names.get(entry) ?? entry.result.name;
+    const cycle = cycles.get(entry);
+    return { name: cycle === undefined ? name : `${name}, cycle ${String(cycle)}`, entry };
+  });
+}
+
+/** How many of the samples are seen. */
+function drawnNote(strips: readonly Strip[], all: number): string {
+  const samples = strips.map(({ entry }) => entry.result.samplesSeconds.length);
+  const total = samples.reduce((sum, count) => sum + count, 0);
+  const seen = samples.reduce((sum, count) => sum + Math.min(count, mostTicks), 0);
+  return [
+    ...(strips.length < all ? [` ${String(strips.length)} of ${String(all)} drawn.`] : []),
+    ...(seen < total
+      ? [` ${String(seen)} of their ${String(total)} samples are drawn, evenly spread.`]
+      : []),
+  ].join('');
+}
+
 /** The samples of all cases but those of sweeps and matrices; where there are none such, of the largest size. */
 export function sampleCharts(runs: readonly LabelledRun[]): Chart[] {
   const entries = measuredEntries(runs);
   const single = entries.filter((entry) => !isPoint(entry));
   const swept = entries.filter(({ result }) => typeof result.parameters.from !== 'string');
-  const chosen = (single.length > 0 ? single : ofLargest(swept)).slice(0, mostStrips);
+  const chosen = single.length > 0 ? single : ofLargest(swept);
   if (chosen.length === 0) return [];
-  const names = seriesNames(chosen, ['flow']);
-  const strips = chosen.map((entry) => ({ name: names.get(entry) ?? entry.result.name, entry }));
-  // Strips of one name would lie on each other.
-  const unique = strips.map(({ name, entry }, index) =>
-    strips.findIndex((other) => other.name === name) === index
-      ? { name, entry }
-      : { name: `${name} (${String(index + 1)})`, entry },
-  );
-  const thin = chosen.some(({ result }) => result.samplesSeconds.length > mostTicks);
+  const cycles = cyclesOf(chosen);
+  const all = stripsOf(chosen, cycles);
+  const kept = new Set(drawn(chosen, cycles));
+  const strips = all.filter(({ entry }) => kept.has(entry));
   return [
     {
       id: 'samples',
       title: titleOf(chosen, single.length > 0),
-      note: `A thin tick is a sample, the thick one the median.${thin ? ` At most ${String(mostTicks)} samples are drawn, evenly spread.` : ''}`,
-      spec: (width) => stripSpec(unique, width),
+      note: `A thin tick is a sample, the thick one the median.${drawnNote(strips, all.length)}`,
+      spec: (width) => stripSpec(strips, width),
       table: {
         columns: [
           { title: 'case', align: 'left' },
@@ -141,7 +194,7 @@ export function sampleCharts(runs: readonly LabelledRun[]): Chart[] {
           { title: 'p95', align: 'right' },
           { title: 'max', align: 'right' },
         ],
-        rows: unique.map(({ name, entry }) => {
+        rows: all.map(({ name, entry }) => {
           const { statistics } = entry.result;
           return [
             name,

@@ -1,12 +1,26 @@
 // Which cases belong together in a chart, and what tells them apart in words.
-import { hasMeasurement, type CaseResult, type Measurement } from '../../results/result.js';
+import { outcomeParameters, repeatsOf } from '../../results/repeats.js';
+import { hasMeasurement, type CaseIdentity, type CaseResult } from '../../results/result.js';
+import { mergedRepeats, type Measured } from '../repeats.js';
 import { parameterWords } from './parameters.js';
 import type { LabelledRun } from './types.js';
 
 /** A case that was measured, and the run it is of. */
 export interface Entry {
   readonly run: LabelledRun;
-  readonly result: CaseResult & Measurement;
+  readonly result: Measured;
+}
+
+/** A case with all its repeats: in the cycles of a run, and in the runs of a set. */
+export interface RepeatedEntry extends Entry {
+  /** Its figures are the medians of the repeats'. */
+  readonly result: Measured;
+  readonly repeats: readonly Measured[];
+}
+
+/** What a run is called together with its repeats. */
+export function setOf({ label, set = label }: LabelledRun): string {
+  return set;
 }
 
 /** All measured cases of the runs, in order. */
@@ -14,6 +28,23 @@ export function measuredEntries(runs: readonly LabelledRun[]): Entry[] {
   return runs.flatMap((run) =>
     run.report.cases.filter(hasMeasurement).map((result) => ({ run, result })),
   );
+}
+
+/** The measured cases, each with its repeats once. */
+export function repeatedEntries(
+  runs: readonly LabelledRun[],
+  counts: (result: CaseResult) => boolean = () => true,
+): RepeatedEntry[] {
+  return [...groupBy(runs, setOf).values()].flatMap((set) => {
+    const measured = set.flatMap(({ report }) =>
+      report.cases.filter(hasMeasurement).filter(counts),
+    );
+    return [...repeatsOf(measured).values()].map((repeats) => ({
+      run: set[0]!,
+      result: mergedRepeats(repeats),
+      repeats,
+    }));
+  });
 }
 
 export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
@@ -32,30 +63,61 @@ export function numeric(result: CaseResult, name: string): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
+/** What names tell besides what differs. */
+export interface Naming {
+  /** Entries that differ by these parameters alone get the same words: they are one series. */
+  readonly ignored?: readonly string[];
+  /** Parameters that are told where a case has them, whether they differ or not. */
+  readonly told?: readonly string[];
+  /** Of the run; absent: that of its set. */
+  readonly runOf?: (run: LabelledRun) => string;
+  /** Whether the case's name comes first even where all have the same. */
+  readonly named?: boolean;
+}
+
+/** What a name is given to: a case, and where there are several the run it is of. */
+interface Named {
+  readonly run?: LabelledRun;
+  readonly result: CaseIdentity;
+}
+
+/** Parameters that have more than one value among the cases, and those of `told` that have one. */
+function telling(entries: readonly Named[], told: readonly string[]): string[] {
+  const names = [...new Set(entries.flatMap(({ result }) => Object.keys(result.parameters)))];
+  return names.filter((name) => {
+    const values = new Set(entries.map(({ result }) => result.parameters[name] ?? null));
+    return values.size > 1 || (told.includes(name) && !values.has(null));
+  });
+}
+
 /**
  * What tells each entry from the others: the run where there are several, the case's name where they differ, and the
- * parameters that have more than one value among them. Entries that differ by `ignored` parameters alone get the same
- * words: they are one series.
+ * parameters that have more than one value among the cases of its name.
  */
-export function seriesNames(
-  entries: readonly Entry[],
-  ignored: readonly string[],
-): Map<Entry, string> {
-  const several = (read: (entry: Entry) => unknown): boolean =>
-    new Set(entries.map((entry) => JSON.stringify(read(entry) ?? null))).size > 1;
-  const parameters = [
-    ...new Set(entries.flatMap(({ result }) => Object.keys(result.parameters))),
-  ].filter((name) => !ignored.includes(name) && several(({ result }) => result.parameters[name]));
-  const byRun = several(({ run }) => run.label);
-  const byName = several(({ result }) => result.name);
+export function seriesNames<E extends Named>(
+  entries: readonly E[],
+  { ignored = [], told = [], runOf = setOf, named = false }: Naming = {},
+): Map<E, string> {
+  const runs = entries.map(({ run }) => (run === undefined ? '' : runOf(run)));
+  const byRun = new Set(runs).size > 1;
+  const groups = groupBy(entries, ({ result }) => result.name);
+  const without: ReadonlySet<string> = new Set([...ignored, ...outcomeParameters]);
+  const parameters = new Map(
+    [...groups].map(([name, group]) => [
+      name,
+      telling(group, told).filter((one) => !without.has(one)),
+    ]),
+  );
   return new Map(
-    entries.map((entry) => {
-      const { run, result } = entry;
+    entries.map((entry, index) => {
+      const { result } = entry;
       const parts = [
-        ...(byRun ? [run.label] : []),
-        ...(byName ? [result.name] : []),
-        ...parameters.map((name) => parameterWords(name, result.parameters[name])),
-      ];
+        ...(byRun ? [runs[index] ?? ''] : []),
+        ...(named || groups.size > 1 ? [result.name] : []),
+        ...(parameters.get(result.name) ?? []).map((name) =>
+          parameterWords(name, result.parameters[name]),
+        ),
+      ].filter((part) => part !== '');
       return [entry, parts.length > 0 ? parts.join(', ') : result.name];
     }),
   );

@@ -1,7 +1,14 @@
 // Speedup over the number of workers, beside the ideal.
 import type { Measurement } from '../../results/result.js';
 import { percentText } from '../../results/units.js';
-import { groupBy, measuredEntries, numeric, seriesNames, type Entry } from './series.js';
+import {
+  groupBy,
+  numeric,
+  repeatedEntries,
+  seriesNames,
+  type Entry,
+  type RepeatedEntry,
+} from './series.js';
 import { endsOf, labelLayers, lineLabels } from './line-labels.js';
 import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
@@ -39,17 +46,20 @@ export function rateOf(
 }
 
 function pointsOf(runs: readonly LabelledRun[]): Point[] {
-  const entries = measuredEntries(runs).filter(
+  const entries = repeatedEntries(runs).filter(
     (entry) => workersOf(entry) !== undefined && rateOf(entry.result) !== null,
   );
   // Runs that each have one number of workers are points of one line; runs that repeat numbers are lines of their own.
-  const pooled = entries.map((entry) => ({ ...entry, run: { ...entry.run, label: '' } }));
-  const poolNames = seriesNames(pooled, counts);
+  const pooled = entries.map((entry): RepeatedEntry => ({
+    ...entry,
+    run: { label: '', report: entry.run.report },
+  }));
+  const poolNames = seriesNames(pooled, { ignored: counts });
   const repeated =
     new Set(pooled.map((entry) => `${poolNames.get(entry) ?? ''} ${String(workersOf(entry))}`))
       .size < pooled.length;
-  const used: readonly Entry[] = repeated ? entries : pooled;
-  const names = repeated ? seriesNames(used, counts) : poolNames;
+  const used = repeated ? entries : pooled;
+  const names = repeated ? seriesNames(used, { ignored: counts }) : poolNames;
   const lines = groupBy(used, (entry) => names.get(entry) ?? entry.result.name);
   return [...lines].flatMap(([series, line]) => {
     const rows = line

@@ -1,7 +1,15 @@
 // Lines over a size: bandwidth with its limit, and time.
 import type { Measurement } from '../../results/result.js';
+import { rangeText, spreadBy, spreadOf } from '../repeats.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../../results/units.js';
-import { groupBy, measuredEntries, numeric, seriesNames, slug, type Entry } from './series.js';
+import {
+  groupBy,
+  numeric,
+  repeatedEntries,
+  seriesNames,
+  slug,
+  type RepeatedEntry,
+} from './series.js';
 import { sizeAxis, timeAxis, timeScale } from './axes.js';
 import { limitBandwidth, limitPoints, type LimitPoint } from './limits.js';
 import { endsOf, labelLayers, labelsWidth, lineLabels, type LineEnd } from './line-labels.js';
@@ -9,7 +17,7 @@ import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
 /** Parameters that change along a line. */
-const ignored = ['bytes', 'bucketBytes', 'count', 'algorithm', 'protocol', 'flow'];
+const ignored = ['bytes', 'bucketBytes', 'count', 'flow'];
 
 /** What a line may run over. */
 const axes = [
@@ -20,7 +28,9 @@ const axes = [
 interface Point {
   readonly series: string;
   readonly size: number;
+  /** Medians of the repeats. */
   readonly measurement: Measurement;
+  readonly repeats: readonly Measurement[];
 }
 
 interface Sweep {
@@ -30,7 +40,7 @@ interface Sweep {
 }
 
 function sweepsOf(runs: readonly LabelledRun[]): Sweep[] {
-  const entries = measuredEntries(runs).filter(
+  const entries = repeatedEntries(runs).filter(
     ({ result }) => typeof result.parameters.from !== 'string',
   );
   return axes.flatMap((axis) => {
@@ -45,12 +55,13 @@ function sweepsOf(runs: readonly LabelledRun[]): Sweep[] {
   });
 }
 
-function pointsOf(entries: readonly Entry[], parameter: string): Point[] {
-  const names = seriesNames(entries, ignored);
+function pointsOf(entries: readonly RepeatedEntry[], parameter: string): Point[] {
+  const names = seriesNames(entries, { ignored });
   return entries.map((entry) => ({
     series: names.get(entry) ?? entry.result.name,
     size: numeric(entry.result, parameter) ?? 0,
     measurement: entry.result,
+    repeats: entry.repeats,
   }));
 }
 
@@ -93,18 +104,57 @@ function limitEnds(points: readonly LimitPoint[]): LineEnd[] {
   return ends.length > mostLimitLabels ? [] : ends;
 }
 
+/** Every repeat of the points by itself. */
+function measurementsOf({ points }: Sweep) {
+  return points.flatMap(({ series, size, repeats }) =>
+    repeats.map((measurement) => ({ series, size, measurement })),
+  );
+}
+
+/** Lines some of whose points are medians of repeats: what these scatter over is a band around the line. */
+function bandedSeries(points: readonly Point[]): ReadonlySet<string> {
+  return new Set(points.filter(({ repeats }) => repeats.length > 1).map(({ series }) => series));
+}
+
+/** A band where there are repeats, and a bar at each point where there are none. */
+function scatterLayers(
+  values: readonly Datum[],
+  banded: ReadonlySet<string>,
+  [low, high]: readonly [low: string, high: string],
+  { x, color }: { readonly x: object; readonly color: object },
+) {
+  const place = { x, y: { field: low, type: 'quantitative' }, y2: { field: high }, color } as const;
+  const [bands, bars] = [true, false].map((isBand) =>
+    values.filter(({ series }) => banded.has(String(series)) === isBand),
+  );
+  return [
+    {
+      data: { values: bands! },
+      mark: { type: 'area', opacity: 0.22 },
+      encoding: place,
+    },
+    {
+      data: { values: bars! },
+      mark: { type: 'rule', strokeWidth: 2, opacity: 0.5 },
+      encoding: place,
+    },
+  ] as const;
+}
+
 function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
-  const values = sweep.points.map(({ series, size, measurement }): Datum => {
+  const banded = bandedSeries(sweep.points);
+  const values = sweep.points.map(({ series, size, measurement, repeats }): Datum => {
     const { bytesPerSecond, lowerBytesPerSecond, upperBytesPerSecond } = measurement.busBandwidth;
+    const { least, most } = spreadOf(repeats.map((one) => one.busBandwidth.bytesPerSecond));
     return {
       series,
       size,
       gigabytes: bytesPerSecond / 1e9,
-      lower: lowerBytesPerSecond / 1e9,
-      upper: upperBytesPerSecond / 1e9,
+      lower: (banded.has(series) ? least : lowerBytesPerSecond) / 1e9,
+      upper: (banded.has(series) ? most : upperBytesPerSecond) / 1e9,
     };
   });
-  const limits = limitPoints(sweep.points);
+  const limits = limitPoints(measurementsOf(sweep));
   const top = Math.max(
     ...values.map(({ upper }) => Number(upper)),
     ...limits.points.map(({ limit }) => limit),
@@ -136,15 +186,7 @@ function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
         mark: limits.shared ? { ...limitLine, color: ink } : limitLine,
         encoding: limits.shared ? limitPlace : { ...limitPlace, color },
       },
-      {
-        mark: { type: 'rule', strokeWidth: 2, opacity: 0.5 },
-        encoding: {
-          x,
-          y: { field: 'lower', type: 'quantitative' },
-          y2: { field: 'upper' },
-          color,
-        },
-      },
+      ...scatterLayers(values, banded, ['lower', 'upper'], { x, color }),
       {
         mark: { type: 'line', strokeWidth: 2, point: { size: 28, filled: true } },
         encoding: {
@@ -164,13 +206,21 @@ function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
 }
 
 function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
+  const banded = bandedSeries(sweep.points);
   const values = sweep.points
-    .filter(({ measurement }) => measurement.statistics.medianSeconds > 0)
-    .map(({ series, size, measurement }): Datum => {
+    .filter(({ repeats }) => repeats.every(({ statistics }) => statistics.medianSeconds > 0))
+    .map(({ series, size, measurement, repeats }): Datum => {
       const { medianSeconds, p95Seconds } = measurement.statistics;
-      return { series, size, median: medianSeconds, p95: p95Seconds };
+      const { least, most } = spreadOf(repeats.map(({ statistics }) => statistics.medianSeconds));
+      return {
+        series,
+        size,
+        median: medianSeconds,
+        lower: banded.has(series) ? least : medianSeconds,
+        upper: banded.has(series) ? most : p95Seconds,
+      };
     });
-  const scale = timeScale(values.flatMap(({ median, p95 }) => [Number(median), Number(p95)]));
+  const scale = timeScale(values.flatMap(({ lower, upper }) => [Number(lower), Number(upper)]));
   const labels = lineLabels(
     endsOf(
       values.map((one) => ({
@@ -189,10 +239,7 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
     ...frame(sweep, width, labels),
     data: { values },
     layer: [
-      {
-        mark: { type: 'rule', strokeWidth: 2, opacity: 0.5 },
-        encoding: { x, y: { field: 'median', type: 'quantitative' }, y2: { field: 'p95' }, color },
-      },
+      ...scatterLayers(values, banded, ['lower', 'upper'], { x, color }),
       {
         mark: { type: 'line', strokeWidth: 2, point: { size: 28, filled: true } },
         encoding: { x, y: { field: 'median', type: 'quantitative', ...time }, color },
@@ -203,29 +250,46 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
 }
 
 function tableOf(sweep: Sweep): ChartTable {
+  const repeated = bandedSeries(sweep.points).size > 0;
   return {
     columns: [
       { title: 'series', align: 'left' },
       { title: 'size', align: 'right' },
+      ...(repeated ? [{ title: 'runs', align: 'right' } as const] : []),
       { title: 'median', align: 'right' },
       { title: 'p95', align: 'right' },
       { title: 'bus bandwidth', align: 'right' },
+      ...(repeated ? [{ title: 'range', align: 'right' } as const] : []),
       { title: 'limit', align: 'right' },
       { title: 'of limit', align: 'right' },
     ],
-    rows: sweep.points.map(({ series, size, measurement }) => {
-      const limit = limitBandwidth(measurement);
+    rows: sweep.points.map(({ series, size, measurement, repeats }) => {
+      const limit = spreadBy(repeats, limitBandwidth)?.median ?? null;
+      const range = spreadOf(repeats.map((one) => one.busBandwidth.bytesPerSecond));
       return [
         series,
         sizeText(size),
+        ...(repeated ? [String(repeats.length)] : []),
         timeText(measurement.statistics.medianSeconds),
         timeText(measurement.statistics.p95Seconds),
         bandwidthText(measurement.busBandwidth.bytesPerSecond),
+        ...(repeated ? [rangeText(range, bandwidthText)] : []),
         limit === null ? '' : bandwidthText(limit),
         measurement.limit === null ? '' : percentText(measurement.limit.ratio),
       ];
     }),
   };
+}
+
+/** What lies around a line, in words. */
+function scatterNote({ points }: Sweep, bars: string): string {
+  const banded = bandedSeries(points);
+  const runs = points.map(({ repeats }) => repeats.length);
+  const most = Math.max(...runs);
+  const count = runs.every((one) => one === most) ? String(most) : `up to ${String(most)}`;
+  const band = `Lines are medians of ${count} runs, bands their ranges.`;
+  if (banded.size === 0) return bars;
+  return points.every(({ series }) => banded.has(series)) ? band : `${band} ${bars}`;
 }
 
 /** Two charts for each case name that was measured at several sizes; of buckets the time alone. */
@@ -234,18 +298,18 @@ export function sweepCharts(runs: readonly LabelledRun[]): Chart[] {
     const id = `${slug(sweep.name)}${sweep.axis.slug}`;
     const table = tableOf(sweep);
     const over = sweep.axis.parameter === 'bytes' ? 'size' : 'bucket size';
-    const limited = limitPoints(sweep.points).points.length > 0;
+    const limited = limitPoints(measurementsOf(sweep)).points.length > 0;
     const bandwidth: Chart = {
       id: `bandwidth-${id}`,
       title: `${sweep.name}: bandwidth over ${over}`,
-      note: `Bars are the interval of the median.${limited ? ' Dashed: the limit, what caches, memory or links allow at that size, where it was measured for it.' : ''}`,
+      note: `${scatterNote(sweep, 'Bars are the interval of the median.')}${limited ? ' Dashed: the limit, what caches, memory or links allow at that size, where it was measured for it.' : ''}`,
       spec: (width) => bandwidthSpec(sweep, width),
       table,
     };
     const time: Chart = {
       id: `time-${id}`,
       title: `${sweep.name}: time over ${over}`,
-      note: 'From the median, a bar up to the 95th percentile. Both axes are logarithmic.',
+      note: `${scatterNote(sweep, 'From the median, a bar up to the 95th percentile.')} Both axes are logarithmic.`,
       spec: (width) => timeSpec(sweep, width),
       table,
     };

@@ -69,6 +69,8 @@ export const theme: Config = {
     titleLimit: 0,
     orient: 'bottom',
     direction: 'vertical',
+    // Of a band and its line: as the line.
+    symbolOpacity: 1,
     title: null,
   },
   range: { category: [...palette] },

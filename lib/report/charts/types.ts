@@ -9,6 +9,8 @@ export type VegaLiteSpec = TopLevelSpec;
 /** A report and what it is called where several are shown together. */
 export interface LabelledRun {
   readonly label: string;
+  /** What runs that repeat one another are called together, those of a folder; absent: it is by itself. */
+  readonly set?: string;
   readonly report: Report;
 }
 

@@ -1,4 +1,5 @@
 // All cases of a tool in one table: a column for each parameter that changes, and what is the same everywhere said once.
+import { identityOf, repeatsOf } from '../../results/repeats.js';
 import { hasMeasurement, type CaseResult, type Scalar } from '../../results/result.js';
 import { bandwidthText, percentText, timeText } from '../../results/units.js';
 import type { LabelledRun } from '../charts/index.js';
@@ -6,7 +7,7 @@ import { constantWords, derivedParameters, ofWhom } from '../case-names.js';
 import { parameterText, parameterTitle } from '../charts/parameters.js';
 import { rateOf } from '../charts/speedup.js';
 import type { Cell, PageTable } from './cells.js';
-import { rateText, verdictText } from './verdicts.js';
+import { rateText, verdictText } from '../verdict-words.js';
 
 export interface CaseTable extends PageTable {
   /** `4 ranks`, `dtype float32`. */
@@ -16,6 +17,17 @@ export interface CaseTable extends PageTable {
 interface Row {
   readonly label: string;
   readonly result: CaseResult;
+  /** Which of its repeats in one run it is; absent where there is one. */
+  readonly cycle?: number;
+}
+
+/** The cases of a run, those that it repeats by number. */
+function rowsOf({ label, report }: LabelledRun): Row[] {
+  const repeats = repeatsOf(report.cases);
+  return report.cases.map((result) => {
+    const like = repeats.get(identityOf(result)) ?? [];
+    return { label, result, ...(like.length > 1 ? { cycle: like.indexOf(result) + 1 } : {}) };
+  });
 }
 
 function parameterCell(name: string, value: Scalar | undefined): Cell {
@@ -95,12 +107,16 @@ function verdictCell(result: CaseResult): Cell {
 
 /** Of the runs of one tool. */
 export function caseTable(runs: readonly LabelledRun[]): CaseTable {
-  const rows = runs.flatMap(({ label, report }): Row[] =>
-    report.cases.map((result) => ({ label, result })),
-  );
+  const rows = runs.flatMap(rowsOf);
   const names = [...new Set(rows.flatMap(({ result }) => Object.keys(result.parameters)))];
   const asked = [
     { title: 'run', words: () => '', of: ({ label }: Row): Cell => ({ text: label }) },
+    {
+      title: 'cycle',
+      words: () => '',
+      of: ({ cycle }: Row): Cell =>
+        cycle === undefined ? { text: '' } : { text: String(cycle), value: cycle },
+    },
     {
       title: 'case',
       words: ({ result }: Row) => result.name,

@@ -1,151 +1,359 @@
-// The answer of a report: of each group of cases one figure, of what limit, and what it is worth.
-import {
-  hasMeasurement,
-  type CaseResult,
-  type Measurement,
-  type VerdictLevel,
-} from '../../results/result.js';
-import { bandwidthText, percentText, sizeText, timeText } from '../../results/units.js';
+// The answer of a report: of each group of cases the median with its range, of what limit, and what it is worth; of two
+// runs what has changed.
+import { compareRuns } from '../../compare/compare.js';
+import type { Change } from '../../compare/result.js';
+import { identityOf } from '../../results/repeats.js';
+import type { VerdictLevel } from '../../results/result.js';
+import { bandwidthText, countText, percentText, sizeText, timeText } from '../../results/units.js';
 import type { LabelledRun } from '../charts/index.js';
-import { groupBy } from '../charts/series.js';
+import { placesBetween } from '../charts/matrix.js';
+import {
+  groupBy,
+  numeric,
+  repeatedEntries,
+  seriesNames,
+  setOf,
+  type RepeatedEntry,
+} from '../charts/series.js';
 import { rateOf } from '../charts/speedup.js';
-import { parameterWords } from '../charts/parameters.js';
+import { mergedRepeats, rangeText, spreadOf, type Measured } from '../repeats.js';
+import type { Column } from '../table.js';
+import { rateText, verdictText, verdictWords } from '../verdict-words.js';
 import type { Cell, PageTable } from './cells.js';
-import { rateText, verdictWords } from './verdicts.js';
 
-type Measured = CaseResult & Measurement;
-
-const gravity: Readonly<Record<VerdictLevel, number>> = { poor: 0, fair: 1, good: 2, none: 3 };
-
-function worst(cases: readonly Measured[]): Measured {
-  return cases.reduce((a, b) => (gravity[b.verdict.level] < gravity[a.verdict.level] ? b : a));
+/** What one line is about: a case at several sizes or between several places. */
+interface Group {
+  readonly what: string;
+  /** Of each set of runs, by its name. */
+  readonly sets: ReadonlyMap<string, readonly RepeatedEntry[]>;
 }
 
-function verdictCell(result: Measured): Cell {
-  const { level } = result.verdict;
-  return { text: verdictWords(result), ...(level === 'none' ? {} : { level }) };
-}
+/** What a group holds several of. */
+const within = ['bytes', 'bucketBytes', 'count', 'flow', 'from', 'to'];
+/** What is told of a group though all have the same. */
+const told = ['kvStore', 'mode', 'phase', 'optimizer', 'model', 'workers'];
 
-/** Of one operation at several sizes the largest, where bandwidth decides; of several placements the faster one. */
-function leading(cases: readonly Measured[]): Measured {
-  return cases.reduce((a, b) =>
-    b.bytes > a.bytes ||
-    (b.bytes === a.bytes && b.statistics.medianSeconds < a.statistics.medianSeconds)
-      ? b
-      : a,
-  );
-}
-
-function isPlaced({ parameters }: CaseResult): boolean {
+function isPlaced({ result: { parameters } }: RepeatedEntry): boolean {
   return typeof parameters.from === 'string' && typeof parameters.to === 'string';
 }
 
-function isLatency({ parameters }: CaseResult): boolean {
-  return parameters.quantity === 'latency';
-}
-
-function speedOf(result: Measured): string {
-  const { statistics, busBandwidth, limit } = result;
-  const time = timeText(statistics.medianSeconds);
-  const rate = limit === null ? rateOf(result) : null;
-  if (rate !== null) return rateText(rate);
-  // Where nothing limits it, such as a training's step, bandwidth is not what is asked for.
-  const isTime = isLatency(result) || limit === null || busBandwidth.bytesPerSecond <= 0;
-  return isTime ? time : bandwidthText(busBandwidth.bytesPerSecond);
-}
-
-/** Between places every figure counts: the slowest and the fastest. */
-function placedCells(name: string, cases: readonly Measured[]): Cell[] {
-  const sorted = cases.toSorted((a, b) => b.statistics.medianSeconds - a.statistics.medianSeconds);
-  const [slow, fast] = [sorted[0]!, sorted.at(-1)!];
-  const share = slow.limit === null ? '' : percentText(slow.limit.ratio);
-  const { from, to } = slow.parameters;
-  const even = speedOf(slow) === speedOf(fast);
-  return [
-    { text: name },
-    { text: even ? speedOf(slow) : `${speedOf(slow)} to ${speedOf(fast)}` },
-    { text: share === '' || even ? share : `${share} from ${String(from)} to ${String(to)}` },
-    verdictCell(worst(cases)),
-  ];
-}
-
-/** What tells the leading case from others of its group. */
-function leadingText(best: Measured, cases: readonly Measured[]): string {
-  const differs = (of: (one: Measured) => unknown): boolean =>
-    cases.some((one) => of(one) !== of(best));
-  const { placement, bucketBytes } = best.parameters;
-  return [
-    ...(differs(({ parameters }) => parameters.placement) && typeof placement === 'string'
-      ? [placement]
-      : []),
-    ...(differs(({ bytes }) => bytes) ? [sizeText(best.bytes)] : []),
-    ...(differs(({ parameters }) => parameters.bucketBytes) && typeof bucketBytes === 'number'
-      ? [`best bucket ${sizeText(bucketBytes)}`]
-      : []),
-  ]
-    .map((text) => `, ${text}`)
-    .join('');
-}
-
-function cellsOf(name: string, cases: readonly Measured[]): Cell[] {
-  if (cases.length > 1 && cases.every(isPlaced)) return placedCells(name, cases);
-  const best = leading(cases);
-  const { limit } = best;
-  return [
-    { text: `${name}${leadingText(best, cases)}` },
-    { text: speedOf(best) },
-    { text: limit === null ? '' : percentText(limit.ratio) },
-    verdictCell(best),
-  ];
-}
-
-/** What sets apart groups of one case name. */
-const groupedBy = ['kvStore', 'figure', 'mode', 'phase', 'optimizer', 'model', 'workers'] as const;
-
 /** Where the phases of a step are cases of their own, the one that exchanges gradients is what is asked for. */
-function isAsked({ parameters }: CaseResult): boolean {
+function isAsked({ result: { parameters } }: RepeatedEntry): boolean {
   return parameters.phase !== 'forward';
+}
+
+/** One figure of a case, as its kind of case is read. */
+interface Figure {
+  readonly read: (result: Measured) => number;
+  readonly text: (value: number) => string;
+}
+
+const time: Figure = { read: ({ statistics }) => statistics.medianSeconds, text: timeText };
+const bandwidth: Figure = {
+  read: ({ busBandwidth }) => busBandwidth.bytesPerSecond,
+  text: bandwidthText,
+};
+
+/** Where nothing limits a case, such as a training's step, bandwidth is not what is asked for. */
+function figureOf(result: Measured): Figure {
+  const { limit, busBandwidth, parameters } = result;
+  const rate = limit === null ? rateOf(result) : null;
+  if (rate !== null) {
+    const { unit } = rate;
+    return {
+      read: (one) => rateOf(one)?.value ?? 0,
+      text: (value) => rateText({ unit, value }),
+    };
+  }
+  const isTime =
+    parameters.quantity === 'latency' || (limit === null && parameters.quantity !== 'bandwidth');
+  return isTime || busBandwidth.bytesPerSecond <= 0 ? time : bandwidth;
+}
+
+/** What one set of runs says in a line. */
+interface Answer {
+  readonly figure: Figure;
+  /** Which of the group's cases it is of: its size, or the best of its buckets. */
+  readonly at: string;
+  readonly median: number;
+  /** Of several runs or places; nothing for one. */
+  readonly range: string;
+  /** `8 runs`, `12 ways`; nothing for one. */
+  readonly count: string;
+  readonly ofLimit: string;
+  readonly hidden: string;
+  readonly verdict: Cell;
+  /** The verdict in a word. */
+  readonly short: Cell;
+  /** Of the case whose repeats it is the median of; absent where several are taken together. */
+  readonly identity?: string;
+}
+
+const gravity: Readonly<Record<VerdictLevel, number>> = { poor: 0, fair: 1, good: 2, none: 3 };
+
+function levelCell(text: string, level: VerdictLevel): Cell {
+  return { text, ...(level === 'none' ? {} : { level }) };
+}
+
+/** Between places every figure counts: the middle and the ends, and by name the one that is nearest to none of its limit. */
+function placedAnswer(entries: readonly RepeatedEntry[]): Answer {
+  const cases = entries.map(({ result }) => result);
+  const figure = figureOf(cases[0]!);
+  const spread = spreadOf(cases.map(figure.read));
+  const way = ({ parameters: { from, to } }: Measured): string =>
+    `${String(from)} to ${String(to)}`;
+  const limited = cases.flatMap((one) => (one.limit === null ? [] : [{ one, ...one.limit }]));
+  const shares = limited.map(({ ratio }) => percentText(ratio));
+  const least = limited.toSorted((a, b) => a.ratio - b.ratio)[0];
+  const middle =
+    limited.length === 0 ? '' : percentText(spreadOf(limited.map(({ ratio }) => ratio)).median);
+  const worst = cases.reduce((a, b) =>
+    gravity[b.verdict.level] < gravity[a.verdict.level] ? b : a,
+  );
+  const { level } = worst.verdict;
+  const unjudged = cases.filter(({ verdict }) => verdict.level === 'none').length;
+  const alike = cases.every(({ verdict }) => verdict.level === level);
+  const left =
+    level === 'none' || unjudged === 0
+      ? ''
+      : `; ${String(unjudged)} of ${String(cases.length)} not judged`;
+  const at = alike || level === 'good' ? '' : ` (${way(worst)})`;
+  return {
+    figure,
+    at: '',
+    median: spread.median,
+    range: rangeText(spread, figure.text),
+    count: `${String(cases.length)} ways`,
+    ofLimit:
+      least === undefined || new Set(shares).size === 1
+        ? middle
+        : `${middle}, ${percentText(least.ratio)} from ${way(least.one)}`,
+    hidden: '',
+    verdict: levelCell(`${verdictWords(worst)}${at}${left}`, level),
+    short: levelCell(verdictText(worst), level),
+  };
+}
+
+/** Of one operation at several sizes the largest, where bandwidth decides; of several buckets the quickest. */
+function leading(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): RepeatedEntry[] {
+  const largest = Math.max(
+    ...entries.map(({ result }) => result.bytes).filter((bytes) => sizes.has(bytes)),
+  );
+  const atSize = entries.filter(({ result }) => result.bytes === largest);
+  const best = atSize.reduce((a, b) =>
+    b.result.statistics.medianSeconds < a.result.statistics.medianSeconds ? b : a,
+  );
+  const bucket = numeric(best.result, 'bucketBytes');
+  return atSize.filter(({ result }) => numeric(result, 'bucketBytes') === bucket);
+}
+
+function hiddenText(result: Measured): string {
+  const percent = result.values?.hiddenPercent;
+  if (typeof percent !== 'number') return '';
+  return percent < 0 ? 'nothing' : percentText(percent / 100);
+}
+
+function answerOf(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): Answer {
+  if (entries.length > 1 && entries.every(isPlaced)) return placedAnswer(placesBetween(entries));
+  const repeats = leading(entries, sizes).flatMap((one) => one.repeats);
+  const result = mergedRepeats(repeats);
+  const figure = figureOf(result);
+  const spread = spreadOf(repeats.map(figure.read));
+  const several = (read: (one: Measured) => unknown): boolean =>
+    new Set(entries.map((one) => read(one.result))).size > 1;
+  const bucket = numeric(result, 'bucketBytes');
+  const at = [
+    ...(several(({ bytes }) => bytes) ? [sizeText(result.bytes)] : []),
+    ...(bucket !== undefined && several(({ parameters }) => parameters.bucketBytes)
+      ? [`best bucket ${sizeText(bucket)}`]
+      : []),
+  ];
+  const hidden = hiddenText(result);
+  const { level } = result.verdict;
+  return {
+    figure,
+    at: at.join(', '),
+    median: spread.median,
+    range: repeats.length > 1 ? rangeText(spread, figure.text) : '',
+    count: repeats.length > 1 ? countText(repeats.length, 'run') : '',
+    ofLimit: result.limit === null ? '' : percentText(result.limit.ratio),
+    hidden,
+    verdict: levelCell(hidden === '' ? verdictWords(result) : verdictText(result), level),
+    short: levelCell(verdictText(result), level),
+    identity: identityOf(result),
+  };
 }
 
 /** Without the columns that say nothing of any group. */
 function filled({ columns, rows }: PageTable): PageTable {
-  const told = columns.map((_, index) => rows.some((row) => row[index]?.text !== ''));
+  const filledAt = columns.map((_, index) => rows.some((row) => row[index]?.text !== ''));
   return {
-    columns: columns.filter((_, index) => told[index]),
-    rows: rows.map((row) => row.filter((_, index) => told[index])),
+    columns: columns.filter((_, index) => filledAt[index]),
+    rows: rows.map((row) => row.filter((_, index) => filledAt[index])),
   };
 }
 
-/** A line for each group of cases that ran. */
-export function headline(runs: readonly LabelledRun[]): PageTable {
-  const several = runs.length > 1;
-  const rows = runs.flatMap(({ label, report }) => {
-    const measured = report.cases
-      .filter(hasMeasurement)
-      .filter((result) => result.status === 'ok' && isAsked(result));
-    const groups = groupBy(measured as Measured[], ({ name, parameters }) =>
-      [
-        name,
-        ...groupedBy.flatMap((key) => {
-          const value = parameters[key];
-          if (value === undefined || value === null || value === 'one') return [];
-          return [parameterWords(key, value)];
-        }),
-      ].join(', '),
+function groupsOf(runs: readonly LabelledRun[]): Group[] {
+  const entries = repeatedEntries(runs, ({ status }) => status === 'ok');
+  const names = seriesNames(entries, { ignored: within, told, runOf: () => '', named: true });
+  const asked = entries.filter(isAsked);
+  return [...groupBy(asked, (entry) => names.get(entry) ?? entry.result.name)].map(
+    ([what, group]) => ({ what, sets: groupBy(group, ({ run }) => setOf(run)) }),
+  );
+}
+
+/** The sizes of a set's cases. */
+function sizesOf(entries: readonly RepeatedEntry[]): Set<number> {
+  return new Set(entries.map(({ result }) => result.bytes));
+}
+
+function columnsOf(titles: readonly string[]): Column[] {
+  const words = new Set(['run', 'what', 'verdict']);
+  return titles.map((title) => ({ title, align: words.has(title) ? 'left' : 'right' }));
+}
+
+function described(what: string, at: string): Cell {
+  return { text: at === '' ? what : `${what}, ${at}` };
+}
+
+/** A line for each group of each set. */
+function listed(groups: readonly Group[], sets: readonly string[]): PageTable {
+  const several = sets.length > 1;
+  const rows = sets.flatMap((set) =>
+    groups.flatMap(({ what, sets: of }): Cell[][] => {
+      const entries = of.get(set);
+      if (entries === undefined) return [];
+      const { figure, at, median, range, count, ofLimit, hidden, verdict } = answerOf(
+        entries,
+        sizesOf(entries),
+      );
+      return [
+        [
+          { text: several ? set : '' },
+          described(what, at),
+          { text: figure.text(median), value: median },
+          { text: [range, count].filter((text) => text !== '').join(', ') },
+          { text: ofLimit },
+          { text: hidden },
+          verdict,
+        ],
+      ];
+    }),
+  );
+  const columns = columnsOf([
+    'run',
+    'what',
+    'median',
+    'range',
+    'of its limit',
+    'communication hidden',
+    'verdict',
+  ]);
+  return filled({ columns, rows });
+}
+
+const changeLevels: Partial<Readonly<Record<Change, VerdictLevel>>> = {
+  worse: 'poor',
+  better: 'good',
+};
+
+/** How `gradlink compare` judges each case of two sets. */
+function changesOf(runs: readonly LabelledRun[], sets: readonly string[]): Map<string, Change> {
+  const [base, next] = sets.map((set) => ({
+    name: set,
+    reports: runs.filter((run) => setOf(run) === set).map(({ report }) => report),
+  }));
+  const { cases } = compareRuns(base!, next!);
+  return new Map(
+    cases.map((one) => [identityOf({ ...one, status: 'waived', reason: '' }), one.change]),
+  );
+}
+
+/** `36 % → 38 %`: once where both are alike. */
+function fromTo(base: string, next: string): string {
+  return base === next ? base : `${base || '-'} → ${next || '-'}`;
+}
+
+/** A figure with its range, and with what it is of where the other run's is of something else. */
+function pairedCell(answer: Answer | undefined, at: string): Cell {
+  if (answer === undefined) return { text: '-' };
+  const { figure, median, range, count } = answer;
+  const aside = [range, count, answer.at === at ? '' : answer.at].filter((text) => text !== '');
+  const text = figure.text(median);
+  return { text: aside.length === 0 ? text : `${text} (${aside.join(', ')})`, value: median };
+}
+
+/** Both runs of a group in a line, with the ratio of their figures. */
+function paired(
+  runs: readonly LabelledRun[],
+  groups: readonly Group[],
+  sets: readonly string[],
+): PageTable {
+  const changes = changesOf(runs, sets);
+  const rows = groups.map(({ what, sets: of }): Cell[] => {
+    const both = sets.map((set) => of.get(set));
+    const [first, second] = both.map((entries) => sizesOf(entries ?? []));
+    const common = new Set([...first!].filter((size) => second!.has(size)));
+    const [base, next] = both.map((entries) =>
+      entries === undefined
+        ? undefined
+        : answerOf(entries, common.size > 0 ? common : sizesOf(entries)),
     );
-    return [...groups].map(([name, cases]): Cell[] => [
-      ...(several ? [{ text: label }] : []),
-      ...cellsOf(name, cases),
-    ]);
+    const at = base?.at === next?.at ? (base?.at ?? '') : '';
+    if (base === undefined || next === undefined) {
+      const only = (base ?? next)!;
+      return [
+        described(what, only.at),
+        pairedCell(base, only.at),
+        pairedCell(next, only.at),
+        { text: '' },
+        { text: only.ofLimit },
+        { text: only.hidden },
+        only.short,
+      ];
+    }
+    const ratio = next.median / base.median;
+    const change =
+      base.identity === next.identity && base.identity !== undefined
+        ? changes.get(base.identity)
+        : undefined;
+    const level = change === undefined ? undefined : changeLevels[change];
+    return [
+      described(what, at),
+      pairedCell(base, at),
+      pairedCell(next, at),
+      {
+        text: `${ratio.toFixed(2)}${change === undefined ? '' : ` ${change}`}`,
+        value: ratio,
+        ...(level === undefined ? {} : { level }),
+      },
+      { text: fromTo(base.ofLimit, next.ofLimit) },
+      { text: fromTo(base.hidden, next.hidden) },
+      base.short.text === next.short.text
+        ? next.short
+        : { text: fromTo(base.short.text, next.short.text) },
+    ];
   });
-  return filled({
-    columns: [
-      ...(several ? [{ title: 'run', align: 'left' } as const] : []),
-      { title: 'what', align: 'left' },
-      { title: 'how fast', align: 'right' },
-      { title: 'of its limit', align: 'right' },
-      { title: 'verdict', align: 'left' },
-    ],
-    rows,
-  });
+  const titles = ['what', `base: ${sets[0]!}`, `new: ${sets[1]!}`, 'new / base'];
+  const columns = columnsOf([...titles, 'of its limit', 'communication hidden', 'verdict']);
+  return filled({ columns, rows });
+}
+
+export interface Headline extends PageTable {
+  /** What its figures are, in a sentence or two. */
+  readonly note: string;
+}
+
+const listedNote =
+  'Medians; of several runs or cycles with the range they lie in. At the largest size of each operation.';
+const pairedNote =
+  'new / base is the ratio of the two figures: of bandwidths and rates more is quicker, of times less. Better, worse, same and unclear as gradlink compare judges the times.';
+
+/** A line for each group of cases that ran: what sets cases apart but their size, their bucket or their places. */
+export function headline(runs: readonly LabelledRun[]): Headline {
+  const groups = groupsOf(runs);
+  const sets = [...new Set(runs.map(setOf))];
+  const pairs = sets.length === 2 && groups.some(({ sets: of }) => of.size === 2);
+  const note = pairs ? `${listedNote} ${pairedNote}` : listedNote;
+  return { note, ...(pairs ? paired(runs, groups, sets) : listed(groups, sets)) };
 }

@@ -1,5 +1,7 @@
 // One self-contained page, with nothing from a network: the answer, the charts, and the rest folded.
+import { repeatsOf } from '../../results/repeats.js';
 import type { Report } from '../../results/result.js';
+import { countText } from '../../results/units.js';
 import { chartSvg, chartsOf, type Chart, type LabelledRun } from '../charts/index.js';
 import { caseTable } from './case-table.js';
 import { tableHtml, textTable, whole } from './cells.js';
@@ -8,7 +10,7 @@ import { headline } from './headline.js';
 import { policy, sortScript } from './sorting.js';
 import { style } from './style.js';
 import { formulas, remarks, runFacts } from './words.js';
-import { groupBy } from '../charts/series.js';
+import { groupBy, setOf } from '../charts/series.js';
 
 const widths = { wide: 860, narrow: 344 } as const;
 async function pictures(chart: Chart): Promise<string> {
@@ -48,16 +50,17 @@ function runSection({ label, report }: LabelledRun): string {
 }
 
 /** What wants attention, and the rest folded. */
-function wordsSection({ label, report }: LabelledRun, several: boolean): string {
+function wordsSection(set: string, runs: readonly LabelledRun[], several: boolean): string {
   const [wanting, others]: [string[], string[]] = [[], []];
-  for (const { level, wants, text } of remarks(report)) {
+  const cases = runs.flatMap(({ report }) => report.cases);
+  for (const { level, wants, text } of remarks({ cases })) {
     const item = `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${whole(escaped(text))}</li>`;
     (wants ? wanting : others).push(item);
   }
   const lines = (items: readonly string[]): string => `<ul>\n${items.join('\n')}\n</ul>`;
   const title = wanting.length === 0 ? 'Nothing needs attention' : 'The others';
   return [
-    ...(several ? [`<h3>${escaped(label)}</h3>`] : []),
+    ...(several ? [`<h3>${escaped(set)}</h3>`] : []),
     ...(wanting.length === 0 ? [] : [lines(wanting)]),
     ...(others.length === 0 ? [] : [folded(title, lines(others))]),
   ].join('\n');
@@ -70,7 +73,9 @@ function allCases(runs: readonly LabelledRun[]): string {
       const { constants, ...table } = caseTable(own);
       const same =
         constants.length === 0 ? '' : `<p>Everywhere: ${escaped(constants.join(', '))}.</p>`;
-      const title = `${tool}: ${String(table.rows.length)} ${table.rows.length === 1 ? 'case' : 'cases'}`;
+      const cases = repeatsOf(own.flatMap(({ report }) => report.cases)).size;
+      const rows = cases === table.rows.length ? '' : ` in ${String(table.rows.length)} rows`;
+      const title = `${tool}: ${countText(cases, 'case')}${rows}`;
       return folded(title, `${same}\n${tableHtml(table, title)}`);
     })
     .join('\n');
@@ -88,6 +93,8 @@ export async function toPage(runs: readonly LabelledRun[]): Promise<string> {
   for (const chart of chartsOf(runs)) {
     sections.push(await chartSection(chart, /^(bandwidth|time|matrix)-/.test(chart.id)));
   }
+  const answer = headline(runs);
+  const sets = groupBy(runs, setOf);
   const reports: Report[] = runs.map(({ report }) => report);
   return `<!doctype html>
 <html lang="en">
@@ -106,10 +113,11 @@ ${style}
 <p class="quiet">Written by gradlink report. KiB, MiB and GiB are powers of 1024 bytes, GB/s is 1e9 bytes a second; bandwidths are those of the median time.<span class="screen"> A click on a column sorts.</span></p></header>
 <main>
 <section id="answer"><h2>Result</h2>
-${tableHtml(headline(runs), 'Result', true)}</section>
+${tableHtml(answer, 'Result', true)}
+<p class="quiet">${escaped(answer.note)}</p></section>
 ${sections.join('\n')}
 <section id="words"><h2>In words</h2>
-${runs.map((run) => wordsSection(run, runs.length > 1)).join('\n')}</section>
+${[...sets].map(([set, own]) => wordsSection(set, own, sets.size > 1)).join('\n')}</section>
 <section id="cases"><h2>All figures</h2>
 ${allCases(runs)}
 ${formulas(reports)

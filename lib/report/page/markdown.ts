@@ -1,5 +1,7 @@
 // Runs as Markdown for an issue: what ran on what, verdicts in words, each chart's table, all cases.
 import type { Chart, LabelledRun } from '../charts/index.js';
+import { groupBy, setOf } from '../charts/series.js';
+import { headline } from './headline.js';
 import { caseCells, caseColumns } from '../render.js';
 import { code, markdownTable, plain } from '../markdown.js';
 import { formulas, remarks, runFacts } from './words.js';
@@ -10,14 +12,22 @@ export function runsToMarkdown(
   charts: readonly Chart[],
   pictures: ReadonlyMap<string, string>,
 ): string {
-  const lines = ['# gradlink report', ''];
+  const { note, columns, rows } = headline(runs);
+  const answer = rows.map((row) => row.map(({ text }) => text));
+  const lines = ['# gradlink report', '', '## Result', '', ...markdownTable(columns, answer), ''];
+  lines.push(plain(note), '');
   for (const { label, report } of runs) {
     lines.push(`## ${plain(label)}`, '');
     for (const [name, text] of runFacts(report)) {
       lines.push(`- ${name}: ${name === 'command' ? code(text) : plain(text)}`);
     }
     lines.push('');
-    for (const { level, text } of remarks(report)) {
+  }
+  const sets = groupBy(runs, setOf);
+  lines.push('## In words', '');
+  for (const [set, own] of sets) {
+    if (sets.size > 1) lines.push(`### ${plain(set)}`, '');
+    for (const { level, text } of remarks({ cases: own.flatMap(({ report }) => report.cases) })) {
       lines.push(`- **${level === 'none' ? 'note' : level}** ${plain(text)}`);
     }
     lines.push('');

@@ -35,15 +35,16 @@ th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align:
 th { color: var(--quiet); font-weight: 600; }
 th button { all: unset; cursor: pointer; } th button:focus-visible { outline: 2px solid currentColor; }
 th[aria-sort=ascending] button::after { content: " ↑"; } th[aria-sort=descending] button::after { content: " ↓"; }
-#answer table { font-size: 1rem; } #answer th, #answer td { padding: .3rem .9rem .3rem 0; }
-td:not(.level) { white-space: nowrap; } td.level { max-width: 30rem; }
+td:not(.level) { white-space: nowrap; }
+#answer table { font-size: 1rem; } #answer th, #answer td { padding: .3rem .9rem .3rem 0; white-space: normal; }
+td.level { max-width: 30rem; }
 td.waived, td.error { min-width: 11rem; } .figure { white-space: nowrap; }
 .right { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
 @media (max-width: ${String(narrowBelow - 1)}px) {
   body { padding: 1rem .75rem 2rem; }
   figure .wide { display: none; } figure .narrow { display: block; }
-  #answer table { font-size: .85rem; } #answer th, #answer td { padding-right: .5rem; white-space: normal; }
+  #answer table { font-size: .85rem; } #answer th, #answer td { padding-right: .5rem; }
   #answer td:first-child { overflow-wrap: break-word; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .3rem; } }
 @media print {

@@ -1,4 +1,5 @@
 // What the runs come to, in words.
+import { repeatsOf } from '../../results/repeats.js';
 import {
   hasMeasurement,
   outcome,
@@ -6,12 +7,24 @@ import {
   type Report,
   type VerdictLevel,
 } from '../../results/result.js';
+import { countText, percentText } from '../../results/units.js';
 import { caseNames } from '../case-names.js';
+import { groupBy } from '../charts/series.js';
+import { mergedRepeats, rangeText, spreadBy, type Measured } from '../repeats.js';
 import { caseTitle, commandText, environmentLine, gpuLines, startedText } from '../summary.js';
-import { isAboveLimit } from './verdicts.js';
+import { isAboveLimit, smallBounds, unjudgedReason } from '../verdict-words.js';
 
 /** More than so many cases are summed up rather than told one by one. */
 const mostTold = 12;
+
+/** ` (14 cases, 8 runs of each)`; nothing where none ran twice. */
+function repeatedText(cases: Report['cases']): string {
+  const repeats = [...repeatsOf(cases).values()].map(({ length }) => length);
+  const most = Math.max(0, ...repeats);
+  if (most < 2) return '';
+  const runs = repeats.every((count) => count === most) ? String(most) : `up to ${String(most)}`;
+  return ` (${countText(repeats.length, 'case')}, ${runs} runs of each)`;
+}
 
 /** What was run on what: names with values, for people. */
 export function runFacts({
@@ -22,7 +35,7 @@ export function runFacts({
 }: Report): [name: string, text: string][] {
   const { ok, waived, error } = outcome({ cases });
   const counts = [
-    `${String(ok)} ran`,
+    `${String(ok)} ran${repeatedText(cases)}`,
     ...(waived > 0 ? [`${String(waived)} waived`] : []),
     ...(error > 0 ? [`${String(error)} failed`] : []),
   ];
@@ -39,6 +52,7 @@ export function runFacts({
   ];
 }
 
+/** What a reader is told of a case, or of several. */
 export interface Remark {
   readonly level: VerdictLevel | 'error' | 'waived';
   /** Whether somebody should look at it: at what is slow or failed, and at a figure that its limit does not allow. */
@@ -46,26 +60,62 @@ export interface Remark {
   readonly text: string;
 }
 
-/** A case as the words name it: without what all cases have in common, sizes as in the tables. */
-function titlesOf(cases: readonly CaseResult[]): (result: CaseResult) => string {
-  const { parts } = caseNames(cases);
-  return (result) =>
-    typeof result.parameters.flow === 'string'
-      ? caseTitle(result)
-      : [result.name, ...parts(result)].join(', ');
+interface Judgement extends Remark {
+  /** The medians of what ran. */
+  readonly merged?: Measured;
 }
 
-function remarkOf(result: CaseResult, title: string): Remark {
-  if (result.status !== 'ok') {
-    const { status, reason } = result;
-    return { level: status, wants: status === 'error', text: `${title}: ${reason}` };
-  }
-  const { level, text, likelyCause } = result.verdict;
+/** How the words name each case: without what all of its name have in common, sizes as in the tables. */
+function titlesOf(groups: readonly (readonly CaseResult[])[]): string[] {
+  const cases = groups.map((repeats) => repeats[0]!);
+  const { parts } = caseNames(cases);
+  return cases.map((result) =>
+    typeof result.parameters.flow === 'string'
+      ? caseTitle(result)
+      : [result.name, ...parts(result)].join(', '),
+  );
+}
+
+/** ` (34 to 41 % in 8 runs, 3 of them fair)`: nothing of one run. */
+function rangeWords(repeats: readonly Measured[], level: VerdictLevel): string {
+  if (repeats.length < 2) return '';
+  const ratios = spreadBy(repeats, ({ limit }) => limit?.ratio);
+  const range = ratios === undefined ? '' : `${rangeText(ratios, percentText)} in `;
+  const others = groupBy(repeats, ({ verdict }) => verdict.level);
+  others.delete(level);
+  const levels = [...others].map(
+    ([other, like]) =>
+      `, ${String(like.length)} of them ${other === 'none' ? 'not judged' : other}`,
+  );
+  return ` (${range}${String(repeats.length)} runs${levels.join('')})`;
+}
+
+function judgedRemark(repeats: readonly Measured[], title: string): Judgement {
+  const merged = mergedRepeats(repeats);
+  const { level, text, likelyCause } = merged.verdict;
+  const cause = likelyCause === null ? '' : `. Likely cause: ${likelyCause}`;
   return {
     level,
-    wants: level === 'poor' || level === 'fair' || isAboveLimit(result),
-    text: `${title}: ${text}${likelyCause === null ? '' : `. Likely cause: ${likelyCause}`}`,
+    wants: level === 'poor' || level === 'fair' || isAboveLimit(merged),
+    text: `${title}: ${text}${rangeWords(repeats, level)}${cause}`,
+    merged,
   };
+}
+
+/** What a case comes to: in all its repeats that ran, and once for each reason why others did not. */
+function judgements(repeats: readonly CaseResult[], title: string): Judgement[] {
+  const ran = repeats.filter(hasMeasurement).filter(({ status }) => status === 'ok');
+  const others = repeats.flatMap((one) => (one.status === 'ok' ? [] : [one]));
+  const reasons = groupBy(others, ({ status, reason }) => JSON.stringify([status, reason]));
+  return [
+    ...[...reasons.values()].map((like): Judgement => {
+      const { status, reason } = like[0]!;
+      const of =
+        repeats.length > 1 ? ` (${String(like.length)} of ${String(repeats.length)} runs)` : '';
+      return { level: status, wants: status === 'error', text: `${title}: ${reason}${of}` };
+    }),
+    ...(ran.length === 0 ? [] : [judgedRemark(ran, title)]),
+  ];
 }
 
 const gravity: Readonly<Record<Remark['level'], number>> = {
@@ -77,28 +127,43 @@ const gravity: Readonly<Record<Remark['level'], number>> = {
   none: 5,
 };
 
-const plainWords: Readonly<Record<Remark['level'], string>> = {
+const plainWords: Readonly<Record<Exclude<Remark['level'], 'none'>, string>> = {
   error: 'failed',
   poor: 'far below what is possible',
   fair: 'with room to gain',
   waived: 'waived',
   good: 'near what is possible',
-  none: 'not judged: too small for a bandwidth to decide, or without a limit',
 };
 
-/** The worst first. Of many cases: how many there are of each kind, then those that want attention. */
+/** Why the cases of a kind are of it: those without a level are of one kind where they have one reason. */
+function kindOf({ level, merged }: Judgement): string {
+  if (level !== 'none') return plainWords[level];
+  return `not judged: ${merged === undefined ? '' : unjudgedReason(merged)}`;
+}
+
+/** How many there are of each kind. */
+function kindRemarks(all: readonly Judgement[], cases: number): Remark[] {
+  return [...groupBy(all, kindOf)].map(([words, like]): Remark => {
+    const { level } = like[0]!;
+    const bounds = level === 'none' ? smallBounds(like.flatMap(({ merged }) => merged ?? [])) : '';
+    const text = `${String(like.length)} of ${countText(cases, 'case')} ${words}${bounds}`;
+    return { level, wants: gravity[level] <= gravity.fair, text };
+  });
+}
+
+/**
+ * Each case once, the worst first. Of many cases: how many there are of each kind, then those that want attention.
+ *
+ * @param cases of a run, or of several that repeat one another
+ */
 export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
-  const titleOf = titlesOf(cases);
-  const all = cases
-    .map((one) => remarkOf(one, titleOf(one)))
+  const groups = [...repeatsOf(cases).values()];
+  const titles = titlesOf(groups);
+  const all = groups
+    .flatMap((repeats, index) => judgements(repeats, titles[index]!))
     .sort((a, b) => gravity[a.level] - gravity[b.level]);
   if (all.length <= mostTold) return all;
-  const kinds = [...new Set(all.map(({ level }) => level))].map((level): Remark => {
-    const like = all.filter((one) => one.level === level).length;
-    const wants = gravity[level] <= gravity.fair;
-    const text = `${String(like)} of ${String(all.length)} cases ${plainWords[level]}`;
-    return { level, wants, text };
-  });
+  const kinds = kindRemarks(all, groups.length);
   const wanting = all.filter(({ wants }) => wants);
   const told = wanting.slice(0, mostTold);
   const left = wanting.length - told.length;

@@ -1,0 +1,208 @@
+// The answer is the median of its group, whatever the runs.
+import { median } from 'simple-statistics';
+import { describe, expect, it } from 'vitest';
+
+import { headline } from '../../lib/report/page/headline.js';
+import { remarks } from '../../lib/report/page/words.js';
+import { chartsOf } from '../../lib/report/charts/index.js';
+import { completeCase, exactCheck } from '../../lib/results/case.js';
+import { bandwidthText, percentText, timeText } from '../../lib/results/units.js';
+import type { CaseResult, MeasuredCase, Report } from '../../lib/results/result.js';
+import { ddpRun } from '../support/page-runs.js';
+import { report } from '../support/reports.js';
+
+/** The same numbers from 0 to 1 for the same seed. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+interface Shape {
+  readonly cycles: number;
+  readonly placements: readonly string[];
+  readonly types: readonly string[];
+  readonly ops: readonly string[];
+  readonly sizes: readonly number[];
+}
+
+function some<T>(random: () => number, all: readonly T[]): T[] {
+  return all.slice(0, 1 + Math.floor(random() * all.length));
+}
+
+function shapeOf(random: () => number): Shape {
+  return {
+    cycles: 1 + Math.floor(random() * 8),
+    placements: some(random, ['out-of-place', 'in-place']),
+    types: some(random, ['float32', 'bfloat16', 'int8']),
+    ops: some(random, ['sum', 'max']),
+    sizes: some(random, [2 ** 24, 2 ** 20, 2 ** 12]),
+  };
+}
+
+function timed(parameters: CaseResult['parameters'], bytes: number, seconds: number): MeasuredCase {
+  return completeCase({
+    name: 'all_reduce',
+    parameters,
+    samplesSeconds: [seconds, seconds, seconds],
+    volume: {
+      bytes,
+      algorithmFormula: 'bytes / t',
+      busFactor: 1,
+      busFormula: 'bytes / t',
+      mustMoveBytes: 2 * bytes,
+      mustMoveFormula: '2 * bytes',
+    },
+    copyBytesPerSecond: 60e9,
+    check: exactCheck(0),
+  }) as MeasuredCase;
+}
+
+function generated(random: () => number, shape: Shape): Report {
+  const cases = Array.from({ length: shape.cycles }).flatMap(() =>
+    shape.types.flatMap((dtype) =>
+      shape.ops.flatMap((op) =>
+        shape.sizes.flatMap((bytes) =>
+          shape.placements.map((placement) =>
+            timed(
+              { bytes, count: bytes / 4, dtype, op, placement },
+              bytes,
+              (bytes / 40e9) * (1 + 3 * random()),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+  return report('collectives', cases);
+}
+
+function measured({ cases }: Report): MeasuredCase[] {
+  return cases.filter((one) => one.status === 'ok');
+}
+
+/** Of each placement, type and op the median over the cycles at the largest size, in order. */
+function mediansOf(run: Report, shape: Shape): string[] {
+  const largest = Math.max(...shape.sizes);
+  const groups = new Map<string, number[]>();
+  for (const { parameters, bytes, busBandwidth } of measured(run)) {
+    if (bytes !== largest) continue;
+    const key = [parameters.dtype, parameters.op, parameters.placement].join();
+    groups.set(key, [...(groups.get(key) ?? []), busBandwidth.bytesPerSecond]);
+  }
+  return [...groups.values()].map((values) => bandwidthText(median(values)));
+}
+
+/** The texts of a column. */
+function column(runs: readonly Report[], title: string): string[] {
+  const table = headline(
+    runs.map((one, index) => ({ label: `run ${String(index)}`, report: one })),
+  );
+  const at = table.columns.findIndex((one) => one.title === title);
+  return table.rows.map((row) => row[at]?.text ?? '');
+}
+
+const seeds = Array.from({ length: 200 }, (_, index) => index + 1);
+
+describe('the answer', () => {
+  it('is nothing but the median of its group, a line for each placement, type and op', () => {
+    for (const seed of seeds) {
+      const random = generator(seed);
+      const shape = shapeOf(random);
+      const run = generated(random, shape);
+      const told = { seed, lines: column([run], 'median').toSorted() };
+      expect(told).toEqual({ seed, lines: mediansOf(run, shape).toSorted() });
+      expect(new Set(column([run], 'what')).size).toBe(told.lines.length);
+      const count = `${String(shape.cycles)} runs`;
+      for (const range of column([run], 'range')) {
+        expect(shape.cycles === 1 ? range === '' : range.endsWith(count)).toBe(true);
+      }
+    }
+  });
+
+  it('and its verdict are those of one run, so that the share and the level agree', () => {
+    for (const seed of seeds) {
+      const random = generator(seed);
+      const run = generated(random, shapeOf(random));
+      const pairs = new Set(
+        measured(run).map(({ limit, verdict }) => `${percentText(limit!.ratio)} ${verdict.level}`),
+      );
+      const shares = column([run], 'of its limit');
+      const levels = column([run], 'verdict').map((text) =>
+        text.startsWith('too small') ? 'none' : text.split(':')[0]!,
+      );
+      shares.forEach((share, at) => {
+        expect(pairs).toContain(`${share} ${levels[at]!}`);
+      });
+    }
+  });
+
+  it('of two runs is the ratio of their figures', () => {
+    const cycles = (factor: number): Report =>
+      report(
+        'collectives',
+        [1, 2, 4].map((slower) =>
+          timed({ bytes: 2 ** 24, placement: 'in-place' }, 2 ** 24, slower * factor * 1e-3),
+        ),
+      );
+    const [ratio] = column([cycles(1), cycles(2)], 'new / base');
+    expect(Number.parseFloat(ratio!)).toBe(0.5);
+  });
+
+  it('of buckets is the backward pass with its best bucket and what is hidden', () => {
+    const run = ddpRun();
+    const cases = run.cases.map((one): CaseResult => {
+      if (one.parameters.phase !== 'backward' || one.status !== 'ok') return one;
+      return { ...one, values: { ...one.values, hiddenPercent: 87 } };
+    });
+    const told = { ...run, cases };
+    expect(column([told], 'what')).toEqual(
+      ['overlap', 'async', 'sync'].map(
+        (mode) => `ddp, ${mode}, backward, resnet50, best bucket 25 MiB`,
+      ),
+    );
+    expect(column([told], 'median')).toEqual([0.075, 0.075, 0.075].map(timeText));
+    expect(column([told], 'communication hidden')).toEqual(['87 %', '87 %', '87 %']);
+  });
+});
+
+describe('the rest of the page', () => {
+  const shape: Shape = {
+    cycles: 8,
+    placements: ['out-of-place', 'in-place'],
+    types: ['float32'],
+    ops: ['sum'],
+    sizes: [2 ** 24, 2 ** 20, 2 ** 12],
+  };
+  const run = generated(generator(7), shape);
+  const other = generated(generator(8), shape);
+  const charts = (...reports: readonly Report[]) =>
+    chartsOf(reports.map((one, index) => ({ label: `run ${String(index)}`, report: one })));
+
+  it('says each case once in words', () => {
+    const titles = remarks(run).map(({ text }) => text.split(': ')[0]);
+    expect(titles).toHaveLength(6);
+    expect(new Set(titles).size).toBe(6);
+  });
+
+  it('draws a line with one point for each size', () => {
+    const line = charts(run).find(({ id }) => id === 'bandwidth-all-reduce')!;
+    const points = line.table.rows.map(([series, size]) => `${series!} ${size!}`);
+    expect(points).toHaveLength(6);
+    expect(new Set(points).size).toBe(6);
+  });
+
+  it('draws samples of both runs, names their cycles and counts what is not drawn', () => {
+    const chart = charts(run, other).find(({ id }) => id === 'samples')!;
+    expect(chart.note).toContain('16 of 32 ');
+    expect(chart.table.rows).toHaveLength(32);
+    const spec = JSON.stringify(chart.spec(860));
+    for (const label of ['run 0', 'run 1']) {
+      for (const placement of shape.placements) {
+        expect(spec).toContain(`${label}, ${placement}, cycle 1`);
+      }
+    }
+  });
+});
