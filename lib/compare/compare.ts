@@ -25,6 +25,9 @@ export interface NamedRuns {
   readonly reports: readonly Report[];
 }
 
+/** Of all cases of a comparison together. */
+export const defaultConfidence = 0.95;
+
 /** How sure a change must be to be called one. */
 export interface CompareOptions {
   /** Relative difference of medians that is taken for none; 0.05 unless given. */
@@ -184,7 +187,7 @@ export function compareRuns(
   options?: CompareOptions,
 ): Comparison {
   const given = optionsObject(options, compareNames, 'compareRuns');
-  const { tolerance = 0.05, confidence = 0.95, ignoreEnvironment = false } = given;
+  const { tolerance = 0.05, confidence = defaultConfidence, ignoreEnvironment = false } = given;
   namedRuns(base, 'base');
   namedRuns(next, 'next');
   for (const side of [base, next]) {

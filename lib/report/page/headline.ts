@@ -1,8 +1,8 @@
 // The answer of a report: of each group of cases the median with its range, of what limit, and what it is worth; of two
 // runs what has changed.
-import { compareRuns } from '../../compare/compare.js';
+import { compareRuns, defaultConfidence } from '../../compare/compare.js';
 import type { Change } from '../../compare/result.js';
-import { identityOf } from '../../results/repeats.js';
+import { identityOf, repeatsOf } from '../../results/repeats.js';
 import type { VerdictLevel } from '../../results/result.js';
 import { bandwidthText, countText, percentText, sizeText, timeText } from '../../results/units.js';
 import type { LabelledRun } from '../charts/index.js';
@@ -257,16 +257,32 @@ const changeLevels: Partial<Readonly<Record<Change, VerdictLevel>>> = {
   better: 'good',
 };
 
-/** How `gradlink compare` judges each case of two sets. */
-function changesOf(runs: readonly LabelledRun[], sets: readonly string[]): Map<string, Change> {
-  const [base, next] = sets.map((set) => ({
-    name: set,
-    reports: runs.filter((run) => setOf(run) === set).map(({ report }) => report),
-  }));
-  const { cases } = compareRuns(base!, next!);
-  return new Map(
-    cases.map((one) => [identityOf({ ...one, status: 'waived', reason: '' }), one.change]),
+/**
+ * How `gradlink compare` judges these cases of two sets. Only they are resampled, which takes long; so sure as compare
+ * is of each among all cases.
+ */
+function changesOf(
+  runs: readonly LabelledRun[],
+  sets: readonly string[],
+  asked: ReadonlySet<string>,
+): Map<string, Change> {
+  const all = sets.map((set) =>
+    runs.filter((run) => setOf(run) === set).map(({ report }) => report),
   );
+  const [base, next] = all.map((reports) => repeatsOf(reports.flatMap(({ cases }) => cases)));
+  const common = [...base!.keys()].filter((identity) => next!.has(identity));
+  const resampled = common.filter((identity) => asked.has(identity));
+  if (resampled.length === 0) return new Map();
+  const [old, now] = all.map((reports, index) => ({
+    name: sets[index]!,
+    reports: reports.map((report) => ({
+      ...report,
+      cases: report.cases.filter((one) => resampled.includes(identityOf(one))),
+    })),
+  }));
+  const confidence = 1 - (1 - defaultConfidence) * (resampled.length / common.length);
+  const { cases } = compareRuns(old!, now!, { confidence });
+  return new Map(cases.map((one) => [identityOf(one), one.change]));
 }
 
 /** `36 % → 38 %`: once where both are alike. */
@@ -283,60 +299,73 @@ function pairedCell(answer: Answer | undefined, at: string): Cell {
   return { text: aside.length === 0 ? text : `${text} (${aside.join(', ')})`, value: median };
 }
 
+interface Pair {
+  readonly what: string;
+  readonly base: Answer | undefined;
+  readonly next: Answer | undefined;
+}
+
+/** Of a group what both runs say: at the largest size that both have. */
+function pairOf({ what, sets: of }: Group, sets: readonly string[]): Pair {
+  const both = sets.map((set) => of.get(set) ?? []);
+  const [first, second] = both.map(sizesOf);
+  const common = new Set([...first!].filter((size) => second!.has(size)));
+  const [base, next] = both.map((entries) =>
+    entries.length === 0
+      ? undefined
+      : answerOf(entries, common.size > 0 ? common : sizesOf(entries)),
+  );
+  return { what, base, next };
+}
+
+/** The cells of a group that one run has alone, or both. */
+function pairedCells({ what, base, next }: Pair, changes: ReadonlyMap<string, Change>): Cell[] {
+  if (base === undefined || next === undefined) {
+    const { at, ofLimit, hidden, short } = (base ?? next)!;
+    const figures = [pairedCell(base, at), pairedCell(next, at)];
+    return [
+      described(what, at),
+      ...figures,
+      { text: '' },
+      { text: ofLimit },
+      { text: hidden },
+      short,
+    ];
+  }
+  const at = base.at === next.at ? base.at : '';
+  const ratio = next.median / base.median;
+  const same = base.identity === next.identity && base.identity !== undefined;
+  const change = same ? changes.get(base.identity) : undefined;
+  const level = change === undefined ? undefined : changeLevels[change];
+  return [
+    described(what, at),
+    pairedCell(base, at),
+    pairedCell(next, at),
+    {
+      text: `${ratio.toFixed(2)}${change === undefined ? '' : ` ${change}`}`,
+      value: ratio,
+      ...(level === undefined ? {} : { level }),
+    },
+    { text: fromTo(base.ofLimit, next.ofLimit) },
+    { text: fromTo(base.hidden, next.hidden) },
+    base.short.text === next.short.text
+      ? next.short
+      : { text: fromTo(base.short.text, next.short.text) },
+  ];
+}
+
 /** Both runs of a group in a line, with the ratio of their figures. */
 function paired(
   runs: readonly LabelledRun[],
   groups: readonly Group[],
   sets: readonly string[],
 ): PageTable {
-  const changes = changesOf(runs, sets);
-  const rows = groups.map(({ what, sets: of }): Cell[] => {
-    const both = sets.map((set) => of.get(set));
-    const [first, second] = both.map((entries) => sizesOf(entries ?? []));
-    const common = new Set([...first!].filter((size) => second!.has(size)));
-    const [base, next] = both.map((entries) =>
-      entries === undefined
-        ? undefined
-        : answerOf(entries, common.size > 0 ? common : sizesOf(entries)),
-    );
-    const at = base?.at === next?.at ? (base?.at ?? '') : '';
-    if (base === undefined || next === undefined) {
-      const only = (base ?? next)!;
-      return [
-        described(what, only.at),
-        pairedCell(base, only.at),
-        pairedCell(next, only.at),
-        { text: '' },
-        { text: only.ofLimit },
-        { text: only.hidden },
-        only.short,
-      ];
-    }
-    const ratio = next.median / base.median;
-    const change =
-      base.identity === next.identity && base.identity !== undefined
-        ? changes.get(base.identity)
-        : undefined;
-    const level = change === undefined ? undefined : changeLevels[change];
-    return [
-      described(what, at),
-      pairedCell(base, at),
-      pairedCell(next, at),
-      {
-        text: `${ratio.toFixed(2)}${change === undefined ? '' : ` ${change}`}`,
-        value: ratio,
-        ...(level === undefined ? {} : { level }),
-      },
-      { text: fromTo(base.ofLimit, next.ofLimit) },
-      { text: fromTo(base.hidden, next.hidden) },
-      base.short.text === next.short.text
-        ? next.short
-        : { text: fromTo(base.short.text, next.short.text) },
-    ];
-  });
+  const pairs = groups.map((group) => pairOf(group, sets));
+  const asked = new Set(pairs.flatMap(({ next }) => next?.identity ?? []));
+  const changes = changesOf(runs, sets, asked);
   const titles = ['what', `base: ${sets[0]!}`, `new: ${sets[1]!}`, 'new / base'];
   const columns = columnsOf([...titles, 'of its limit', 'communication hidden', 'verdict']);
-  return filled({ columns, rows });
+  return filled({ columns, rows: pairs.map((pair) => pairedCells(pair, changes)) });
 }
 
 export interface Headline extends PageTable {
@@ -347,7 +376,7 @@ export interface Headline extends PageTable {
 const listedNote =
   'Medians; of several runs or cycles with the range they lie in. At the largest size of each operation.';
 const pairedNote =
-  'new / base is the ratio of the two figures: of bandwidths and rates more is quicker, of times less. Better, worse, same and unclear as gradlink compare judges the times.';
+  'new / base is the ratio of the two figures: of bandwidths and rates more is quicker, of times less. Better, worse, same and unclear are what gradlink compare says of the times; changed: the machines differ too.';
 
 /** A line for each group of cases that ran: what sets cases apart but their size, their bucket or their places. */
 export function headline(runs: readonly LabelledRun[]): Headline {
