@@ -1,12 +1,10 @@
 // `gradlink doctor` and `gradlink topo`: what is here, what is missing, how things are linked.
-import { extname } from 'node:path';
-
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
 import { read } from './parse.js';
 import { list, text } from '../options/kinds.js';
 import type { Register } from './register.js';
-import { addOutputOptions, checkOutput } from './reports/report-output.js';
+import { addOutputOptions, checkOutput, outputFormat } from './reports/report-output.js';
 import { writeText } from './terminal/terminal.js';
 import { writeFileAtomic } from '../files/index.js';
 import { didYouMean } from '../nearest.js';
@@ -15,6 +13,7 @@ import { diagnose, jobRank, topologyOf, type Finding } from '../doctor/index.js'
 import { doctorLines, topologyLines } from '../report/doctor-lines.js';
 
 const formats = ['text', 'json'] as const;
+const byEnding = { '.txt': 'text', '.json': 'json' } as const;
 
 interface OutputOptions {
   readonly format?: (typeof formats)[number];
@@ -77,8 +76,7 @@ type Lines = (room?: number) => readonly string[];
 /** Writes what was found where the options say; fails at once where that cannot be written. */
 function writer({ format, output }: OutputOptions, io: Io): (found: object, lines: Lines) => void {
   if (output !== undefined) checkOutput(output);
-  const ending = extname(output ?? '').toLowerCase();
-  const asJson = (format ?? (ending === '.json' ? 'json' : 'text')) === 'json';
+  const asJson = outputFormat({ format, output }, byEnding, 'text') === 'json';
   return (found, lines) => {
     const text = (room?: number): string =>
       `${asJson ? JSON.stringify(found, null, 2) : lines(room).join('\n')}\n`;

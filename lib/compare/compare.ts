@@ -9,7 +9,6 @@ import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
 import { environmentChanges } from './environment.js';
 import {
   comparisonVersion,
-  meanRatio,
   type Change,
   type ComparedCase,
   type Comparison,
@@ -17,6 +16,7 @@ import {
   type RunsInfo,
   type Side,
 } from './result.js';
+import { meanRatio } from './mean-ratio.js';
 
 /** Runs of the same cases: more than one tell how much a run differs from the next by itself. */
 export interface NamedRuns {

@@ -100,6 +100,8 @@ const letters: Readonly<Record<string, readonly string[]>> = {
 const toolLetters: Readonly<Record<string, string>> = {
   // nccl-tests: -o is the operation there, and -n the iterations (ranks where there are no GPUs).
   collectives: 'n b e i f r w m N c o d T a I K C S J g t G R z u p y x D V M',
+  // OSU: -i is the iterations there; sizes as in collectives.
+  pairs: 'b e f i w W c T',
   // nvbandwidth.
   p2p: 'l t p b i m s d',
 };

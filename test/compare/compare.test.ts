@@ -6,9 +6,9 @@ import { environmentChanges } from '../../lib/compare/environment.js';
 import {
   countChanges,
   hasRegressed,
-  meanRatio,
   type Comparison,
 } from '../../lib/compare/result.js';
+import { meanRatio } from '../../lib/compare/mean-ratio.js';
 import { failedCase, waivedCase } from '../../lib/results/case.js';
 import type { CaseResult, Report } from '../../lib/results/result.js';
 import { madeCase, madeRun, uniform } from '../support/comparing.js';

@@ -19,9 +19,9 @@ struct Settings {
   int port = 0;
   /// The address of this host that listens and calls (GRADLINK_INTERFACE); empty: as the way to
   /// rank 0 goes.
-  std::string own;
+  std::string own{};
   /// Where other ranks than 0 listen (GRADLINK_PORTS).
-  PortRange ports;
+  PortRange ports{};
   /// What only processes of the job know; may be empty, and then proves nothing.
   std::string secret;
   /// Whether payloads of any length are sealed; where one rank says so, its connections are.
