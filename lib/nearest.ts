@@ -102,6 +102,9 @@ const synonyms: readonly (readonly [ours: readonly string[], theirs: string])[] 
   [[], 'radam asgd adan uint16'],
 ];
 
+/** From so many letters on the only word that they begin is meant: `cycle` of `cycleMs`. */
+const shortestBeginning = 4;
+
 /** A third of the letters wrong is another word. */
 const alike = 3;
 
@@ -112,8 +115,8 @@ function otherNumbers(one: string, other: string): boolean {
 }
 
 /**
- * What of `words` was meant by one that is none of them: what is spelt alike, else what others call so, else what is
- * nearest and not another word.
+ * What of `words` was meant by one that is none of them: what is spelt alike, else what others call so, else what it
+ * begins, else what is nearest and not another word.
  *
  * @returns such as `adam`, `int8 or uint8`, `beta1 and beta2`; undefined where no word is near
  */
@@ -125,6 +128,8 @@ export function meantBy(word: string, words: readonly string[]): string | undefi
   const rows = synonyms.filter(([, theirs]) => theirs.split(' ').includes(letters));
   const ours = rows.find(([names]) => names.every((name) => spelt.has(name)))?.[0];
   if (ours !== undefined) return ours.map((name) => spelt.get(name)).join(' and ') || undefined;
+  const longer = [...spelt].filter(([other]) => other.startsWith(letters));
+  if (letters.length >= shortestBeginning && longer.length === 1) return longer[0]![1];
   const near = [...spelt]
     .filter(([other]) => !otherNumbers(letters, other))
     .map(([other, whole]) => ({ whole, far: distance(letters, other) }))
