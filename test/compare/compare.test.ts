@@ -3,11 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ratioOfMedians } from '../../lib/compare/bootstrap.js';
 import { compareRuns } from '../../lib/compare/compare.js';
 import { environmentChanges } from '../../lib/compare/environment.js';
-import {
-  countChanges,
-  hasRegressed,
-  type Comparison,
-} from '../../lib/compare/result.js';
+import { countChanges, hasRegressed, type Comparison } from '../../lib/compare/result.js';
 import { meanRatio } from '../../lib/compare/mean-ratio.js';
 import { failedCase, waivedCase } from '../../lib/results/case.js';
 import type { CaseResult, Report } from '../../lib/results/result.js';

@@ -216,7 +216,7 @@ describe('gradlink p2p', () => {
     expect(text.stdout).toMatch(/^host_to_device_memcpy_ce: .*host memory/m);
     expect(text.stdout).toMatch(/^ {2}GB\/s +gpu:0/m);
     expect(text.stdout).toMatch(/^ {2}host +\d+\.\d\d/m);
-    expect(text.stdout).toMatch(/^# 1 cases: 1 ran, 0 waived, 0 failed$/m);
+    expect(text.stdout).toMatch(/^# 1 case: 1 ran, 0 waived, 0 failed$/m);
     const csv = await run('-t', '0', '--format', 'csv');
     expect(csv.stdout.split('\n')[0]).toContain('parameter.flow');
     expect(csv.stdout.trim().split('\n')).toHaveLength(1 + gpus);

@@ -126,7 +126,7 @@ describe('what a rank writes', () => {
   it("is followed by the launcher's words on a line of their own", () => {
     const { status, stderr } = launchRaw(['-n', '1', 'sh', '-c', 'printf unended >&2; exit 3']);
     expect(status).toBe(3);
-    expect(stderr.toString()).toMatch(/^unended\ngradlink launch: rank 0 .*\n.*\n {2}unended\n$/);
+    expect(stderr.toString()).toMatch(/^unended\ngradlink launch: rank 0 .*\n$/);
   });
 });
 

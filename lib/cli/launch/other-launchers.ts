@@ -67,7 +67,7 @@ const instead: readonly (readonly [theirs: string, advice: string])[] = [
     'fusion-threshold-mb cycle-time-ms',
     'A program sets it: comm.setFusion({ thresholdBytes, cycleMs }).',
   ],
-  ['start-method role monitor-interval', 'There is none, and no need of it.'],
+  ['start-method role monitor-interval', 'Leave it out: nothing here needs it.'],
 ];
 
 /** `--nproc_per_node`, `-np` and `--np` without their dashes; one letter as it stands. */

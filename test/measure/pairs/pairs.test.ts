@@ -189,8 +189,9 @@ describe('gradlink pairs', () => {
   });
 
   it('counts wrong bytes, and ends with 1', async () => {
-    const { timeMessages } = native();
-    vi.spyOn(native(), 'timeMessages').mockImplementation(async (...args) => {
+    const addon = native();
+    const timeMessages = addon.timeMessages.bind(addon);
+    vi.spyOn(addon, 'timeMessages').mockImplementation(async (...args) => {
       const { seconds } = await timeMessages(...args);
       return { seconds, wrong: 2 };
     });
