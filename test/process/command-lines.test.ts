@@ -52,6 +52,10 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     /^npx gradlink watch train\.log$/,
     'follows the file until interrupted; test/cli/watch.test.ts does',
   ],
+  [
+    /^mpirun -n 16 /,
+    'needs two hosts of eight GPUs; test/measure/collectives/split.test.ts splits',
+  ],
   [/^mpirun -n 8 --hostfile/, 'names the hosts of a cluster; mpirun -n 2 of docs/mpi.md is run'],
   [/^npm init --yes$/, 'makes package.json, which this folder has'],
   [/--backend node-gpu$|--require tfjs-node-gpu$/, 'test/tfjs-node/ runs them, on the CPU'],

@@ -23,7 +23,10 @@ export interface ShownLine {
 /** `sh` blocks of a guide, each as it stands. */
 export function shellBlocks(guide: string): string[] {
   const text = readFileSync(new URL(guide, root), 'utf8');
-  return [...text.matchAll(/^```(?:sh|console)?\n(.*?)^```/gms)].map(([, block]) => block!);
+  // Of each kind, since what closes one of another kind looks like what opens one of none.
+  return [...text.matchAll(/^```(\w*)\n(.*?)^```/gms)].flatMap(([, kind, block]) =>
+    ['sh', 'console', ''].includes(kind!) ? [block!] : [],
+  );
 }
 
 /** Commands in code, in running text and in tables, with arguments that are no placeholders. */
