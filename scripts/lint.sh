@@ -4,19 +4,12 @@
 #
 #   lint.sh           every check but clang-tidy's static analyzer, which takes three quarters of clang-tidy's time
 #   lint.sh --deep    with it
-#   lint.sh --ready   what it needs, the declarations too, is there already: it writes nothing that tests read
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/system-packages.sh
 
 need_packages "check the C++ sources" clang-format=clang-format clang-tidy=clang-tidy || exit 1
-ready=no
-if [ "${1:-}" = --ready ]; then
-  ready=yes
-  shift
-else
-  bash scripts/setup.sh || exit 1
-fi
+bash scripts/setup.sh || exit 1
 
 results=build/test-results/checks.txt
 mkdir -p build/test-results
@@ -63,7 +56,7 @@ lane_others() {
   check "types (tsc)" npx tsc --noEmit
   check "documentation (typedoc)" npx typedoc --skipErrorChecking --out build/typedoc
   # publint looks at the declarations too, which only packing makes otherwise.
-  [ $ready = yes ] || check "declarations" npm run --silent build:types
+  check "declarations" npm run --silent build:types
   check "package (publint)" npx publint --strict
   check "prettier" npx prettier --check --log-level warn .
   check "clang-format" bash scripts/clang-format.sh --check

@@ -68,9 +68,6 @@ set_up() {
 # A hung case of these ends after a minute, whatever its project grants otherwise.
 case_limit=(--testTimeout=60000 --hookTimeout=60000)
 
-gate_compile() {
-  phase - "compiling the native tests" bash scripts/test-native.sh plain --build
-}
 gate_native() { native plain "native tests" --quick; }
 gate_typescript() { typescript main "TypeScript" --project unit --project gpu --tags-filter '!full' "${case_limit[@]}"; }
 gate_jobs() {
@@ -80,16 +77,13 @@ gate_jobs() {
   typescript jobs "one case of each kind of job" --project '!unit' --project '!gpu' --project '!tfjs-*' --tags-filter smoke \
     "${case_limit[@]}" "${files[@]}"
 }
-gate_instrument() {
-  phase - "compiling the addon for AddressSanitizer" bash scripts/test-native.sh address --build --addon --no-tests
-}
-# The suites in which it found real faults.
-gate_sanitized() {
+gate_address() {
+  phase - "compiling the addon for AddressSanitizer" bash scripts/test-native.sh address --build --addon --no-tests || return
+  # The suites in which it found real faults.
   GRADLINK_SANITIZER=address typescript address "the addon under AddressSanitizer" "${case_limit[@]}" \
     test/native/sanitized test/process/{ending,kvstore,memory} test/communicator/{leases,lifetime} test/kvstore/{order,store,row-sparse}
 }
-gate_address() { gate_instrument && gate_sanitized; }
-gate_lint() { phase checks "lint" bash scripts/lint.sh "$@"; }
+gate_lint() { phase checks "lint" bash scripts/lint.sh; }
 
 quick=(native typescript jobs)
 gate=(native typescript jobs address lint)
@@ -100,36 +94,6 @@ run_phases() {
   begin
   if phase - "setting up" set_up; then
     for name in "$@"; do "gate_$name"; done
-  fi
-  node scripts/test-summary.mjs
-}
-
-# The whole gate. Tests wait for each other's processes, and leave a third of the cores idle: beside them, with what they
-# leave, runs what only computes. Both sides read one tree: what they share is made before.
-run_gate() {
-  local beside log=build/beside.log
-  begin
-  if phase - "setting up" set_up && gate_compile && phase - "declarations" npm run --silent build:types; then
-    set -m
-    (
-      trap 'exit 143' TERM
-      gate_instrument && : >"$results/instrumented"
-      gate_lint --ready
-    ) >"$log" 2>&1 &
-    beside=$!
-    set +m
-    trap 'kill -- "-$beside" 2>/dev/null' EXIT
-    trap 'exit 143' TERM HUP
-    renice -n 19 -g "$beside" >/dev/null
-    gate_native
-    gate_typescript
-    gate_jobs
-    wait "$beside"
-    trap - EXIT
-    cat "$log"
-    # Had it been killed, nothing would say that a phase is missing.
-    grep -q ' lint$' "$results/phases.txt" || echo "$SECONDS $SECONDS 1 checks lint" >>"$results/phases.txt"
-    [ ! -e "$results/instrumented" ] || gate_sanitized
   fi
   node scripts/test-summary.mjs
 }
@@ -238,7 +202,7 @@ case "$layer" in
   setup) set_up ;;
   gate)
     for name in "$@"; do known phase "$name" "${gate[@]}"; done
-    if [ $# -gt 0 ]; then run_phases "$@"; else run_gate; fi
+    if [ $# -gt 0 ]; then run_phases "$@"; else run_phases "${gate[@]}"; fi
     ;;
   full)
     case "${1:-}" in
