@@ -100,6 +100,8 @@ class Comms {
   void abort();
   /// Frees the handles in good order; aborts where that fails.
   void close(Deadline);
+  /// After one of the two: gives the members' streams back. There are no members from then on.
+  void dissolve() { members_.clear(); }
 
  private:
   /// Whether others hold ranks, other threads or processes.

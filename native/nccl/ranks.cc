@@ -53,7 +53,13 @@ Ranks::Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& optio
   for (const auto& member : core_->comms.members()) streams_.push_back(&member->stream);
 }
 
-Ranks::~Ranks() { close(); }
+Ranks::~Ranks() {
+  close();
+  // Registered memory that is still there holds the core, and needs no stream.
+  const SweepAfter sweep(*core_);
+  const std::lock_guard lock(core_->calls);
+  core_->comms.dissolve();
+}
 
 // Everybody has agreed on the call, or makes it unasked: who does not come is named as the ids are
 // shared, and nobody's work is queued here for which an allocation could wait.

@@ -69,8 +69,9 @@ std::list<RegisteredPiece> RegisteredPieces::sweep(const Library& library,
     taken.swap(retired_);
   }
   for (const RegisteredPiece& piece : taken) {
-    const Comms::Member& member = *comms.members()[piece.member];
     known_[piece.member].erase(static_cast<const std::byte*>(piece.memory.data()));
+    if (comms.members().empty()) continue;
+    const Comms::Member& member = *comms.members()[piece.member];
     if (member.handle == nullptr || !piece.isKnown()) continue;
     try {
       member.device.makeCurrent();

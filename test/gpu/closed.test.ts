@@ -18,10 +18,11 @@ const buffers = `
 const dispose = `buffers.forEach((one) => one.dispose());`;
 
 const kinds: Record<string, Kind> = {
-  'a group of GPUs': {
+  'a group of GPUs, while its registered memory is held': {
+    before: `const kept = [];`,
     open: `
       ${group} ${buffers}
-      await group.allocRegistered('float32', n);
+      kept.push(await group.allocRegistered('float32', n));
       return async () => { ${dispose} await group.close(); };`,
   },
   ...Object.fromEntries(
