@@ -35,7 +35,10 @@ const alone: Record<string, Kind> = {
       return () => group.close();`,
   },
   'a window between threads': {
-    before: `const ranks = await Communicator.local(2).openRanks();`,
+    before: `
+      const ranks = await Communicator.local(2).openRanks();
+      // Starts the threads of the two, which stay.
+      await Promise.all(ranks.map((one) => one.barrier()));`,
     open: `
       const windows = await Promise.all(ranks.map((one) => one.createWindow(data)));
       await Promise.all(windows.map((one) => one.put()));
