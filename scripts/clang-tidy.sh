@@ -3,7 +3,7 @@
 # its time goes into headers too. A unit whose preprocessed text passed before is not checked again. Any warning fails.
 #
 #   clang-tidy.sh           every check but the static analyzer, which takes three quarters of the time, and a dozen others, which
-#                           take half of the rest and have found nothing that a compiler's warning had not
+#                           take half of the rest
 #   clang-tidy.sh --deep    with all of them: before a release, and after work on native/
 set -euo pipefail
 cd "$(dirname "$0")/.."

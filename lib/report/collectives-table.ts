@@ -14,9 +14,10 @@ import { hostLines } from './host-lines.js';
 import { mergedRepeats, rangeText, spreadOf, type Measured } from './repeats.js';
 import { field, headLines, nothingRan, summaryLines } from './summary.js';
 import { FixedTable, type FixedColumn } from './table.js';
-import { groupBy, type Tool } from './tool.js';
+import type { Tool } from './tool.js';
 import { repeatsOf } from '../results/repeats.js';
 import { bandwidthText, percentText } from '../results/units.js';
+import { groupBy } from '../results/grouping.js';
 
 function left(title: string, unit: string, width: number, weight?: number): FixedColumn {
   return { title, unit, width, align: 'right', ...(weight === undefined ? {} : { weight }) };
@@ -193,7 +194,7 @@ function splitOf({ run: { options } }: Pick<Report, 'run'>): string | undefined 
 /** Each group at the largest size, and the slowest of them by its ranks. */
 function groupLines(
   report: Pick<Report, 'run'>,
-  measured: readonly (CaseResult & Measurement)[],
+  measured: readonly Measured[],
   largest: number,
 ): string[] {
   const split = splitOf(report);
@@ -224,7 +225,7 @@ function repeatedSummary(repeats: readonly Measured[]): string[] {
 }
 
 /** What NCCL chose, as a line for each run of sizes with one choice. */
-function choiceLines(cases: readonly (CaseResult & Measurement)[]): string[] {
+function choiceLines(cases: readonly Measured[]): string[] {
   const lines: { choice: string; first: number; last: number }[] = [];
   for (const { parameters, bytes } of cases) {
     const { algorithm, protocol } = parameters;
@@ -242,9 +243,9 @@ function choiceLines(cases: readonly (CaseResult & Measurement)[]): string[] {
 
 /** Cases that differ by placement only are one line. */
 function groupBySize(cases: readonly CaseResult[]): CaseResult[][] {
-  return groupBy(cases, ({ name, parameters }) =>
-    JSON.stringify([name, Object.entries(parameters).filter(([key]) => key !== 'placement')]),
-  );
+  const keyOf = ({ name, parameters }: CaseResult): string =>
+    JSON.stringify([name, Object.entries(parameters).filter(([key]) => key !== 'placement')]);
+  return [...groupBy(cases, keyOf).values()];
 }
 
 function group(result: CaseResult | undefined): string[] {

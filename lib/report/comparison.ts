@@ -12,11 +12,11 @@ import {
 import { caseNames } from './case-names.js';
 import { junitXml, type JunitCase } from './junit.js';
 import { markdownTable, plain } from './markdown.js';
-import { groupBy } from './charts/series.js';
 import { caseTitle, startedText } from './summary.js';
 import { tableLines, type Column } from './table.js';
 import type { CaseIdentity } from '../results/result.js';
 import { percentText, timeText } from '../results/units.js';
+import { groupBy } from '../results/grouping.js';
 
 /** What `gradlink compare --format` takes. */
 export const comparisonFormats = ['text', 'json', 'markdown', 'junit'] as const;

@@ -7,13 +7,16 @@ import {
 } from '../results/result.js';
 import { environmentLine } from './summary.js';
 import { tableLines, type Column } from './table.js';
-import { groupBy, type Tool } from './tool.js';
+import type { Tool } from './tool.js';
 import { countText, mebibyte, percentText, sizeText, timeText } from '../results/units.js';
+import { groupBy } from '../results/grouping.js';
 
 export const ddpTool: Tool = {
   name: 'ddp',
   head,
-  groups: (cases) => groupBy(cases, ({ parameters }) => String(parameters['bucketBytes'])),
+  groups: (cases) => [
+    ...groupBy(cases, ({ parameters }) => String(parameters['bucketBytes'])).values(),
+  ],
   rows,
   foot,
 };

@@ -2,7 +2,6 @@
 import {
   hasMeasurement,
   type CaseResult,
-  type Measurement,
   type Report,
   type ReportHead,
 } from '../results/result.js';
@@ -12,11 +11,11 @@ import { p2pMatrixCases } from '../measure/p2p/matrix.js';
 import { hostLines } from './host-lines.js';
 import { headLines } from './summary.js';
 import { matrixLines as blocks } from './table.js';
-import { groupBy, type Tool } from './tool.js';
+import type { Measured } from './repeats.js';
+import type { Tool } from './tool.js';
 import { countText, percentText } from '../results/units.js';
 import { unjudgedReason } from './verdict-words.js';
-
-type Measured = CaseResult & Measurement;
+import { groupBy } from '../results/grouping.js';
 
 export const p2pTool: Tool = { name: 'p2p', head, groups: groupByName, rows, foot };
 
@@ -28,7 +27,7 @@ function head(report: ReportHead): string[] {
 }
 
 function groupByName(cases: readonly CaseResult[]): CaseResult[][] {
-  return groupBy(cases, ({ name }) => name);
+  return [...groupBy(cases, ({ name }) => name).values()];
 }
 
 /** The results of one case: at most two matrices, then a line for whatever is not good. */

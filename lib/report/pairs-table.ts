@@ -4,7 +4,6 @@ import { median } from 'simple-statistics';
 import {
   hasMeasurement,
   type CaseResult,
-  type Measurement,
   type Report,
   type ReportHead,
 } from '../results/result.js';
@@ -12,9 +11,9 @@ import { sizeText } from '../results/units.js';
 import type { RankInfo } from '../measure/common-run.js';
 import { headLines } from './summary.js';
 import { matrixLines } from './table.js';
-import { groupBy, type Tool } from './tool.js';
-
-type Measured = CaseResult & Measurement;
+import type { Measured } from './repeats.js';
+import type { Tool } from './tool.js';
+import { groupBy } from '../results/grouping.js';
 
 /** OSU's, for its size and for each figure. */
 const sizeWidth = 10;
@@ -86,9 +85,9 @@ function head(report: ReportHead, ranks: readonly RankInfo[] = []): string[] {
 function rows(results: readonly CaseResult[]): string[] {
   const [first] = results;
   if (first === undefined) return [];
-  const cells = groupBy(results, ({ name }) => name).flatMap((cases) => {
+  const cells = [...groupBy(results, ({ name }) => name)].flatMap(([name, cases]) => {
     const measured = cases.filter(hasMeasurement);
-    const own = columns[cases[0]?.name ?? ''] ?? [];
+    const own = columns[name] ?? [];
     return own.map(({ read }) => (measured.length === 0 ? '-' : read(measured)));
   });
   const reasons = results.flatMap((one) =>
@@ -155,9 +154,7 @@ function foot({ cases }: Pick<Report, 'cases'>, room = Infinity): string[] {
   const failed = cases.some(({ status }) => status === 'error');
   const checked = measured.some(({ check }) => check.kind === 'exact');
   return [
-    ...[...groupBy(pairs, ({ name }) => name)].flatMap((of) =>
-      matrix(shownAt(of.filter(hasMeasurement)), room),
-    ),
+    ...[...groupBy(pairs, ({ name }) => name).values()].flatMap((of) => matrix(shownAt(of), room)),
     ...(slow.length > 0 ? ['# Slow pairs:', ...slow.map(slowLine)] : []),
     ...(pairs.length > 0 && slow.length === 0 ? ['# No pair is slow beside the others.'] : []),
     checked || failed
@@ -176,7 +173,7 @@ function slowLine(one: Measured): string {
 export const pairsTool: Tool = {
   name: 'pairs',
   head,
-  groups: (cases) => groupBy(cases, ({ parameters }) => String(parameters.bytes)),
+  groups: (cases) => [...groupBy(cases, ({ parameters }) => String(parameters.bytes)).values()],
   rows,
   foot,
 };

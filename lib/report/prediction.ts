@@ -2,10 +2,10 @@
 import type { Banded, PredictedStep, Prediction } from '../predict/scaling.js';
 import { isAllReduce } from '../predict/schemes.js';
 import type { Validation } from '../predict/validate.js';
-import { groupBy } from './charts/series.js';
 import { markdownTable, plain } from './markdown.js';
 import { tableLines, type Column } from './table.js';
 import { percentText, sizeText, timeText } from '../results/units.js';
+import { groupBy } from '../results/grouping.js';
 
 /** What `gradlink predict --format` takes. */
 export const predictionFormats = ['text', 'json', 'markdown'] as const;

@@ -17,21 +17,6 @@ export interface Tool {
   readonly foot: (report: Report, room?: number) => string[];
 }
 
-/** Cases side by side that have a key in common, in the order of the report. */
-export function groupBy(
-  cases: readonly CaseResult[],
-  keyOf: (result: CaseResult) => string,
-): CaseResult[][] {
-  const groups = new Map<string, CaseResult[]>();
-  for (const result of cases) {
-    const key = keyOf(result);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [result]);
-    else group.push(result);
-  }
-  return [...groups.values()];
-}
-
 /** The whole report. */
 export function textLines(tool: Tool, report: Report): string[] {
   return [

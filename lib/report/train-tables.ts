@@ -2,20 +2,20 @@
 // it was measured: speedups above linear and throughput that falls stay.
 import { median } from 'simple-statistics';
 
-import { hasMeasurement, type CaseResult, type Measurement } from '../results/result.js';
+import { hasMeasurement, type CaseResult } from '../results/result.js';
 import { targetEfficiency } from '../predict/index.js';
 import { environmentLine } from './summary.js';
 import { markdownTable } from './markdown.js';
 import { tableLines, type Column } from './table.js';
+import type { Measured } from './repeats.js';
 import type { Tool } from './tool.js';
 import { mebibyte, percentText } from '../results/units.js';
 
-type Run = CaseResult & Measurement;
 type Rows = readonly (readonly string[])[];
 
 const none = '-';
 
-function value(run: Run, name: string): number {
+function value(run: Measured, name: string): number {
   return run.values?.[name] ?? 0;
 }
 
@@ -33,7 +33,7 @@ function columnsOf(
 }
 
 /** Samples of all workers in a second, over all measured steps. */
-export function throughput(run: Run): number {
+export function throughput(run: Measured): number {
   const { batchSize, workers } = run.parameters;
   const seconds = run.samplesSeconds.reduce((sum, sample) => sum + sample, 0);
   return (Number(batchSize) * Number(workers) * run.samplesSeconds.length) / seconds;

@@ -1,4 +1,5 @@
 // Cases that ran several times: in the cycles of a run, and in runs of one command.
+import { groupBy } from './grouping.js';
 import type { CaseIdentity, CaseResult } from './result.js';
 
 /** Parameters that say how a case ran, not which it is. */
@@ -13,12 +14,5 @@ export function identityOf({ name, parameters }: CaseIdentity): string {
 
 /** The cases by {@link identityOf}, in order. */
 export function repeatsOf<T extends CaseResult>(cases: readonly T[]): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const result of cases) {
-    const identity = identityOf(result);
-    const group = groups.get(identity);
-    if (group === undefined) groups.set(identity, [result]);
-    else group.push(result);
-  }
-  return groups;
+  return groupBy(cases, identityOf);
 }

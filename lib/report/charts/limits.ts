@@ -1,7 +1,7 @@
 // What limits the bandwidth of a case, and at which sizes that is a limit.
 import type { Measurement } from '../../results/result.js';
 import { spreadOf } from '../repeats.js';
-import { groupBy } from './series.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** The smallest loop between two cores whose rate is measured. */
 const smallestPassed = 4096;

@@ -1,11 +1,11 @@
 // Heat maps: what goes from each place to each other.
-import type { CaseResult, Measurement } from '../../results/result.js';
+import type { CaseResult } from '../../results/result.js';
 import { percentText, sizeText } from '../../results/units.js';
-import { groupBy, repeatedEntries, setOf, slug, type Entry } from './series.js';
+import { repeatedEntries, setOf, slug, type Entry } from './series.js';
 import { heat } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
-
-type Measured = CaseResult & Measurement;
+import { groupBy } from '../../results/grouping.js';
+import type { Measured } from '../repeats.js';
 
 function side(result: CaseResult, name: 'from' | 'to'): string {
   const value = result.parameters[name];

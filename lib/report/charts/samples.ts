@@ -1,9 +1,10 @@
 // Strip plots: every timed sample of the cases that are not points of a sweep.
 import { identityOf } from '../../results/repeats.js';
 import { timeText } from '../../results/units.js';
-import { groupBy, measuredEntries, numeric, seriesNames, wrapped, type Entry } from './series.js';
+import { measuredEntries, numeric, seriesNames, wrapped, type Entry } from './series.js';
 import { ink, palette } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** Strips of one chart, and ticks of one strip: more cannot be told apart. */
 const mostStrips = 16;

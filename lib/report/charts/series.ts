@@ -4,6 +4,7 @@ import { hasMeasurement, type CaseIdentity, type CaseResult } from '../../result
 import { mergedRepeats, type Measured } from '../repeats.js';
 import { parameterWords } from './parameters.js';
 import type { LabelledRun } from './types.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** A case that was measured, and the run it is of. */
 export interface Entry {
@@ -45,16 +46,6 @@ export function repeatedEntries(
       repeats,
     }));
   });
-}
-
-export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(key(item));
-    if (group === undefined) groups.set(key(item), [item]);
-    else group.push(item);
-  }
-  return groups;
 }
 
 /** A parameter's value as a number; undefined where it is not one. */

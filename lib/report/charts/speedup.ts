@@ -1,17 +1,11 @@
 // Speedup over the number of workers, beside the ideal.
 import type { Measurement } from '../../results/result.js';
 import { percentText } from '../../results/units.js';
-import {
-  groupBy,
-  numeric,
-  repeatedEntries,
-  seriesNames,
-  type Entry,
-  type RepeatedEntry,
-} from './series.js';
+import { numeric, repeatedEntries, seriesNames, type Entry, type RepeatedEntry } from './series.js';
 import { endsOf, labelLayers, lineLabels } from './line-labels.js';
 import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** Parameters that count workers; the first that a case has is its number. */
 const counts = ['workers', 'ranks', 'processes', 'gpus', 'devices'] as const;

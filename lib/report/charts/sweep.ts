@@ -2,19 +2,13 @@
 import type { Measurement } from '../../results/result.js';
 import { rangeText, spreadBy, spreadOf } from '../repeats.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../../results/units.js';
-import {
-  groupBy,
-  numeric,
-  repeatedEntries,
-  seriesNames,
-  slug,
-  type RepeatedEntry,
-} from './series.js';
+import { numeric, repeatedEntries, seriesNames, slug, type RepeatedEntry } from './series.js';
 import { sizeAxis, timeAxis, timeScale } from './axes.js';
 import { limitBandwidth, limitPoints, type LimitPoint } from './limits.js';
 import { endsOf, labelLayers, labelsWidth, lineLabels, type LineEnd } from './line-labels.js';
 import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** Parameters that change along a line. */
 const ignored = ['bytes', 'bucketBytes', 'count', 'flow'];

@@ -7,6 +7,7 @@ import { constantWords, derivedParameters, ofWhom } from '../case-names.js';
 import { parameterText, parameterTitle } from '../charts/parameters.js';
 import { rateOf } from '../charts/speedup.js';
 import type { Cell, PageTable } from './cells.js';
+import type { Measured } from '../repeats.js';
 import { rateText, verdictText } from '../verdict-words.js';
 
 export interface CaseTable extends PageTable {
@@ -40,12 +41,10 @@ interface Figure {
   readonly of: (result: CaseResult) => Cell;
 }
 
-type Measured = Extract<CaseResult, { statistics: unknown }>;
-
 function figure(title: string, of: (result: Measured) => Cell): Figure {
   return {
     title,
-    of: (result) => (hasMeasurement(result) ? of(result as Measured) : { text: '' }),
+    of: (result) => (hasMeasurement(result) ? of(result) : { text: '' }),
   };
 }
 

@@ -8,7 +8,6 @@ import { bandwidthText, countText, percentText, sizeText, timeText } from '../..
 import type { LabelledRun } from '../charts/index.js';
 import { placesBetween } from '../charts/matrix.js';
 import {
-  groupBy,
   numeric,
   repeatedEntries,
   seriesNames,
@@ -20,6 +19,7 @@ import { mergedRepeats, rangeText, spreadOf, type Measured } from '../repeats.js
 import type { Column } from '../table.js';
 import { rateText, verdictText, verdictWords } from '../verdict-words.js';
 import type { Cell, PageTable } from './cells.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** What one line is about: a case at several sizes or between several places. */
 interface Group {

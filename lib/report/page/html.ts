@@ -10,7 +10,8 @@ import { headline } from './headline.js';
 import { policy, sortScript } from './sorting.js';
 import { style } from './style.js';
 import { formulas, remarks, runFacts } from './words.js';
-import { groupBy, setOf } from '../charts/series.js';
+import { setOf } from '../charts/series.js';
+import { groupBy } from '../../results/grouping.js';
 
 const widths = { wide: 860, narrow: 344 } as const;
 async function pictures(chart: Chart): Promise<string> {

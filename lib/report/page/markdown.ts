@@ -1,10 +1,11 @@
 // Runs as Markdown for an issue: what ran on what, verdicts in words, each chart's table, all cases.
 import type { Chart, LabelledRun } from '../charts/index.js';
-import { groupBy, setOf } from '../charts/series.js';
+import { setOf } from '../charts/series.js';
 import { headline } from './headline.js';
 import { caseCells, caseColumns } from '../render.js';
 import { code, markdownTable, plain } from '../markdown.js';
 import { formulas, remarks, runFacts } from './words.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** @param pictures the address of each chart's picture by its id; charts without one have their table alone */
 export function runsToMarkdown(

@@ -9,10 +9,10 @@ import {
 } from '../../results/result.js';
 import { countText, percentText } from '../../results/units.js';
 import { caseNames } from '../case-names.js';
-import { groupBy } from '../charts/series.js';
 import { mergedRepeats, rangeText, spreadBy, type Measured } from '../repeats.js';
 import { caseTitle, commandText, environmentLine, gpuLines, startedText } from '../summary.js';
 import { isAboveLimit, smallBounds, unjudgedReason } from '../verdict-words.js';
+import { groupBy } from '../../results/grouping.js';
 
 /** More than so many cases are summed up rather than told one by one. */
 const mostTold = 12;

@@ -1,6 +1,8 @@
 // Measuring, as lib/native/measure.ts declares it.
 #include <memory>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -117,6 +119,25 @@ GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   return options;
 }
 
+/// Runs `work` with the communicator of the first argument, on its queue; resolves to what
+/// `finish` makes of what it gave.
+template <class Work, class Finish>
+Napi::Promise startOn(const Napi::CallbackInfo& info, Work work, Finish finish) {
+  using Result = std::invoke_result_t<Work, Communicator&>;
+  CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
+  handle->open();
+  auto result = std::make_shared<Result>();
+  Kept kept;
+  keep(kept, info[0]);  // and with it the handle
+  return PendingOp::start(
+      info.Env(), handle->queue(),
+      [handle, work = std::move(work), result] { *result = work(handle->communicator()); },
+      [finish = std::move(finish), result](Napi::Env ended) -> Napi::Value {
+        return finish(ended, *result);
+      },
+      std::move(kept));
+}
+
 Napi::Object resultObject(Napi::Env env, const GpuCollectiveResult& result) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("seconds", toArray(env, result.seconds));
@@ -131,40 +152,29 @@ Napi::Object resultObject(Napi::Env env, const GpuCollectiveResult& result) {
 }
 
 Napi::Value timeCollective(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  return guarded(env, [&]() -> Napi::Value {
-    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
-    handle->open();
+  return guarded(info.Env(), [&]() -> Napi::Value {
     const GpuCollectiveOptions options = gpuCollectiveOptions(objectArg(info[1], "options"));
-    auto result = std::make_shared<GpuCollectiveResult>();
-    Kept kept;
-    keep(kept, info[0]);  // and with it the handle
-    return PendingOp::start(
-        env, handle->queue(),
-        [handle, options, result] {
-          Communicator& communicator = handle->communicator();
+    return startOn(
+        info,
+        [options](Communicator& communicator) -> GpuCollectiveResult {
           if (auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&communicator)) {
-            *result = measure::timeGpuCollective(*onGpus, options);
-          } else if (isFloat8(options.dtype)) {
+            return measure::timeGpuCollective(*onGpus, options);
+          }
+          if (isFloat8(options.dtype)) {
             throw Error(ErrorCode::unsupported,
                         std::string(nameOf(options.dtype)) + " is a type of ranks that are GPUs")
                 .withOp("timeCollective")
                 .stillUsable();
-          } else {
-            *result = {measure::timeCollective(communicator, options), {}, {}};
           }
+          return {measure::timeCollective(communicator, options), {}, {}};
         },
-        [result](Napi::Env ended) -> Napi::Value { return resultObject(ended, *result); },
-        std::move(kept));
+        resultObject);
   });
 }
 
 /// (communicator, options)
 Napi::Value timeBetweenCores(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  return guarded(env, [&]() -> Napi::Value {
-    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
-    handle->open();
+  return guarded(info.Env(), [&]() -> Napi::Value {
     const Napi::Object given = objectArg(info[1], "options");
     BetweenCoresOptions options;
     options.bytes = countArg(given.Get("bytes"), "bytes");
@@ -172,35 +182,28 @@ Napi::Value timeBetweenCores(const Napi::CallbackInfo& info) {
     options.warmup = intOf(given, "warmup", 0);
     options.samples = intOf(given, "samples", 1);
     options.timeoutMs = numberArg(given.Get("timeoutMs"), "timeoutMs");
-    auto result = std::make_shared<BetweenCores>();
-    Kept kept;
-    keep(kept, info[0]);  // and with it the handle
-    return PendingOp::start(
-        env, handle->queue(),
-        [handle, options, result] {
-          *result = measure::timeBetweenCores(handle->communicator(), options);
+    return startOn(
+        info,
+        [options](Communicator& communicator) {
+          return measure::timeBetweenCores(communicator, options);
         },
-        [result](Napi::Env ended) -> Napi::Value {
+        [](Napi::Env ended, const BetweenCores& result) {
           Napi::Object object = Napi::Object::New(ended);
-          object.Set("bytes", static_cast<double>(result->bytes));
+          object.Set("bytes", static_cast<double>(result.bytes));
           const auto list = [&](const measure::CrossingSeconds& seconds) {
             return toArray(ended, std::vector<double>(seconds.begin(), seconds.end()));
           };
-          object.Set("plain", list(result->plain));
-          object.Set("streaming", list(result->streaming));
-          object.Set("wrong", static_cast<double>(result->wrong));
+          object.Set("plain", list(result.plain));
+          object.Set("streaming", list(result.streaming));
+          object.Set("wrong", static_cast<double>(result.wrong));
           return object;
-        },
-        std::move(kept));
+        });
   });
 }
 
 /// (communicator, options)
 Napi::Value timeMessages(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  return guarded(env, [&]() -> Napi::Value {
-    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
-    handle->open();
+  return guarded(info.Env(), [&]() -> Napi::Value {
     const Napi::Object given = objectArg(info[1], "options");
     MessageOptions options;
     options.peer = intOf(given, "peer", 0);
@@ -212,21 +215,17 @@ Napi::Value timeMessages(const Napi::CallbackInfo& info) {
     options.samples = intOf(given, "samples", 1);
     options.verify = booleanArg(given.Get("verify"), "verify");
     options.timeoutMs = numberArg(given.Get("timeoutMs"), "timeoutMs");
-    auto result = std::make_shared<MessageResult>();
-    Kept kept;
-    keep(kept, info[0]);  // and with it the handle
-    return PendingOp::start(
-        env, handle->queue(),
-        [handle, options, result] {
-          *result = measure::timeMessages(handle->communicator(), options);
+    return startOn(
+        info,
+        [options](Communicator& communicator) {
+          return measure::timeMessages(communicator, options);
         },
-        [result](Napi::Env ended) -> Napi::Value {
+        [](Napi::Env ended, const MessageResult& result) {
           Napi::Object object = Napi::Object::New(ended);
-          object.Set("seconds", toArray(ended, result->seconds));
-          object.Set("wrong", static_cast<double>(result->wrong));
+          object.Set("seconds", toArray(ended, result.seconds));
+          object.Set("wrong", static_cast<double>(result.wrong));
           return object;
-        },
-        std::move(kept));
+        });
   });
 }
 
@@ -246,20 +245,16 @@ std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
 
 /// (communicator, calls, timeoutMs): of each call the seconds that NCCL expects, or null.
 Napi::Value estimateCollectives(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  return guarded(env, [&]() -> Napi::Value {
-    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
-    handle->open();
+  using Estimates = std::vector<std::optional<double>>;
+  return guarded(info.Env(), [&]() -> Napi::Value {
     const auto shapes = shapesOf(arrayArg(info[1], "calls"));
     const CallOptions call{numberArg(info[2], "timeoutMs")};
-    auto seconds = std::make_shared<std::vector<std::optional<double>>>(shapes.size());
-    Kept kept;
-    keep(kept, info[0]);  // and with it the handle
-    return PendingOp::start(
-        env, handle->queue(),
-        [handle, shapes, call, seconds] {
-          auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&handle->communicator());
-          if (onGpus == nullptr) return;
+    return startOn(
+        info,
+        [shapes, call](Communicator& communicator) {
+          Estimates seconds(shapes.size());
+          auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&communicator);
+          if (onGpus == nullptr) return seconds;
           std::vector<Shape> asked;
           for (const auto& shape : shapes) {
             if (shape) asked.push_back(*shape);
@@ -267,18 +262,18 @@ Napi::Value estimateCollectives(const Napi::CallbackInfo& info) {
           const auto estimates = onGpus->estimateSeconds(asked, call);
           std::size_t next = 0;
           for (std::size_t i = 0; i < shapes.size(); ++i) {
-            if (shapes[i]) (*seconds)[i] = estimates[next++];
+            if (shapes[i]) seconds[i] = estimates[next++];
           }
+          return seconds;
         },
-        [seconds](Napi::Env ended) -> Napi::Value {
-          Napi::Array array = Napi::Array::New(ended, seconds->size());
-          for (std::uint32_t i = 0; i < seconds->size(); ++i) {
-            const std::optional<double>& one = (*seconds)[i];
+        [](Napi::Env ended, const Estimates& seconds) {
+          Napi::Array array = Napi::Array::New(ended, seconds.size());
+          for (std::uint32_t i = 0; i < seconds.size(); ++i) {
+            const std::optional<double>& one = seconds[i];
             array.Set(i, one ? Napi::Value(Napi::Number::New(ended, *one)) : ended.Null());
           }
           return array;
-        },
-        std::move(kept));
+        });
   });
 }
 
