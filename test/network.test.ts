@@ -97,6 +97,13 @@ describe('a range of ports', () => {
     },
   );
 
+  it.each([
+    ['40000-40000', 40000, 40000],
+    ['1-65535', 1, 65535],
+  ])('is %s', (value, first, last) => {
+    expect(readPorts(value)).toEqual({ first, last });
+  });
+
   it('gives the first port that nobody has', async () => {
     const first = await taken();
     const ports = { first, last: Math.min(first + 50, 65_535) };

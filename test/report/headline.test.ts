@@ -6,9 +6,11 @@ import { headline } from '../../lib/report/page/headline.js';
 import { remarks } from '../../lib/report/page/words.js';
 import { chartsOf } from '../../lib/report/charts/index.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
+import { middleOf } from '../../lib/report/repeats.js';
+import { smallBounds } from '../../lib/report/verdict-words.js';
 import { bandwidthText, percentText, timeText } from '../../lib/results/units.js';
 import type { CaseResult, MeasuredCase, Report } from '../../lib/results/result.js';
-import { ddpRun } from '../support/page-runs.js';
+import { ddpRun, matrixRun } from '../support/page-runs.js';
 import { report } from '../support/reports.js';
 
 /** The same numbers from 0 to 1 for the same seed. */
@@ -139,23 +141,66 @@ describe('the answer', () => {
     }
   });
 
+  const ofSizes = (sizes: readonly number[], factors: readonly number[]): Report =>
+    report(
+      'collectives',
+      sizes.flatMap((bytes) =>
+        factors.map((factor) => timed({ bytes, placement: 'in-place' }, bytes, factor * 1e-3)),
+      ),
+    );
+
   it('of two runs is the ratio of their figures', () => {
     const cycles = (factor: number): Report =>
-      report(
-        'collectives',
-        [1, 2, 4].map((slower) =>
-          timed({ bytes: 2 ** 24, placement: 'in-place' }, 2 ** 24, slower * factor * 1e-3),
-        ),
+      ofSizes(
+        [2 ** 24],
+        [1, 2, 4].map((slower) => slower * factor),
       );
     const [ratio] = column([cycles(1), cycles(2)], 'new / base');
     expect(Number.parseFloat(ratio!)).toBe(0.5);
+  });
+
+  it('of two runs is coloured as the change is', () => {
+    const [quick, slow] = [1, 2].map((factor) =>
+      ofSizes(
+        [2 ** 24],
+        [1, 1.001, 1.002, 1.003, 1.004].map((one) => one * factor),
+      ),
+    );
+    const levelOf = (base: Report, next: Report) => {
+      const runs = [base, next].map((one, index) => ({ label: String(index), report: one }));
+      const { columns, rows } = headline(runs);
+      const cell = rows[0]?.[columns.findIndex(({ title }) => title === 'new / base')];
+      return [cell?.text.split(' ')[1], cell?.level];
+    };
+    expect(levelOf(quick!, slow!)).toEqual(['worse', 'poor']);
+    expect(levelOf(slow!, quick!)).toEqual(['better', 'good']);
+  });
+
+  it('of two runs is at the largest size that both have', () => {
+    const [large, small] = [ofSizes([2 ** 24, 2 ** 20], [1]), ofSizes([2 ** 20, 2 ** 16], [1])];
+    const rate = bandwidthText(2 ** 20 / 1e-3);
+    for (const runs of [
+      [large, small],
+      [small, large],
+    ]) {
+      for (const title of ['base: run 0', 'new: run 1']) {
+        expect(column(runs, title)[0]).toContain(rate);
+      }
+    }
+  });
+
+  it('between places names the way that is nearest to none of its limit', () => {
+    // All ways from gpu:0 are slow.
+    expect(column([matrixRun()], 'of its limit')[0]).toMatch(/ from gpu:0 to gpu:\d$/);
+    expect(column([matrixRun()], 'verdict')[0]).toMatch(/^poor: .* \(gpu:0 to gpu:\d\)/);
   });
 
   it('of buckets is the backward pass with its best bucket and what is hidden', () => {
     const run = ddpRun();
     const cases = run.cases.map((one): CaseResult => {
       if (one.parameters.phase !== 'backward' || one.status !== 'ok') return one;
-      return { ...one, values: { ...one.values, hiddenPercent: 87 } };
+      const hiddenPercent = one.parameters.mode === 'sync' ? -5 : 87;
+      return { ...one, values: { ...one.values, hiddenPercent } };
     });
     const told = { ...run, cases };
     expect(column([told], 'what')).toEqual(
@@ -164,7 +209,23 @@ describe('the answer', () => {
       ),
     );
     expect(column([told], 'median')).toEqual([0.075, 0.075, 0.075].map(timeText));
-    expect(column([told], 'communication hidden')).toEqual(['87 %', '87 %', '87 %']);
+    expect(column([told], 'communication hidden')).toEqual(['87 %', '87 %', 'nothing']);
+  });
+
+  it('of two in the middle is the one that promises less', () => {
+    const [quick, slow] = [1, 2].map((factor) => timed({}, 2 ** 24, factor * 1e-3));
+    for (const both of [
+      [quick!, slow!],
+      [slow!, quick!],
+    ]) {
+      expect(middleOf(both)).toBe(slow);
+    }
+  });
+
+  it('says of what is too small the longest time that is', () => {
+    const cases = [2 ** 12, 2 ** 14].map((bytes) => timed({}, bytes, 1e-3));
+    const [, longest] = cases.map(({ limit }) => timeText(limit!.boundSeconds));
+    expect(smallBounds(cases)).toContain(longest);
   });
 });
 

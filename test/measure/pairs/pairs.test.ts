@@ -139,6 +139,13 @@ describe('verdicts', () => {
     expect(slowOf(cases)).toEqual([]);
   });
 
+  it('name no rank for its only pair that there is another to judge by', () => {
+    const cases = judged(['a', 'a', 'b'], (a, b) => (a === 0 && b === 2 ? 9e-6 : 1e-6));
+    const slow = cases.find(({ verdict }) => verdict.level === 'poor');
+    expect(slow?.parameters).toMatchObject({ from: 'rank 0', to: 'rank 2' });
+    expect(slow?.verdict.likelyCause).toContain('a and b');
+  });
+
   it('are none of the only pair', () => {
     expect(judged(['a', 'b'], () => 1e-6)[0]?.verdict.level).toBe('none');
   });
@@ -201,6 +208,13 @@ describe('gradlink pairs', () => {
     ]);
     const unchecked = await run({ kinds: ['latency'], sizes: [16], iterations: 2, check: false });
     expect(unchecked.cases).toMatchObject([{ status: 'ok', check: { kind: 'none' } }]);
+  });
+
+  it('answers with as many bytes for latency, and with 4 for the rest', async () => {
+    const timed = vi.spyOn(native(), 'timeMessages');
+    await run({ kinds: ['latency', 'bandwidth'], sizes: [64], iterations: 2 });
+    const answers = timed.mock.calls.map(([, { window, answerBytes }]) => [window, answerBytes]);
+    expect(new Set(answers.map(String))).toEqual(new Set(['1,64', '64,4']));
   });
 
   it('refuses one rank, a backend between hosts without a job, and a kind that is none', async () => {
