@@ -87,6 +87,9 @@ describe('a file whose ending stands for no format', () => {
     expect(readFileSync(named, 'utf8')).toMatch(/^name,status,/);
     expect((await gradlink(['report', run, '--output', without])).code).toBe(0);
     expect(readFileSync(without, 'utf8')).toMatch(/^<!doctype html>/i);
+    const capitals = join(folder, 'X.CSV');
+    expect((await gradlink([...sweep, '--output', capitals])).code).toBe(0);
+    expect(readFileSync(capitals, 'utf8')).toMatch(/^name,status,/);
   });
 });
 

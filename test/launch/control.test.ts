@@ -120,6 +120,18 @@ describe('strangers', () => {
     expect(error.code).toBe('ECONNREFUSED');
   });
 
+  it('find it on loopback too where nothing says where it listens', async () => {
+    const launcher = await Launcher.open(1, { ownHost: false });
+    open.push(launcher.control);
+    const { address } = launcher.control;
+    expect(address.split(/[,:]/)).toContain('127.0.0.1');
+    const { socket } = await callLauncher(
+      { GRADLINK_JOB: launcher.secret, GRADLINK_LAUNCHER: `127.0.0.1:${launcher.port}` },
+      0,
+    );
+    socket.destroy();
+  });
+
   it('find the launcher where GRADLINK_INTERFACE and GRADLINK_PORTS say, and nowhere else', async () => {
     const other = createServer().listen(0, '127.0.0.7');
     open.push(other);

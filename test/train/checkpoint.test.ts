@@ -110,6 +110,18 @@ describe('checkpoints', () => {
     }
   });
 
+  it('are not begun where one rank has nothing that can be saved', async () => {
+    const ended = await onRanks(2, (rank) => {
+      const place = { step: rank.rank === 1 ? -1 : 2, samplesSeen: 20, labels };
+      return Promise.allSettled([saveCheckpoint(folder, rank, place, arrays(rank.rank, 2))]);
+    });
+    expect(ended.flat()).toMatchObject([
+      { reason: { code: 'ERR_SYSTEM', rank: 1, usable: true } },
+      { reason: { code: 'ERR_OUT_OF_RANGE' } },
+    ]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   it('say what is wrong', async () => {
     await save(1, 3);
     const load = () => onRanks(1, (rank) => loadCheckpoint(folder, rank, labels));

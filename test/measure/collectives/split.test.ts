@@ -70,6 +70,8 @@ describe('a split of eight ranks', () => {
       ],
     ],
     ['AND 0', [[0, 1, 2, 3, 4, 5, 6, 7]]],
+    // The largest value there is.
+    ['DIV 2147483647', [[0, 1, 2, 3, 4, 5, 6, 7]]],
   ])('by %s', (text, groups) => {
     const rule = splitRule.parse(text);
     expect(groupsOf(rule, 8).map(({ ranks }) => ranks)).toEqual(groups);
