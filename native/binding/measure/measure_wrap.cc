@@ -138,7 +138,7 @@ Napi::Promise startOn(const Napi::CallbackInfo& info, Work work, Finish finish) 
       std::move(kept));
 }
 
-Napi::Object resultObject(Napi::Env env, const GpuCollectiveResult& result) {
+Napi::Object collectiveObject(Napi::Env env, const GpuCollectiveResult& result) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("seconds", toArray(env, result.seconds));
   object.Set("totalSeconds", result.totalSeconds);
@@ -168,7 +168,7 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
           }
           return {measure::timeCollective(communicator, options), {}, {}};
         },
-        resultObject);
+        collectiveObject);
   });
 }
 
