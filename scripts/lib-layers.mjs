@@ -17,6 +17,7 @@ export const floors = [
   ['train'],
   ['measure'],
   ['doctor'],
+  ['check'],
   ['compile', 'report', 'watch'],
   ['cli'],
 ];

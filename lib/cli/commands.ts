@@ -6,6 +6,7 @@ import type { Register } from './register.js';
 export type Commands = Readonly<Record<string, () => Promise<Register>>>;
 
 export const commands: Commands = {
+  check: async () => (await import('./check.js')).registerCheck,
   measure: async () => (await import('./measure/measure.js')).registerMeasure,
   collectives: async () => (await import('./collectives/collectives.js')).registerCollectives,
   pairs: async () => (await import('./pairs.js')).registerPairs,

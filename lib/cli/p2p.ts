@@ -1,6 +1,7 @@
 // `gradlink p2p`: bandwidth and latency between host memory and GPUs, with nvbandwidth's cases and options.
 import type { Command } from 'commander';
 
+import { presentGpus } from './gpus.js';
 import { exitCodes, type Io } from './io.js';
 import { measured } from './measured-command.js';
 import { addTable, givenOf, typedOf } from './parse.js';
@@ -13,7 +14,6 @@ import { p2pTable } from '../measure/p2p/p2p-options.js';
 import { run } from '../measure/p2p/p2p-run.js';
 import { flatOptions } from '../measure/common-run.js';
 import { didYouMean } from '../nearest.js';
-import { native } from '../native/load.js';
 import { p2pTool } from '../report/index.js';
 import { mebibyte } from '../results/units.js';
 
@@ -110,13 +110,7 @@ async function measure(options: OwnOptions, argv: readonly string[], io: Io): Pr
   const cases = chooseCases(options).map(({ name }) => name);
   const output = new ReportOutput(options, io);
   const given = givenOf(p2pTable, options);
-  if (given.gpus !== undefined) {
-    const present = native().gpuCount();
-    const absent = given.gpus.find((gpu) => gpu >= present);
-    if (absent !== undefined) {
-      throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
-    }
-  }
+  if (given.gpus !== undefined) presentGpus(given.gpus);
   const quicker = options.quick === true ? undefined : '--quick';
   const asked = { commandLine: argv, options: flatOptions(typedOf(p2pTable, options)) };
   return measured({ tool: p2pTool, output, io, unit: 'figures', quicker }, (events) =>

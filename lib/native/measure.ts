@@ -38,6 +38,22 @@ export interface NativeMemoryBandwidth {
   readonly bytes: number;
 }
 
+/** What is measured is said in native/measure/core_rates.h. */
+export interface NativeCoreRatesOptions {
+  /** Numbers of the kernel; a thread each, all at once. */
+  readonly cores: readonly number[];
+  readonly rounds: number;
+  readonly roundSeconds: number;
+}
+
+/** By core, then by round. */
+export interface NativeCoreRates {
+  /** Steps of arithmetic in a second of the thread's own processor time. */
+  readonly stepsPerSecond: Float64Array;
+  /** Of the time in which the thread was given the core, 0 to 1. */
+  readonly shares: Float64Array;
+}
+
 /** How the samples of a job's processes become the one list that every rank gets. */
 export const nativeCombine = { own: 0, mean: 1, min: 2, max: 3 } as const;
 
@@ -212,6 +228,8 @@ export interface MeasureNatives {
   wakeUpSeconds(): number;
   /** On a thread of its own; measurements of one environment run one after the other. */
   memoryBandwidth(options: NativeMemoryOptions): Promise<NativeMemoryBandwidth>;
+  /** As memoryBandwidth. */
+  coreRates(options: NativeCoreRatesOptions): Promise<NativeCoreRates>;
   /** On the communicator's own thread, after what is queued there. All ranks must call it. */
   timeCollective(
     communicator: NativeCommunicator,

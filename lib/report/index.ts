@@ -1,3 +1,4 @@
+export { checkTool } from './check-lines.js';
 export { collectivesTool } from './collectives-table.js';
 export {
   comparisonFormats,

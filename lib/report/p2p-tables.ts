@@ -205,7 +205,8 @@ function reasonLines(results: readonly CaseResult[]): string[] {
   return [...new Set(lines)];
 }
 
-function wayOf({ parameters: { from, to, figure } }: CaseResult): string {
+/** `gpu:3 to gpu:5`; nothing for what goes nowhere. */
+export function wayOf({ parameters: { from, to, figure } }: CaseResult): string {
   if (typeof from !== 'string' || typeof to !== 'string') return '';
   if (figure === thereAndBack) return `${from} - ${to}`;
   if (figure === 'total' && from !== to && from.startsWith('gpu') && to.startsWith('gpu'))

@@ -1,5 +1,6 @@
 // The commands that measure, by the name in their reports. A new one is its record in a file beside this, and a line here.
 import type { Report } from '../results/result.js';
+import { checkTool } from './check-lines.js';
 import { collectivesTool } from './collectives-table.js';
 import { ddpTool } from './ddp-tables.js';
 import { gpuTool } from './gpu-table.js';
@@ -12,6 +13,7 @@ import { trainTool } from './train-tables.js';
 
 /** Of those that share a name the first that owns the report. */
 const tools: readonly Tool[] = [
+  checkTool,
   neighborsTool,
   collectivesTool,
   p2pTool,

@@ -4,6 +4,7 @@ unite(gradlink_measure loops
   between_cores.cc
   collective_loop.cc
   collective_record.cc
+  core_rates.cc
   gpu/affinity.cc
   gpu/buffers.cc
   gpu/collective.cc

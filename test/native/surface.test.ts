@@ -38,6 +38,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   simdLevel: 'function',
   numThreads: 'function',
   wakeUpSeconds: 'function',
+  coreRates: 'function',
   memoryBandwidth: 'function',
   timeCollective: 'function',
   gpuCopies: 'function',

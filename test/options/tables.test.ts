@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
 import { addTable, givenOf, typedOf } from '../../lib/cli/parse.js';
+import { checkTable } from '../../lib/check/index.js';
 import { collectivesTable } from '../../lib/measure/collectives/collectives-options.js';
 import { ddpTable } from '../../lib/measure/ddp/ddp-options.js';
 import { neighborsTable } from '../../lib/measure/neighbors/neighbors-options.js';
@@ -14,6 +15,7 @@ import { givenOptions } from '../../lib/measure/common-run.js';
 import { shown, type Table } from '../../lib/options/table.js';
 
 const tables: Readonly<Record<string, Table>> = {
+  check: checkTable,
   collectives: collectivesTable,
   neighbors: neighborsTable,
   ddp: ddpTable,

@@ -1,57 +1,25 @@
-// Memory within a limit: a container's, made here as a control group of the kernel's.
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-
+// Memory within a container's limit.
 import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 
+import { MemoryGroup } from '../support/memory-group.js';
 import { Scripts, well } from '../support/processes.js';
 
 const limit = 600 * 2 ** 20;
 
 let scripts: Scripts;
-let group: string | undefined;
+let group: MemoryGroup | undefined;
 beforeEach(() => {
   scripts = new Scripts();
 });
 afterEach(async () => {
   await scripts.remove();
-  // The kernel lets go of a group a moment after its last process has ended.
-  while (group !== undefined && existsSync(group)) {
-    try {
-      rmdirSync(group);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
-      await sleep(1);
-    }
-  }
+  await group?.remove();
+  group = undefined;
 });
-
-/** A group of `limit` bytes below this process's own, whichever version the machine has; skips where none can be made. */
-function makeGroup(context: TestContext): string {
-  const own = readFileSync('/proc/self/cgroup', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-    .map(([, controllers = '', path = '']) => ({ controllers: controllers.split(','), path }));
-  const first = own.find(({ controllers }) => controllers.includes('memory'));
-  const second = own.find(({ controllers }) => controllers[0] === '');
-  const parent = first
-    ? join('/sys/fs/cgroup/memory', first.path)
-    : join('/sys/fs/cgroup', second?.path ?? '');
-  const made = join(parent, `gradlink-test-${String(process.pid)}`);
-  try {
-    mkdirSync(made);
-    group = made;
-    writeFileSync(join(made, first ? 'memory.limit_in_bytes' : 'memory.max'), String(limit));
-  } catch (error) {
-    context.skip(`no control group with a limit can be made here: ${String(error)}`);
-  }
-  return made;
-}
 
 /** Two ranks in a group. */
 async function ranks(context: TestContext, body: string) {
-  const launcher = ['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', makeGroup(context)];
+  const { launcher } = (group = MemoryGroup.make(context, limit));
   const job = { GRADLINK_JOB: `limit-${String(process.pid)}`, GRADLINK_SIZE: '2' };
   const script = `
     const comm = await Communicator.world();

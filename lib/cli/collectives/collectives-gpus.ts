@@ -1,5 +1,6 @@
 // `gradlink collectives` on GPUs: which GPUs its options mean, and what is wrong with them.
 import type { CollectivesOptions, Room } from './collectives-options.js';
+import { presentGpus } from '../gpus.js';
 import { UsageError } from '../usage-error.js';
 import { readJob, type JobPlace } from '../../communicator/joining/job.js';
 import { traitsOf, type Collective } from '../../results/bandwidth.js';
@@ -93,11 +94,7 @@ export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
   }
   refuseBesideNcclTests(options);
   const place = readJob();
-  const present = native().gpuCount();
-  const absent = options.gpus?.find((gpu) => gpu >= present);
-  if (absent !== undefined) {
-    throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
-  }
+  const present = presentGpus(options.gpus);
   const timing = {
     graphLaunches: options.cudagraph,
     waiting: options.blocking,

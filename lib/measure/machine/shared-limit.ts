@@ -16,7 +16,7 @@ export interface Peers {
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
 }
 
-export interface SharedLimit extends MemoryLimit {
+export interface SharedLimit extends Omit<MemoryLimit, 'pass'> {
   /** Of all processes together, on all their hosts. */
   readonly availableCores: number;
   /** Whether this process measures for those that share its cores, and how many processes measure. */

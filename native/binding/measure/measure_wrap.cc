@@ -20,6 +20,7 @@
 #include "core/thread_pool.h"
 #include "measure/between_cores.h"
 #include "measure/collective_loop.h"
+#include "measure/core_rates.h"
 #include "measure/gpu/collective.h"
 #include "measure/memory_bandwidth.h"
 #include "measure/message_loop.h"
@@ -32,6 +33,8 @@ namespace {
 using measure::BetweenCores;
 using measure::BetweenCoresOptions;
 using measure::CollectiveOptions;
+using measure::CoreRates;
+using measure::CoreRatesOptions;
 using measure::GpuCollectiveOptions;
 using measure::GpuCollectiveResult;
 using measure::MemoryBandwidth;
@@ -76,6 +79,29 @@ Napi::Value startMemoryBandwidth(const Napi::CallbackInfo& info, MeasureThread& 
           Napi::Object object = Napi::Object::New(ended);
           object.Set("seconds", toArray(ended, result->seconds));
           object.Set("bytes", result->bytes);
+          return object;
+        });
+  });
+}
+
+Napi::Value startCoreRates(const Napi::CallbackInfo& info, MeasureThread& thread) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Napi::Object given = objectArg(info[0], "options");
+    const Napi::Array cores = arrayArg(given.Get("cores"), "cores");
+    CoreRatesOptions options;
+    for (std::uint32_t i = 0; i < cores.Length(); ++i) {
+      options.cores.push_back(static_cast<int>(integerArg(cores.Get(i), "core", 0, kMaxInt)));
+    }
+    options.rounds = intOf(given, "rounds", 1);
+    options.roundSeconds = numberArg(given.Get("roundSeconds"), "roundSeconds");
+    auto result = std::make_shared<CoreRates>();
+    return PendingOp::start(
+        env, thread.queue, [options, result] { *result = measure::coreRates(options); },
+        [result](Napi::Env ended) -> Napi::Value {
+          Napi::Object object = Napi::Object::New(ended);
+          object.Set("stepsPerSecond", toArray(ended, result->stepsPerSecond));
+          object.Set("shares", toArray(ended, result->shares));
           return object;
         });
   });
@@ -322,6 +348,11 @@ void exportMeasure(Napi::Env env, Napi::Object exports) {
   exports.Set("simdLevel", Napi::Function::New<simdLevelName>(env, "simdLevel"));
   exports.Set("numThreads", Napi::Function::New<numThreads>(env, "numThreads"));
   exports.Set("wakeUpSeconds", Napi::Function::New<wakeUpSeconds>(env, "wakeUpSeconds"));
+  exports.Set(
+      "coreRates",
+      Napi::Function::New(
+          env, [thread](const Napi::CallbackInfo& info) { return startCoreRates(info, *thread); },
+          "coreRates"));
   exports.Set("memoryBandwidth", Napi::Function::New(
                                      env,
                                      [thread](const Napi::CallbackInfo& info) {

@@ -59,11 +59,11 @@ bool Hub::collective(int rank, const Entry& entry, double& clock, bool remote) {
         meeting.entries.begin(), meeting.entries.end(),
         [&](const Entry& other) { return other.step.sameAs(meeting.entries.front().step); });
     if (same) {
-      // With the mutex held, so that nobody is cut while its memory is read.
-      carryOut(meeting.entries);
       logTuning(entry.step, size_);
       std::vector<int> devices;
       for (const RankInfo& info : ranks_) devices.push_back(info.device);
+      // With the mutex held, so that nobody is cut while its memory is read.
+      carryOut(meeting.entries, devices);
       meeting.seconds = secondsOf(entry.step, devices, false);
       meeting.done = true;
       undelivered_ += size;

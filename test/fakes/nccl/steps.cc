@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "core/kernels/dtype.h"
 #include "core/kernels/reduce_kernels.h"
 #include "nccl/float8.h"
+#include "support/environment.h"
 #include "support/machine.h"
 
 namespace gradlink::fake {
@@ -44,6 +46,18 @@ void reduceFloat8(const std::vector<const void*>& ins, const std::vector<void*>&
   reduceMany(target, from, step.count, DType::float32, kOps[step.op]);
   for (void* out : outs) {
     narrow(format, result.data(), static_cast<std::uint8_t*>(out), step.count);
+  }
+}
+
+/// Of each million sums of a GPU that computes wrongly one has a wrong bit.
+constexpr std::size_t kSumsToAWrongOne = 1'000'000;
+
+void spoil(const std::vector<void*>& outs, const Step& step) {
+  const std::size_t bytes = bytesOf(step.type);
+  for (void* out : outs) {
+    for (std::size_t i = 0; i < step.count; i += kSumsToAWrongOne) {
+      static_cast<std::byte*>(out)[i * bytes] ^= std::byte{1};
+    }
   }
 }
 
@@ -155,9 +169,12 @@ void logTuning(const Step& step, int size) {
   }
 }
 
-void carryOut(const std::vector<Entry>& entries) {
+void carryOut(const std::vector<Entry>& entries, const std::vector<int>& devices) {
   const Step& step = entries[0].step;
   const std::size_t n = entries.size();
+  const bool wrong = std::any_of(devices.begin(), devices.end(), [](int device) {
+    return hasFault("nccl-wrong", std::to_string(device));
+  });
   const std::size_t block = step.count * bytesOf(step.type);
   const auto root = static_cast<std::size_t>(step.root);
   const auto in = [&](std::size_t rank, std::size_t at) -> const void* {
@@ -176,7 +193,9 @@ void carryOut(const std::vector<Entry>& entries) {
     case Collective::allReduce: {
       std::vector<void*> outs;
       for (const Entry& entry : entries) outs.push_back(entry.out);
-      return reduceBlock(all(0), outs, entries);
+      reduceBlock(all(0), outs, entries);
+      if (wrong) spoil(outs, step);
+      return;
     }
     case Collective::reduce:
       return reduceBlock(all(0), {entries[root].out}, entries);

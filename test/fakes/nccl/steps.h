@@ -62,8 +62,8 @@ std::size_t outBytes(const Step& step, int rank, int size);
 /// NCCL_DEBUG_FILE names a file: a ring, with protocol LL up to 64 KiB.
 void logTuning(const Step& step, int size);
 
-/// Moves and reduces; one entry a rank, all of the same step.
-void carryOut(const std::vector<Entry>& entries);
+/// Moves and reduces; one entry a rank, all of the same step, and each rank's GPU.
+void carryOut(const std::vector<Entry>& entries, const std::vector<int>& devices);
 
 /// Seconds that a ring over these GPUs takes. `nominal`: as if every link were as fast as the
 /// fastest.

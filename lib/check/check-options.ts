@@ -1,0 +1,36 @@
+// The options of `gradlink check`.
+import { choice, flag, gpuList, inUnits, list, milliseconds, whole } from '../options/kinds.js';
+import { optionTable } from '../options/table.js';
+
+/** In the order in which they are looked at. */
+export const partNames = ['doctor', 'cores', 'memory', 'ranks', 'gpus'] as const;
+
+export const checkTable = optionTable({
+  /** Default all. */
+  parts: {
+    flag: '--parts <list>',
+    help: 'what is looked at',
+    kind: list(choice(partNames)),
+    default: [...partNames],
+  },
+  /** Default all. */
+  gpus: {
+    flag: '--gpus <list>',
+    help: 'only these GPUs, such as 0,2 (default: all)',
+    kind: gpuList,
+  },
+  /** Smaller copies and sums of GPUs. */
+  quick: {
+    flag: '--quick',
+    help: 'smaller copies and sums on GPUs: figures that scatter more',
+    kind: flag,
+    default: false,
+  },
+  /** Of each call, copy or meeting; default 30,000. */
+  timeoutMs: {
+    flag: '--timeout <seconds>',
+    help: 'a call, a copy or a meeting of ranks that takes longer fails',
+    kind: inUnits(milliseconds, 1000, whole({ min: 1, max: 86_400 })),
+    default: 30_000,
+  },
+});

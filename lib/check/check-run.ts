@@ -1,0 +1,109 @@
+// The check of one machine: all that `gradlink check` does but reading its options and printing.
+import { availableParallelism } from 'node:os';
+
+import {
+  checkEvents,
+  givenOptions,
+  headOf,
+  Steps,
+  type RunEvents,
+  type RunOptions,
+} from '../measure/common-run.js';
+import { describeGpus } from '../measure/machine/gpu-environment.js';
+import type { Machine } from '../measure/machine/gpus.js';
+import type { OptionsOf } from '../options/table.js';
+import type { CaseResult, Report } from '../results/result.js';
+import { checkTable, type partNames } from './check-options.js';
+import { checkCores, isBusy } from './cores.js';
+import { checkCopies, checkSums, copiesOf, HealthPart, gpusOf } from './gpus.js';
+import { checkDoctor, checkMemory } from './machine.js';
+import { excused, hasPoor } from './part.js';
+import { checkProcesses, checkThreads, rankCountFor, type RunAsJob } from './ranks.js';
+
+/** What a check needs of the command that it is. */
+export interface Surroundings {
+  readonly env: NodeJS.ProcessEnv;
+  readonly asJob: RunAsJob;
+}
+
+type Part = () => Promise<CaseResult[]>;
+
+interface Group {
+  readonly parts: readonly Part[];
+  /** Why what is slow among these is not judged; undefined where it is. */
+  readonly excuse?: (
+    before: readonly CaseResult[],
+  ) => Promise<string | undefined> | string | undefined;
+}
+
+/**
+ * Looks at each part of this machine, one after the other: a part that is poor or wrong is an error in the report.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError for GPUs that were asked for and are not there
+ */
+export async function run(
+  options: OptionsOf<typeof checkTable> & RunOptions,
+  { env, asJob }: Surroundings,
+  events: RunEvents = {},
+): Promise<Report> {
+  checkEvents(events);
+  const given = givenOptions(checkTable, options);
+  const { parts, timeoutMs } = given;
+  const machine = parts.includes('gpus') ? gpusOf(given.gpus) : undefined;
+  const gpus = machine === undefined ? undefined : describeGpus(machine.gpus);
+  const head = headOf('check', given, {}, gpus);
+  events.onStart?.(head, []);
+  const health = machine === undefined ? undefined : new HealthPart(machine);
+  const ranks = rankCountFor(availableParallelism());
+  const asked = (name: (typeof partNames)[number], ...of: readonly Part[]): readonly Part[] =>
+    parts.includes(name) ? of : [];
+  const ofGpus = (of: (one: Machine) => readonly Part[]): readonly Part[] =>
+    machine === undefined ? [] : of(machine);
+  const groups: readonly Group[] = [
+    {
+      parts: [
+        ...asked('doctor', () => checkDoctor(env)),
+        ...asked('cores', async () => [await checkCores()]),
+        ...asked('memory', async () => [await checkMemory(head.environment)]),
+      ],
+    },
+    {
+      parts: asked(
+        'ranks',
+        () => checkThreads(ranks, timeoutMs),
+        () => checkProcesses(ranks, timeoutMs, asJob),
+      ),
+      // The same fault is told once, and what others do on this machine is none of it.
+      excuse: async (before) => {
+        if (hasPoor(before)) return 'a part of the machine that it needs is bad';
+        return (await isBusy()) ? 'the machine is busy' : undefined;
+      },
+    },
+    { parts: ofGpus((one) => copiesOf(one).map((name) => () => checkCopies(name, given))) },
+    {
+      parts: ofGpus((one) => [() => checkSums(one, given)]),
+      excuse: (before) => (hasPoor(before) ? 'a copy between these GPUs is slow' : undefined),
+    },
+    { parts: ofGpus(() => [() => Promise.resolve(health?.parts() ?? [])]) },
+  ];
+  const steps = new Steps(
+    events,
+    groups.reduce((sum, group) => sum + group.parts.length, 0),
+  );
+  const cases: CaseResult[] = [];
+  let before: readonly CaseResult[] = [];
+  for (const { parts: those, excuse } of groups) {
+    const all: CaseResult[] = [];
+    for (const part of those) {
+      all.push(...(await part()));
+      steps.advance();
+    }
+    const why = hasPoor(all) ? await excuse?.(before) : undefined;
+    const found = why === undefined ? all : all.map((one) => excused(one, why));
+    if (found.length > 0) events.onCases?.(found);
+    cases.push(...found);
+    before = found;
+  }
+  return { ...head, cases };
+}

@@ -1,0 +1,211 @@
+// Cores beside one another: which is held back, and on which something else runs.
+import { readdirSync, readFileSync } from 'node:fs';
+import { median } from 'simple-statistics';
+
+import { allowedCores } from '../launch/cores.js';
+import { native } from '../native/load.js';
+import { groupBy } from '../results/grouping.js';
+import { beside, type Spread } from '../results/hosts.js';
+import type { CaseResult, Verdict } from '../results/result.js';
+import { percentText } from '../results/units.js';
+import { partOf } from './part.js';
+
+const rounds = 15;
+const roundSeconds = 0.02;
+/** A core that is shared with one other thread is free for half of the time. */
+const busyShare = 0.8;
+/** Where the others are no freer, it is the machine that is busy, and no core of it. */
+const freeShare = 0.9;
+/** What passes by leaves a core alone for some rounds; what is bound to it does not. */
+const mostFreeRounds = 2;
+/** Looks until a core is told: what moves about is not on one core each time. */
+const looks = 3;
+/** So many steps are one sample. */
+const stepsOfSample = 1e6;
+
+export interface CoreFigures {
+  readonly core: number;
+  /** What it is alike by: cores of another kind are slower by design. */
+  readonly kind: string;
+  /** By round: steps a second of its own time, and the share of the time in which it could be had. */
+  readonly stepsPerSecond: readonly number[];
+  readonly shares: readonly number[];
+}
+
+export interface CoresFound {
+  readonly verdict: Verdict;
+  readonly values: Readonly<Record<string, number>>;
+}
+
+function names(cores: readonly CoreFigures[]): string {
+  return cores.map(({ core }) => `cpu:${String(core)}`).join(', ');
+}
+
+/** The one in the middle, of an even number the lower. */
+function middle(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? 0;
+}
+
+const freeOf = ({ shares }: CoreFigures): number => median([...shares]);
+const rateOf = ({ stepsPerSecond }: CoreFigures): number => median([...stepsPerSecond]);
+
+function secondsOf({ stepsPerSecond }: CoreFigures): Spread {
+  const seconds = stepsPerSecond.map((rate) => (rate > 0 ? 1 / rate : Infinity));
+  return { medianSeconds: median(seconds), fastestSeconds: Math.min(...seconds) };
+}
+
+/** The cores that stand out among those of their kind. */
+function slowOf(figures: readonly CoreFigures[]): CoreFigures[] {
+  return [...groupBy(figures, ({ kind }) => kind).values()].flatMap((alike) =>
+    alike.filter((one) => {
+      const others = alike.filter((other) => other !== one).map(secondsOf);
+      return beside(secondsOf(one), others)?.standsOut === true;
+    }),
+  );
+}
+
+function busyOf(figures: readonly CoreFigures[]): CoreFigures[] {
+  return figures.filter((one) => {
+    const others = figures.filter((other) => other !== one).map(freeOf);
+    const freeRounds = one.shares.filter((share) => share >= freeShare).length;
+    return (
+      freeOf(one) < busyShare &&
+      freeRounds <= mostFreeRounds &&
+      others.length > 0 &&
+      middle(others) >= freeShare
+    );
+  });
+}
+
+/**
+ * By the last of several looks: a core is told where it stands out in each.
+ *
+ * @param all of each look the figures of all cores
+ * @param running what runs on a core, in words; nothing where that cannot be seen
+ */
+export function judgeCores(
+  all: readonly (readonly CoreFigures[])[],
+  running: (core: number) => string = () => '',
+): CoresFound {
+  const figures = all.at(-1) ?? [];
+  const always = (found: (look: readonly CoreFigures[]) => CoreFigures[]): CoreFigures[] => {
+    const told = all.map((look) => new Set(found(look).map(({ core }) => core)));
+    return figures.filter(({ core }) => told.every((cores) => cores.has(core)));
+  };
+  const [slow, busy] = [always(slowOf), always(busyOf)];
+  const free = figures.map(freeOf);
+  const rates = figures.map(rateOf);
+  const leastFree = Math.min(...free);
+  const values = {
+    cores: figures.length,
+    leastFreeShare: leastFree,
+    slowestOfMedian: Math.min(...rates) / Math.max(middle(rates), Number.MIN_VALUE),
+  };
+  const told = (verdict: Verdict): CoresFound => ({ verdict, values });
+  if (busy.length > 0) {
+    const share = percentText(Math.min(...busy.map(freeOf)));
+    const others = percentText(middle(free.filter((one) => one >= freeShare)));
+    const who = busy.map(({ core }) => running(core)).filter((text) => text !== '');
+    return told({
+      level: 'poor',
+      text: `${names(busy)} free for ${share} of the time, the others for ${others}`,
+      likelyCause: `something else runs there${who.length === 0 ? '' : `: ${who.join(', ')}`}`,
+    });
+  }
+  if (slow.length > 0) {
+    return told({
+      level: 'poor',
+      text: `${names(slow)} at ${percentText(values.slowestOfMedian)} of the others`,
+      likelyCause:
+        'their clocks are held back (heat, power, settings of the firmware), or a hypervisor gives them to others',
+    });
+  }
+  const count = figures.length === 1 ? 'one core' : `${String(figures.length)} cores alike`;
+  if (leastFree < busyShare) {
+    return told({
+      level: 'fair',
+      text: `${count}; ${percentText(leastFree)} of the time free at the least`,
+      likelyCause: 'the machine is busy: figures of this run are lower for it',
+    });
+  }
+  const text = `${count}, free for ${percentText(leastFree)} of the time or more`;
+  return told({ level: 'good', text, likelyCause: null });
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+/** What the kernel says of a core's kind: its fastest clock, or on Arm its capacity. */
+function kindOf(core: number): string {
+  const folder = `/sys/devices/system/cpu/cpu${String(core)}`;
+  return ['cpufreq/cpuinfo_max_freq', 'cpu_capacity']
+    .map((name) => textOf(`${folder}/${name}`))
+    .join(' ');
+}
+
+/** Threads that run on a core now, but our own: `stress (pid 4711)`. */
+function runningOn(core: number): string {
+  const found = new Set<string>();
+  for (const pid of readdirSync('/proc').filter(
+    (name) => /^\d+$/.test(name) && Number(name) !== process.pid,
+  )) {
+    // Of proc(5): the name in parentheses, the state, and 36 fields on the processor.
+    const [, name = '', rest = ''] = /^\d+ \((.*)\) (.*)$/s.exec(textOf(`/proc/${pid}/stat`)) ?? [];
+    const fields = rest.split(' ');
+    if (fields[0] === 'R' && Number(fields[36]) === core) found.add(`${name} (pid ${pid})`);
+  }
+  return [...found].join(', ');
+}
+
+/** Half of the cores at a time, every second one: what can run elsewhere goes there, and only what is bound to a core stays. */
+async function measure(cores: readonly number[]): Promise<CoreFigures[]> {
+  const halves = [0, 1].map((side) => cores.filter((_, at) => at % 2 === side));
+  const figures: CoreFigures[] = [];
+  for (const half of halves.filter(({ length }) => length > 0)) {
+    const { stepsPerSecond, shares } = await native().coreRates({
+      cores: half,
+      rounds,
+      roundSeconds,
+    });
+    const part = (values: Float64Array, at: number): number[] => [
+      ...values.subarray(at * rounds, (at + 1) * rounds),
+    ];
+    for (const [at, core] of half.entries()) {
+      const kind = kindOf(core);
+      figures.push({
+        core,
+        kind,
+        stepsPerSecond: part(stepsPerSecond, at),
+        shares: part(shares, at),
+      });
+    }
+  }
+  return figures.toSorted((a, b) => a.core - b.core);
+}
+
+/** Takes 0.6 s, and three times as long where a core stands out. */
+export async function checkCores(): Promise<CaseResult> {
+  const all: CoreFigures[][] = [];
+  do all.push(await measure(allowedCores()));
+  while (all.length < looks && judgeCores(all).verdict.level === 'poor');
+  const figures = all.at(-1) ?? [];
+  // Of each round that of the slowest core.
+  const samplesSeconds = Array.from({ length: rounds }, (_, round) =>
+    Math.max(
+      ...figures.map(({ stepsPerSecond }) => stepsOfSample / (stepsPerSecond[round] ?? NaN)),
+    ),
+  );
+  const identity = { name: 'cores', parameters: {} };
+  return partOf(identity, { samplesSeconds, ...judgeCores(all, runningOn) });
+}
+
+/** Whether others take a part of the cores now. */
+export async function isBusy(): Promise<boolean> {
+  const figures = await measure(allowedCores());
+  return Math.min(...figures.map(freeOf)) < busyShare;
+}

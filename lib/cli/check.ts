@@ -1,0 +1,87 @@
+// `gradlink check`: whether a machine is good, and which part is not.
+import { Writable } from 'node:stream';
+
+import { presentGpus } from './gpus.js';
+import type { Io } from './io.js';
+import { measured } from './measured-command.js';
+import { addTable, givenOf, typedOf } from './parse.js';
+import type { Register } from './register.js';
+import { runAsJob } from './relaunch.js';
+import { addReportOptions, ReportOutput, type ReportOptions } from './reports/report-output.js';
+import { UsageError } from './usage-error.js';
+import { checkTable, run, type RunAsJob } from '../check/index.js';
+import { GradlinkError } from '../errors.js';
+import { flatOptions } from '../measure/common-run.js';
+import { jobSize } from '../measure/job.js';
+import { checkTool } from '../report/index.js';
+import { parseReport } from '../results/read-report.js';
+
+const examples = `
+Looks at one part of this machine after the other, and says in the first line whether it is good:
+
+  doctor      the lines of gradlink doctor, without those of jobs and packages
+  cores       the same arithmetic on each core: which is slow, and on which something else runs
+  memory      a copy that no cache holds
+  all-reduce  between threads and between processes: right to the bit, and as fast as memory and cores allow
+  GPUs        copies each way and both ways, every pair, sums right to the bit, what their
+              counters and clocks say before and after
+
+A part is good, fair (told, and no failure) or bad. Where it has a limit, that is measured in the same run, or what the
+links carry. What needs a bad part is not judged. Small sizes are judged by nothing but their result.
+
+Examples:
+  $ gradlink check
+  $ gradlink check --format junit --output check.xml
+  $ gradlink check --gpus 0,1,2,3 --quick
+  $ gradlink check --parts cores,memory
+
+Exit status: 0 all good or fair, 1 a part is bad, 2 wrong usage.`;
+
+/** A stream that keeps what is written to it. */
+class Kept extends Writable {
+  text = '';
+  override _write(chunk: Buffer | string, _: BufferEncoding, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+/** A job whose report is read rather than printed. */
+function jobsOf(io: Io): RunAsJob {
+  return async (ranks, args) => {
+    const [stdout, stderr] = [new Kept(), new Kept()];
+    const { env } = io;
+    const quiet: Io = { env, stdout, stderr, on: io.on.bind(io), off: io.off.bind(io) };
+    const code = await runAsJob(ranks, [...args, '--format', 'json'], quiet);
+    if (stdout.text !== '') return parseReport(stdout.text, 'a report of processes of this host');
+    throw new GradlinkError(
+      'ERR_INTERNAL',
+      `${String(ranks)} processes ended with status ${String(code)}: ${stderr.text.trim()}`,
+    );
+  };
+}
+
+export const registerCheck: Register = (program, io, done, argv) => {
+  const command = program
+    .command('check')
+    .description('whether this machine is good, and which part is not');
+  addReportOptions(addTable(command, checkTable))
+    .addHelpText('after', examples)
+    .action(async (options: ReportOptions) => {
+      if (jobSize() !== undefined) {
+        throw new UsageError(
+          'gradlink check looks at the machine that it runs on, and starts processes itself: run it without a launcher.',
+        );
+      }
+      const output = new ReportOutput(options, io);
+      const asked = { commandLine: argv, options: flatOptions(typedOf(checkTable, options)) };
+      const given = { ...givenOf(checkTable, options), asked };
+      if (given.gpus !== undefined) presentGpus(given.gpus);
+      const surroundings = { env: io.env, asJob: jobsOf(io) };
+      done(
+        await measured({ tool: checkTool, output, io, unit: 'parts' }, (events) =>
+          run(given, surroundings, events),
+        ),
+      );
+    });
+};

@@ -1,0 +1,159 @@
+// `gradlink check` as text: the answer in one line, then a line for each part.
+import { groupBy } from '../results/grouping.js';
+import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
+import { bandwidthText, sizeText } from '../results/units.js';
+import { wayOf } from './p2p-tables.js';
+import type { Measured } from './repeats.js';
+import { headLines } from './summary.js';
+import type { Tool } from './tool.js';
+
+/** Bad parts that the answer names. */
+const mostNamed = 3;
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+/** What a part is called. */
+function titleOf(result: CaseResult): string {
+  const { name, parameters } = result;
+  const { between, ranks, bytes, placement, gpu } = parameters;
+  const way = wayOf(result);
+  if (way !== '') return `${way}${name.includes('bidirectional') ? ', both ways' : ''}`;
+  if (typeof gpu === 'string') return name === 'doctor' ? gpu : `${gpu} ${name}`;
+  if (name !== 'all_reduce') return name;
+  const size = typeof bytes === 'number' ? ` of ${sizeText(bytes)}` : '';
+  const where = placement === 'in-place' ? ' in place' : '';
+  return `all-reduce${size}${where}, ${textOf(ranks)} ${between === 'gpus' ? 'GPUs' : textOf(between)}`;
+}
+
+function isGood(result: CaseResult): boolean {
+  return result.status === 'ok';
+}
+
+/** The good and fair ones count; what cannot run here does not. */
+function countsOf(cases: readonly CaseResult[]): { readonly good: number; readonly all: number } {
+  const shown = cases.filter(({ status }) => status !== 'waived');
+  return { good: shown.filter(isGood).length, all: shown.length };
+}
+
+function problemOf(result: CaseResult): string {
+  // What follows is in the part's own line.
+  const [reason = ''] = (result.status === 'ok' ? '' : result.reason).split('; ');
+  // A way's reason begins with its share: `gpu:3 to gpu:5 at 41 % of ...`.
+  return `${titleOf(result)}${/^[\d.]+ %/.test(reason) ? ' at ' : ': '}${reason}`;
+}
+
+/** The one whose figure is furthest from what it should be comes first; each way, and each sum's ranks, once. */
+function worstFirst(bad: readonly CaseResult[]): CaseResult[] {
+  const ratio = (one: CaseResult): number =>
+    hasMeasurement(one) && one.check.passed ? (one.limit?.ratio ?? 0) : -1;
+  const once = groupBy(
+    bad,
+    (one) => wayOf(one) || `${one.name} ${textOf(one.parameters.between ?? one.parameters.gpu)}`,
+  );
+  return [...once.values()].map(([first]) => first!).toSorted((a, b) => ratio(a) - ratio(b));
+}
+
+/** `good: 21 of 21`, or `bad: gpu:3 to gpu:5 at 41 % of ...; 20 of 21 good`. */
+export function checkAnswer(cases: readonly CaseResult[]): string {
+  const { good, all } = countsOf(cases);
+  const bad = cases.filter(({ status }) => status === 'error');
+  const fair = cases.filter(
+    (one) => isGood(one) && hasMeasurement(one) && one.verdict.level === 'fair',
+  );
+  if (bad.length === 0) {
+    const some = fair.length === 0 ? '' : `, ${String(fair.length)} of them fair`;
+    return `good: ${String(good)} of ${String(all)}${some}`;
+  }
+  const worst = worstFirst(bad);
+  const named = worst.slice(0, mostNamed).map(problemOf);
+  const more = worst.length - named.length;
+  const rest = more === 0 ? [] : [`and ${String(more)} more`];
+  return `bad: ${[...named, ...rest].join('; ')}; ${String(good)} of ${String(all)} good`;
+}
+
+/** Ways of a kind that are all good are one line. */
+const kinds: Readonly<Record<string, string>> = {
+  host_to_device_memcpy_ce: 'host to GPUs',
+  device_to_host_memcpy_ce: 'GPUs to host',
+  host_to_device_bidirectional_memcpy_ce: 'host to GPUs, both ways',
+  device_local_copy: 'within GPUs',
+  device_to_device_memcpy_read_ce: 'GPU to GPU',
+  device_to_device_bidirectional_memcpy_read_ce: 'GPU to GPU, both ways',
+};
+
+interface Row {
+  readonly word: string;
+  readonly title: string;
+  readonly figure: string;
+  readonly text: string;
+  readonly cause: string | null;
+}
+
+function rowOf(result: CaseResult): Row {
+  const title = titleOf(result);
+  if (!hasMeasurement(result)) {
+    const text = result.reason;
+    return {
+      word: result.status === 'waived' ? 'waived' : 'bad',
+      title,
+      figure: '',
+      text,
+      cause: null,
+    };
+  }
+  const { verdict, check, bytes, busBandwidth } = result;
+  const isBad = result.status === 'error';
+  return {
+    word: isBad ? 'bad' : verdict.level === 'none' ? '-' : verdict.level,
+    title,
+    figure: bytes > 0 ? bandwidthText(busBandwidth.bytesPerSecond) : '',
+    text: isBad && !check.passed ? result.reason : verdict.text,
+    cause: verdict.likelyCause,
+  };
+}
+
+function rowsOf(cases: readonly CaseResult[]): Row[] {
+  return [...groupBy(cases, ({ name }) => name)].flatMap(([name, group]) => {
+    const kind = kinds[name];
+    const good = group.filter(hasMeasurement).filter(({ verdict: { level } }) => level === 'good');
+    if (kind === undefined || good.length < 2) return group.map(rowOf);
+    const rate = ({ busBandwidth }: Measured): number => busBandwidth.bytesPerSecond;
+    const least = good.reduce((a, b) => (rate(b) < rate(a) ? b : a));
+    const others = group.filter((one) => !good.some((other) => other === one)).map(rowOf);
+    const title = `${kind}: ${String(good.length)} ways`;
+    const text = `at the least (${titleOf(least)}): ${least.verdict.text}`;
+    return [...others, { ...rowOf(least), title, text }];
+  });
+}
+
+function table(rows: readonly Row[]): string[] {
+  const width = (of: (row: Row) => string): number =>
+    Math.max(0, ...rows.map((row) => of(row).length));
+  const [words, titles, figures] = [
+    width(({ word }) => word),
+    width(({ title }) => title),
+    width(({ figure }) => figure),
+  ];
+  const indent = ' '.repeat(words + titles + figures + 6);
+  return rows.flatMap(({ word, title, figure, text, cause }) => [
+    `${word.padEnd(words)}  ${title.padEnd(titles)}  ${figure.padStart(figures)}  ${text}`.trimEnd(),
+    ...(cause === null ? [] : [`${indent}-> ${cause}`]),
+  ]);
+}
+
+export const checkTool: Tool = {
+  name: 'check',
+  // The answer comes first, and is known last.
+  head: () => [],
+  groups: (cases) => [cases],
+  rows: () => [],
+  foot: (report: Report) => [
+    checkAnswer(report.cases),
+    '',
+    ...table(rowsOf(report.cases)),
+    '',
+    ...headLines(report),
+  ],
+};

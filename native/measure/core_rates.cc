@@ -1,0 +1,104 @@
+#include "measure/core_rates.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <cstddef>
+#include <ctime>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "core/error.h"
+
+namespace gradlink::measure {
+namespace {
+
+/// Some ten microseconds: reading the clocks does not count.
+constexpr int kStepsOfChunk = 4096;
+
+Error refused(const std::string& what) {
+  return Error(ErrorCode::invalidArgument, what).withOp("coreRates").stillUsable();
+}
+
+void bindTo(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (core >= 0 && core < CPU_SETSIZE) CPU_SET(core, &set);
+  if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) != 0) {
+    throw refused("core " + std::to_string(core) + " is none that this process may use");
+  }
+}
+
+double secondsOf(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// Each step waits for the one before: what one core does, whatever its width.
+double chunk(double value) {
+  for (int step = 0; step < kStepsOfChunk; ++step) value = value * 0.999999 + 1e-6;
+  return value;
+}
+
+/// `steps` and `shares` have a place for each round.
+void run(const CoreRatesOptions& options, double* steps, double* shares) {
+  volatile double result = 1;
+  for (int round = 0; round < options.rounds; ++round) {
+    const double start = secondsOf(CLOCK_MONOTONIC);
+    const double ran = secondsOf(CLOCK_THREAD_CPUTIME_ID);
+    const double end = start + options.roundSeconds;
+    double done = 0;
+    double now = start;
+    for (; now < end; now = secondsOf(CLOCK_MONOTONIC)) {
+      result = chunk(result);
+      done += kStepsOfChunk;
+    }
+    const double own = secondsOf(CLOCK_THREAD_CPUTIME_ID) - ran;
+    steps[round] = own > 0 ? done / own : 0;
+    shares[round] = own / (now - start);
+  }
+}
+
+}  // namespace
+
+CoreRates coreRates(const CoreRatesOptions& options) {
+  if (options.cores.empty() || options.rounds < 1 || !(options.roundSeconds > 0)) {
+    throw refused("a core, a round and its time are needed at least");
+  }
+  const auto rounds = static_cast<std::size_t>(options.rounds);
+  const std::size_t count = options.cores.size();
+  CoreRates rates{std::vector<double>(count * rounds), std::vector<double>(count * rounds)};
+  std::vector<std::exception_ptr> failures(count);
+  std::vector<std::thread> threads;
+  const auto join = [&] {
+    for (std::thread& thread : threads) thread.join();
+  };
+  try {
+    for (std::size_t at = 0; at < count; ++at) {
+      threads.emplace_back([&, at] {
+        try {
+          bindTo(options.cores[at]);
+          run(options, &rates.stepsPerSecond[at * rounds], &rates.shares[at * rounds]);
+        } catch (...) {
+          failures[at] = std::current_exception();
+        }
+      });
+    }
+  } catch (const std::system_error& error) {
+    join();
+    throw Error(ErrorCode::system,
+                "cannot start " + std::to_string(count) + " threads: " + error.what())
+        .withOp("coreRates")
+        .stillUsable();
+  }
+  join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return rates;
+}
+
+}  // namespace gradlink::measure

@@ -1,0 +1,70 @@
+// What `gradlink check` says of GPUs that are not as they should be. Real GPUs have no settings for that.
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { hasMeasurement, type CaseResult } from '../../lib/results/result.js';
+import { reportOf, runScript } from '../support/gpu-commands.js';
+import { fourGpus, onRealGpus } from './setup/fakes.js';
+
+Object.assign(process.env, fourGpus);
+
+const ofGpus = ['check', '--parts', 'gpus', '--quick'];
+
+beforeEach((context) => {
+  if (onRealGpus) context.skip('only the stand-ins can be told to be slow or broken');
+});
+
+/** Which parts are bad, each once: the two ends of a way, a GPU, or the ranks of a sum. */
+function badOf(cases: readonly CaseResult[]): string[] {
+  const bad = cases.filter(({ status }) => status === 'error');
+  const names = bad.map(({ parameters: { from, to, gpu, between } }) =>
+    [from, to, gpu, between].filter((one) => typeof one === 'string').join(' '),
+  );
+  return [...new Set(names)];
+}
+
+describe('a check of GPUs', () => {
+  it('answers in its first line that all are good', async () => {
+    const { code, stdout } = await runScript('gradlink.js', ofGpus);
+    expect(code).toBe(0);
+    const [answer = '', , ...parts] = stdout.split('\n');
+    const [, good, all] = /^good: (\d+) of (\d+)$/.exec(answer) ?? [];
+    expect(good).toBe(all);
+    expect(parts.some((line) => /^(bad|fair)/.test(line))).toBe(false);
+  });
+
+  it.each([
+    [
+      'a pair at a fifth, both ways',
+      { GRADLINK_FAKE_LINKS: '1-3=29e9' },
+      ['gpu:1 gpu:3', 'gpu:3 gpu:1'],
+    ],
+    ['one way of a pair', { GRADLINK_FAKE_LINKS: '1>3=29e9' }, ['gpu:1 gpu:3']],
+    [
+      'PCIe at half width',
+      { GRADLINK_FAKE_FAULTS: 'pcie-width=2:8' },
+      ['host gpu:2', 'gpu:2 host'],
+    ],
+    ['a counter that rises', { GRADLINK_FAKE_FAULTS: 'link-errors=3' }, ['gpu:3']],
+    ['a GPU that is too hot', { GRADLINK_FAKE_FAULTS: 'throttle=1' }, ['gpu:1']],
+  ] as const)('names %s, and nothing else', { tags: 'full' }, async (_, env, named) => {
+    const { code, report } = await reportOf('gradlink.js', ofGpus, env);
+    expect(code).toBe(1);
+    expect(badOf(report.cases)).toEqual(named);
+  });
+
+  it('names the GPU that computes one wrong bit in a million', async () => {
+    const env = { GRADLINK_FAKE_FAULTS: 'nccl-wrong=2' };
+    const { code, report } = await reportOf('gradlink.js', ofGpus, env);
+    expect(code).toBe(1);
+    expect(badOf(report.cases)).toEqual(['gpus']);
+    const wrong = report.cases.filter(({ status }) => status === 'error');
+    expect(wrong.filter(hasMeasurement).map(({ check }) => check.passed)).not.toContain(true);
+    for (const one of wrong) expect(one.status === 'ok' ? '' : one.reason).toMatch(/^gpu:2 /);
+  });
+
+  it('refuses a GPU that is not there', async () => {
+    const { code, stderr } = await runScript('gradlink.js', [...ofGpus, '--gpus', '0,4']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--gpus');
+  });
+});

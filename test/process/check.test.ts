@@ -1,0 +1,96 @@
+// `gradlink check` on this machine: what it looks at, and faults that are made here.
+import { spawn, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+
+import { afterEach, describe, expect, it, type TestContext } from 'vitest';
+
+import { allowedCores, bindToCores } from '../../lib/launch/cores.js';
+import { parseReport } from '../../lib/results/read-report.js';
+import { hasMeasurement } from '../../lib/results/result.js';
+import { MemoryGroup } from '../support/memory-group.js';
+
+const program = join(import.meta.dirname, '../../bench/gradlink.js');
+
+function check(
+  args: readonly string[],
+  { launcher = [], env = {} }: { launcher?: readonly string[]; env?: NodeJS.ProcessEnv } = {},
+) {
+  const [first = '', ...rest] = [...launcher, process.execPath, program, 'check', ...args];
+  const { status, stdout } = spawnSync(first, rest, {
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+  });
+  return { status, stdout };
+}
+
+let group: MemoryGroup | undefined;
+afterEach(async () => {
+  await group?.remove();
+  group = undefined;
+});
+
+describe('a check', { tags: 'smoke' }, () => {
+  it('sums between threads and between processes, right to the bit', () => {
+    const { stdout } = check(['--parts', 'ranks', '--format', 'json']);
+    const { cases } = parseReport(stdout, 'check');
+    const measured = cases.filter(hasMeasurement);
+    expect(measured).toHaveLength(cases.length);
+    expect(measured.map((one) => one.check)).toEqual(
+      cases.map(() => expect.objectContaining({ kind: 'exact', wrong: 0 }) as unknown),
+    );
+    const between = cases.map(({ parameters }) => parameters.between);
+    expect(new Set(between)).toEqual(new Set(['threads', 'processes']));
+  });
+
+  it('is good by its exit status and its first line', () => {
+    const { status, stdout } = check(['--parts', 'doctor,memory']);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^good: 2 of 2/);
+  });
+
+  it('names memory that is too little to measure', (context) => {
+    group = MemoryGroup.make(context, 160 * 2 ** 20);
+    const { status, stdout } = check(['--parts', 'doctor,memory'], { launcher: group.launcher });
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^bad: memory: .* left, of 0\.2 GiB by .*\n/);
+    expect(stdout.match(/^bad /gm)).toHaveLength(1);
+  });
+
+  it('is refused as a rank of a job', () => {
+    const env = { GRADLINK_JOB: 'check', GRADLINK_RANK: '0', GRADLINK_SIZE: '1' };
+    expect(check([], { env }).status).toBe(2);
+  });
+});
+
+describe('a core', () => {
+  /** A process that does nothing but run, on one core. */
+  async function busyOn(core: number): Promise<() => Promise<void>> {
+    const child = spawn(process.execPath, ['-e', 'console.log(1);for(;;);']);
+    await new Promise((resolve) => child.stdout.once('data', resolve));
+    bindToCores(child.pid!, [core]);
+    return () => {
+      const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+      child.kill('SIGKILL');
+      return ended;
+    };
+  }
+
+  function severalCores(context: TestContext): readonly number[] {
+    const cores = allowedCores();
+    if (cores.length < 2) context.skip('one core has none to be compared with');
+    return cores;
+  }
+
+  it('that a process is bound to is named with it', { tags: 'full' }, async (context) => {
+    const core = severalCores(context).at(-1)!;
+    const end = await busyOn(core);
+    try {
+      const { status, stdout } = check(['--parts', 'cores']);
+      expect(stdout).toMatch(new RegExp(`^bad: cores: cpu:${core} free for [45]\\d %`));
+      expect(stdout).toContain('node (pid ');
+      expect(status).toBe(1);
+    } finally {
+      await end();
+    }
+  });
+});
