@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+
+import { excused, hasPoor, partOf } from '../../lib/check/part.js';
+import { judgeSum, rankCountFor } from '../../lib/check/ranks.js';
+import { checkAnswer } from '../../lib/report/check-lines.js';
+import { collectiveVolume } from '../../lib/results/bandwidth.js';
+import { completeCase, exactCheck, waivedCase } from '../../lib/results/case.js';
+import { hasMeasurement, type CaseResult, type VerdictLevel } from '../../lib/results/result.js';
+
+function part(level: VerdictLevel, text: string, parameters = {}, name = 'cores'): CaseResult {
+  const verdict = { level, text, likelyCause: null };
+  return partOf({ name, parameters }, { samplesSeconds: [1], verdict });
+}
+
+/** An all-reduce whose fastest call takes so many times its limit, and whose usual one ten times as long. */
+function sum(times: number, bytes = 16 * 2 ** 20, wrong = 0): CaseResult {
+  const volume = collectiveVolume('all_reduce', {
+    countPerRank: bytes / 4,
+    elementBytes: 4,
+    ranks: 2,
+    placement: 'in-place',
+  });
+  const bound = volume.mustMoveBytes / 1e10;
+  return completeCase({
+    name: 'all_reduce',
+    parameters: { between: 'threads', ranks: 2, bytes },
+    samplesSeconds: [10 * times * bound, times * bound, 10 * times * bound],
+    volume,
+    copyBytesPerSecond: 1e10,
+    check: exactCheck(wrong),
+  });
+}
+
+const levelOf = (result: CaseResult) => (hasMeasurement(result) ? result.verdict.level : undefined);
+
+describe('a part', () => {
+  it('is an error where it is poor, with its figures', () => {
+    const poor = part('poor', 'cpu:1 is slow');
+    expect(poor).toMatchObject({ status: 'error', reason: 'cpu:1 is slow' });
+    expect(hasMeasurement(poor)).toBe(true);
+    expect(part('fair', 'so so').status).toBe('ok');
+  });
+
+  it('that is poor is not judged beside what it needs, and one that is wrong is', () => {
+    const poor = part('poor', 'slow');
+    expect(hasPoor([part('good', ''), poor])).toBe(true);
+    const told = excused(poor, 'a core is busy');
+    expect(told).toMatchObject({ status: 'ok', verdict: { level: 'none', likelyCause: null } });
+    expect(told).not.toHaveProperty('reason');
+    const wrong = sum(1, 2 ** 24, 3);
+    expect(hasPoor([wrong])).toBe(false);
+    expect(excused(wrong, 'a core is busy')).toBe(wrong);
+  });
+});
+
+describe('a sum', () => {
+  it.each([
+    [1, 'good'],
+    [2, 'good'],
+    [2.1, 'fair'],
+    [6.6, 'fair'],
+    [6.7, 'poor'],
+  ] as const)('whose fastest call takes %s times its limit is %s', (times, level) => {
+    expect(levelOf(judgeSum(sum(times)))).toBe(level);
+  });
+
+  it('that is small is judged by its result alone', () => {
+    expect(levelOf(judgeSum(sum(100, 2 ** 20 - 4)))).toBe('none');
+    const wrong = sum(1, 2 ** 10, 1);
+    expect(judgeSum(wrong)).toBe(wrong);
+  });
+
+  it('has a rank for each core, two at least and sixteen at most', () => {
+    expect([1, 2, 5, 16, 128].map(rankCountFor)).toEqual([2, 2, 5, 16, 16]);
+  });
+});
+
+describe('the answer', () => {
+  const good = part('good', 'all well');
+  const waived = waivedCase({ name: 'all_reduce', parameters: {} }, 'no NCCL');
+
+  it('counts what ran, and says how much of it is fair', () => {
+    expect(checkAnswer([good, good, waived])).toBe('good: 2 of 2');
+    expect(checkAnswer([good, part('fair', 'so so')])).toBe('good: 2 of 2, 1 of them fair');
+  });
+
+  it('names what is bad: a way once, its share without what follows, three at most', () => {
+    const way = (from: number, to: number, name = 'device_to_device_memcpy_read_ce') =>
+      part(
+        'poor',
+        '41 % of NVLink; 0.5 of the others',
+        { from: `gpu:${from}`, to: `gpu:${to}` },
+        name,
+      );
+    const both = way(3, 5, 'device_to_device_bidirectional_memcpy_read_ce');
+    expect(checkAnswer([good, way(3, 5), both])).toBe(
+      'bad: gpu:3 to gpu:5 at 41 % of NVLink; 1 of 3 good',
+    );
+    expect(checkAnswer([way(0, 1), way(1, 2), way(2, 3), way(3, 4), part('poor', 'slow')])).toBe(
+      'bad: gpu:0 to gpu:1 at 41 % of NVLink; gpu:1 to gpu:2 at 41 % of NVLink; gpu:2 to gpu:3 at 41 % of NVLink; and 2 more; 0 of 5 good',
+    );
+    expect(checkAnswer([good, part('poor', 'cpu:1 is slow')])).toBe(
+      'bad: cores: cpu:1 is slow; 1 of 2 good',
+    );
+  });
+});
