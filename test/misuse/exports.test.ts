@@ -25,7 +25,7 @@ const entries = {
 
 /** With these it measures for seconds, as it should. */
 const runs = new Set(['no argument', 'undefined', '{}', '[]']);
-const benchmarks = /^run(Collectives|Ddp|Neighbors|P2p|Stores|Train)$/;
+const benchmarks = /^run[A-Z]/;
 
 /** Inherited from TensorFlow.js and not overridden: its errors. */
 const foreign = new Set(['DistributedOptimizer#extractIterations']);
