@@ -78,48 +78,6 @@ describe('dist_sync', () => {
     expect(workers[1]).toMatchObject({ code: 1 });
   });
 
-  it('unequal numbers of batches are an error, and no error with leave()', async () => {
-    const script = (leave: boolean): string => `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync');
-      await kv.init('a', filled(10, 0));
-      const out = filled(10, 0);
-      const failed = await outcome((async () => {
-        for (let batch = 0; batch < 3 + 2 * kv.rank; batch++) {
-          await kv.pushPull('a', filled(10, kv.rank + 1), out);
-          report(out[9]);
-        }
-        ${leave ? 'await kv.leave(); await kv.pull("a", out); await kv.barrier();' : ''}
-      })());
-      report(failed);
-      await kv.close();
-    `;
-    const left = await runJob(scripts, { workers: 2, servers: 1 }, script(true));
-    expect(left.workers[0]).toMatchObject({ ...well, reports: [3, 3, 3, 'done'] });
-    expect(left.workers[1]).toMatchObject({ ...well, reports: [3, 3, 3, 2, 2, 'done'] });
-    const not = await runJob(scripts, { workers: 2, servers: 1 }, script(false));
-    expect(not.workers[0]).toMatchObject({ ...well, reports: [3, 3, 3, 'done'] });
-    expect(not.workers[1]!.reports.slice(0, 3)).toEqual([3, 3, 3]);
-    expect(not.workers[1]!.reports[3]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 0 });
-  });
-
-  it('a worker that never pushes is named after the deadline', async () => {
-    const script = (body: string): string => `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync', { timeoutMs: 2000 });
-      await kv.init('a', filled(10, 0));
-      ${body}
-    `;
-    const job = startJob(scripts, { workers: 2, servers: 1 }, [
-      script(`report(await outcome(kv.pushPull('a', filled(10, 1)))); await kv.close();`),
-      script('setInterval(() => undefined, 1000);'),
-    ]);
-    const first = await job.workers[0]!.ended;
-    job.workers[1]!.child.kill('SIGKILL');
-    await job.ended;
-    expect(first.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
-  });
-
   // Servers wait for a worker there, and answer nobody meanwhile.
   it.each([
     ['barrier', 1, 'kv.barrier()', /^barrier: worker 1 .*2000 ms/],
@@ -176,14 +134,6 @@ describe('dist_async', () => {
     const { workers, servers } = await job.ended;
     for (const rank of [0, 2]) expect(workers[rank]).toMatchObject({ ...well, reports: [1, true] });
     for (const server of servers) expect(server).toMatchObject(well);
-  });
-
-  it('else it ends, naming the worker', async () => {
-    const job = startJob(scripts, { workers: 2, servers: 1 }, busy('dist_async'));
-    await Promise.all(job.workers.map((worker) => worker.said('begun')));
-    job.workers[1]!.child.kill('SIGKILL');
-    const { workers } = await job.ended;
-    expect(workers[0]!.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });
   });
 });
 

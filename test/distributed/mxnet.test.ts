@@ -49,47 +49,6 @@ it('check_default_keys and check_big_default_keys', async () => {
   expect(workers).toEqual(allWell(3, [[true, true, true, true, true, true]]));
 });
 
-it('check_pushpull: without an optimizer the sum is assigned', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `
-    ${keys}
-    const kv = await KVStore.create('dist_device_sync');
-    await kv.init([3, 99], [filled(small, 1), filled(big, 1)]);
-    const n = kv.numWorkers;
-    const right = [];
-    for (const key of [3, 99]) {
-      for (let i = 0; i < 3; i++) {
-        const out = filled(lengths[key], 0);
-        await kv.pushPull(key, filled(lengths[key], kv.rank + 1 + i), out);
-        right.push(same(out, ((n + 1) * n) / 2 + n * i));
-      }
-    }
-    report(right);
-    await kv.close();
-    `,
-  );
-  expect(workers).toEqual(allWell(3, [[true, true, true, true, true, true]]));
-});
-
-it('check_init: the value of worker 0 counts, and everybody pulls it', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `
-    ${keys}
-    const kv = await KVStore.create('dist');
-    await kv.init(['a', 'b'], [filled(small, kv.rank + 1), filled(big, kv.rank + 1)]);
-    const outs = [filled(small, 0), filled(big, 0)];
-    await kv.pull(['a', 'b'], outs);
-    report(outs.map((out) => same(out, 1)));
-    await kv.close();
-    `,
-  );
-  expect(workers).toEqual(allWell(3, [[true, true]]));
-});
-
 it.each(['before', 'after'])(
   'gradient compression, set %s init: 2bit keeps what it does not send',
   async (when) => {
@@ -122,33 +81,6 @@ it.each(['before', 'after'])(
     expect(workers).toEqual(allWell(3, [[...steps, ...steps]]));
   },
 );
-
-it('dist_async: every push is a step of its own', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `
-    ${keys}
-    const kv = await KVStore.create('dist_async');
-    for (const key of [3, 99]) await kv.init(key, filled(lengths[key], 1));
-    await kv.setOptimizer(new Test({ rescaleGrad: rate }));
-    for (let i = 0; i < 3; i++) {
-      for (const key of [3, 99]) await kv.push(key, filled(lengths[key], kv.rank + 1));
-    }
-    await kv.barrier();
-    const right = [];
-    for (const key of [3, 99]) {
-      const out = filled(lengths[key], 0);
-      await kv.pull(key, out);
-      right.push(same(out, 1 + (3 * rate * kv.numWorkers * (kv.numWorkers + 1)) / 2));
-    }
-    report(right);
-    await kv.barrier();
-    await kv.close();
-    `,
-  );
-  expect(workers).toEqual(allWell(3, [[true, true]]));
-});
 
 it('set_optimizer: worker 0 alone, as its nightly tests have it; a barrier of another worker is none of it', async () => {
   const { workers } = await runJob(

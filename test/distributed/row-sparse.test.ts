@@ -19,7 +19,7 @@ const cut = (type: string) => (type === 'allreduce' ? '{}' : '{ bigArrayBound: 1
 // `big` is cut over both servers, in pieces that rows of 24 elements do not fit.
 const common = `
   ${helpers}
-  import { AdaGrad, Adam, Ftrl, GroupAdaGrad, LAMB, RowSparse, SGD, Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+  import { GroupAdaGrad, LAMB, RowSparse, SGD, Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
   const shapes = { small: [9, 24], big: [20_000, 24] };
   const rows = (name, indices, value) => new RowSparse({
     indices, data: filled(24 * indices.length, value), shape: shapes[name],
@@ -43,7 +43,7 @@ const everyWorker = (reports: unknown[]) =>
     () => expect.objectContaining({ ...well, reports }) as unknown,
   );
 
-describe.each(['dist_sync', 'dist_sync_device', 'allreduce'])('%s', (type) => {
+describe.each(['dist_sync', 'allreduce'])('%s', (type) => {
   it('adds up the rows of all devices and workers, and gives each worker its own', async () => {
     const { workers } = await runJob(
       scripts,
@@ -79,36 +79,9 @@ describe.each(['dist_sync', 'dist_sync_device', 'allreduce'])('%s', (type) => {
     );
   });
 
-  it('assigns without an optimizer: rows that nobody pushed become 0', async () => {
-    const { workers } = await runJob(
-      scripts,
-      sizeOf(type),
-      `${common}
-      const kv = await open('${type}', ${cut(type)});
-      const out = new Float32Array(20_000 * 24);
-      const seen = [];
-      for (const row of [5, 12_345]) {
-        await kv.push('big', rows('big', [row], kv.rank + 1));
-        await kv.pull('big', out);
-        seen.push(out[5 * 24], out[12_345 * 24 + 23], out.reduce((a, b) => a + b));
-      }
-      // One worker in full, the other in rows.
-      await kv.push('big', kv.rank === 0 ? filled(20_000 * 24, 1) : rows('big', [7], 2));
-      await kv.pull('big', out);
-      report([...seen, out[7 * 24], out[8 * 24]]);
-      await kv.close();`,
-    );
-    expect(workers).toEqual(everyWorker([[3, 0, 72, 0, 3, 72, 3, 1]]));
-  });
-});
-
-describe.each(['dist_sync', 'allreduce'])('%s', (type) => {
   it.each([
     ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01 }'],
     ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01, lazyUpdate: false }'],
-    ['Adam', '{ wd: 0.01 }'],
-    ['AdaGrad', '{}'],
-    ['Ftrl', '{}'],
     ['LAMB', '{}'],
     ['GroupAdaGrad', '{}'],
   ])('%s, %s, is that of a store of one process', async (name, options) => {
@@ -188,26 +161,6 @@ it('GroupAdaGrad is refused where servers would cut a row', async () => {
   expect(workers).toEqual(everyWorker([expect.stringMatching(/groupadagrad.*key w.*2 servers/)]));
 });
 
-it('dist_async updates by the rows of each worker', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `${common}
-    const kv = await open('dist_async', { bigArrayBound: 10_000 });
-    await kv.setOptimizer(new SGD({ learningRate: 1 }));
-    for (let round = 0; round < 5; ++round) {
-      await kv.push('big', [rows('big', [kv.rank + 1, 9], -1), rows('big', [19_999], -2)]);
-    }
-    await kv.rowSparsePull('big', empty('big'), [0]); // what was pushed has been applied
-    await kv.barrier();
-    const out = empty('big');
-    await kv.rowSparsePull('big', out, [1, 2, 9, 19_999, 0]);
-    report(heads(out));
-    await kv.close();`,
-  );
-  expect(workers).toEqual(everyWorker([{ 0: 0, 1: 5, 2: 5, 9: 10, 19999: 20 }]));
-});
-
 it('only the rows travel', async () => {
   const { workers } = await runJob(
     scripts,
@@ -239,49 +192,6 @@ it('only the rows travel', async () => {
     expect(received).toBeGreaterThanOrEqual(9600);
     expect(received).toBeLessThan(50_000);
   }
-});
-
-it('only the rows travel between workers without servers', async () => {
-  const { workers } = await runJob(
-    scripts,
-    sizeOf('allreduce'),
-    `${common}
-    const kv = await open('allreduce');
-    await kv.setOptimizer(new SGD());
-    const moved = async () => (await kv.report()).worker.bytesReduced;
-    const ids = Array.from({ length: 10 }, (_, i) => i * 1999);
-    const before = await moved();
-    for (let step = 0; step < 10; ++step) {
-      await kv.push('big', rows('big', ids, 1));
-      await kv.rowSparsePull('big', empty('big'), ids);
-    }
-    report((await moved()) - before);
-    await kv.close();`,
-  );
-  // Ten times ten rows of 96 bytes with their numbers, rounded up to cache lines: of 1.9 MB.
-  expect(workers).toEqual(everyWorker([10 * 1088]));
-});
-
-it('workers without servers pass over RowSparse outputs of pull, or fill them', async () => {
-  const { workers } = await runJob(
-    scripts,
-    sizeOf('allreduce'),
-    `${common}
-    const kv = await open('allreduce');
-    await kv.push('small', rows('small', [3, kv.rank, 3], 1));
-    const out = rows('small', [8], 5);
-    process.removeAllListeners('warning');
-    await kv.pull('small', out);
-    report(heads(out));
-    await kv.pull('small', out, { ignoreSparse: false });
-    const { 0: a, 1: b, 2: none, 3: twice } = heads(out);
-    report([a, b, none, twice, out.indices.length]);
-    // Not one of the key's shape.
-    const other = new RowSparse({ indices: [], data: new Float32Array(0), shape: [18, 12] });
-    report(await kv.push('small', other).catch(({ code }) => code));
-    await kv.close();`,
-  );
-  expect(workers).toEqual(everyWorker([{ 8: 5 }, [1, 1, 0, 4, 9], 'ERR_INVALID_ARG_VALUE']));
 });
 
 it('rows do not go with an optimizer whose steps workers share, and whole arrays do', async () => {

@@ -40,25 +40,4 @@ describe('arrays of allocShared', () => {
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
     for (const server of servers) expect(server).toMatchObject(well);
   });
-
-  it('are not copied by their worker', async () => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 1, servers: 1 },
-      `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync');
-      const array = kv.allocShared('float32', 1 << 20);
-      await kv.init('a', new Float32Array(array.length));
-      const copied = async () => (await kv.report()).worker.copy;
-      const before = await copied();
-      await kv.push('a', array);
-      const shared = (await copied()) - before;
-      await kv.push('a', new Float32Array(array.length));
-      report([shared, (await copied()) - before > shared]);
-      await kv.close();
-      `,
-    );
-    expect(workers[0]).toMatchObject({ ...well, reports: [[0, true]] });
-  });
 });

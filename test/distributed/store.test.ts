@@ -19,44 +19,6 @@ const library = new URL('../../dist/index.js', import.meta.url).href;
 const optimizers = `import { Adam, SGD, Test } from ${JSON.stringify(library)};`;
 
 describe('dist_sync', () => {
-  it('counts pushes by worker: a second push of a worker waits for the next round', async () => {
-    const { workers } = await runJob(scripts, { workers: 2, servers: 1 }, [
-      `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync');
-      await kv.init('a', filled(4, 0));
-      // Both before the other worker's first: in MXNet they would close a round by themselves.
-      const first = filled(4, 1);
-      const second = filled(4, 10);
-      await Promise.all([kv.push('a', first), kv.push('a', second)]);
-      say('pushed');
-      const out = filled(4, 0);
-      await kv.pull('a', out);
-      report([...out]);
-      await kv.close();
-      `,
-      `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync');
-      await kv.init('a', filled(4, 0));
-      const out = filled(4, 0);
-      await kv.push('a', filled(4, 100));
-      await kv.pull('a', out);
-      report([...out]);
-      await kv.push('a', filled(4, 1000));
-      await kv.pull('a', out);
-      report([...out]);
-      await kv.close();
-      `,
-    ]);
-    expect(workers[0]).toMatchObject({ ...well, reports: [[1010, 1010, 1010, 1010]] });
-    const reports = [
-      [101, 101, 101, 101],
-      [1010, 1010, 1010, 1010],
-    ];
-    expect(workers[1]).toMatchObject({ ...well, reports });
-  });
-
   it(
     'sums the devices of a worker, whatever order the workers issue keys in',
     { tags: 'smoke' },
@@ -81,27 +43,6 @@ describe('dist_sync', () => {
       report(outs.every((two, index) => two.every((out) => same(out, 3 * index + 3))));
       await kv.close();
       `,
-      );
-      for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
-    },
-  );
-
-  it.each(['int8', 'uint8', 'int32', 'uint32', 'float32', 'float64'] as const)(
-    'sums %s over workers and servers',
-    async (dtype) => {
-      const type = `${dtype.charAt(0).toUpperCase()}${dtype.slice(1)}Array`;
-      const { workers } = await runJob(
-        scripts,
-        { workers: 2, servers: 2 },
-        `
-        const kv = await KVStore.create('dist_sync', { bigArrayBound: 100 });
-        const value = () => ${type}.from({ length: 1001 }, (_, index) => (index % 50) + kv.rank);
-        await kv.init('a', value());
-        const out = value();
-        await kv.pushPull('a', value(), out);
-        report(out.every((one, index) => one === 2 * (index % 50) + 1));
-        await kv.close();
-        `,
       );
       for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
     },
@@ -145,32 +86,6 @@ describe('dist_sync', () => {
       'ERR_CLOSED',
     ];
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
-  });
-
-  it('an optimizer on an int key fails that key alone', async () => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 2, servers: 1 },
-      `
-      ${optimizers}
-      ${helpers}
-      const kv = await KVStore.create('dist_sync');
-      await kv.init(['ints', 'floats'], [new Int32Array(3), filled(3, 1)]);
-      await kv.setOptimizer(new Test({ rescaleGrad: 1 }));
-      await kv.push('ints', new Int32Array(3));
-      report(await outcome(kv.barrier()));
-      const out = filled(3, 0);
-      await kv.pushPull('floats', filled(3, 1), out);
-      report([...out]);
-      await kv.close();
-      `,
-    );
-    for (const worker of workers) {
-      expect(worker).toMatchObject({
-        ...well,
-        reports: [{ code: 'ERR_INVALID_ARG_VALUE' }, [3, 3, 3]],
-      });
-    }
   });
 
   it('changes the rate of its optimizer, saves states and loads them with another number of servers', async () => {
@@ -336,45 +251,4 @@ it("SGLD's noise is the same however a key is cut", async () => {
     `,
   );
   expect(workers[0]).toMatchObject({ ...well, reports: [[true, true, true]] });
-});
-
-it('a gradient that is no number is seen once, in its element, however pushes are compressed', async () => {
-  const { workers } = await runJob(
-    scripts,
-    { workers: 2, servers: 1 },
-    `
-    ${helpers}
-    const count = 5000;
-    const brought = (step, bad) => Float32Array.from({ length: count }, (_, i) =>
-      bad !== undefined && kv.rank === 1 && i === 4321 ? bad : ((i * 5 + step * 3 + kv.rank) % 11 - 5) / 8);
-    let kv;
-    /** What the last step gives: after a good one, and, where it is one of them, after a bad one. */
-    const last = async (type, steps) => {
-      kv = await KVStore.create('dist_sync');
-      if (type !== undefined) await kv.setGradientCompression({ type });
-      await kv.init('w', filled(count, 0));
-      const out = filled(count, 0);
-      const outs = [];
-      for (const [step, bad] of steps) {
-        await kv.pushPull('w', brought(step, bad), out);
-        outs.push(out.slice());
-      }
-      await kv.close();
-      return outs;
-    };
-    for (const type of [undefined, '1bit', '2bit', 'float16', 'bfloat16']) {
-      for (const bad of [NaN, -Infinity]) {
-        const [, shown, after] = await last(type, [[0], [1, bad], [2]]);
-        const [, , others] = await last(type, [[0], [1], [2]]);
-        const [, own] = await last(type, [[0], [2]]);
-        const odd = [...shown.keys()].filter((i) => !Number.isFinite(shown[i]));
-        const right = after.every((value, i) => value === (i === 4321 ? own : others)[i]);
-        report([type ?? 'plain', odd, right]);
-      }
-    }
-    `,
-  );
-  const types = ['plain', '1bit', '2bit', 'float16', 'bfloat16'];
-  const reports = types.flatMap((type) => [0, 1].map(() => [type, [4321], true]));
-  for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
 });

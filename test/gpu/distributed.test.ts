@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
-import { runJob, startJob } from '../distributed/support.js';
+import { runJob } from '../distributed/support.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 import { onRealGpus } from './setup/fakes.js';
@@ -85,57 +85,6 @@ describe.each(['dist_sync_device', 'dist_sync', 'dist_async_device', 'dist_async
 );
 
 describe('the arrays of a worker, summed by NCCL', () => {
-  it.for(['dist_sync_device', 'dist_async_device', 'allreduce'])(
-    '%s gives every GPU what all have pushed',
-    async (type, context) => {
-      if (present < 3) context.skip('needs 3 GPUs');
-      const servers = type === 'allreduce' ? 0 : 2;
-      const { workers } = await runJob(
-        scripts,
-        { workers: 2, servers },
-        `${aStore(type, servers === 0 ? "merge: 'nccl'" : "merge: 'nccl', bigArrayBound: 5000")}
-        // Small ones are packed; the last key is pushed by two GPUs of three, whose home sums.
-        const lengths = [1, 7, 300, ${long}, 0, 50];
-        const keys = lengths.map((_, key) => String(key));
-        await kv.init(keys, lengths.map((length) => new Float32Array(length)));
-        if (${String(type === 'dist_async_device')}) await kv.setOptimizer(new Test());
-        for (let round = 0; round < 3; ++round) {
-          const pushed = await Promise.all(lengths.map((length, key) => buffers('float32', names.map((_, index) =>
-            Float32Array.from({ length }, (_, i) => (i % 100) * (index + 1) + 1000 * kv.rank + key + round)))));
-          // All at once, so that they are one round's.
-          await Promise.all(keys.map((key) => kv.push(key, key === '5' ? pushed[5].slice(1) : pushed[key])));
-          await kv.barrier();
-          const outs = await Promise.all(lengths.map(zeros));
-          await Promise.all(keys.map((key) => kv.pull(key, outs[key])));
-          report(await Promise.all(outs.map(async (out) => (await read(out)).map((array) =>
-            array.length === 0 ? [] : [array[0], array[array.length - 1]]))));
-          await kv.barrier();
-        }
-        await kv.close();`,
-        scripts.env(),
-      );
-      const pushedBy = (key: number): readonly number[] => (key === 5 ? [1, 2] : [0, 1, 2]);
-      const sum = (key: number, round: number, i: number): number =>
-        [0, 1]
-          .flatMap((rank) =>
-            pushedBy(key).map((index) => (i % 100) * (index + 1) + 1000 * rank + key + round),
-          )
-          .reduce((total, one) => total + one);
-      const stored = (key: number, round: number, i: number): number =>
-        sum(key, round, i) +
-        (type === 'dist_async_device' && round > 0 ? stored(key, round - 1, i) : 0);
-      const rounds = [0, 1, 2].map((round) =>
-        [1, 7, 300, long, 0, 50].map((length, key) =>
-          names.map(() =>
-            length === 0 ? [] : [stored(key, round, 0), stored(key, round, length - 1)],
-          ),
-        ),
-      );
-      for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: rounds });
-      scripts.expectNothingLeft();
-    },
-  );
-
   it.for([
     { how: 'does not start', fault: 'fails' },
     { how: 'starts', fault: undefined },
@@ -256,56 +205,6 @@ describe('a store with servers on GPUs', () => {
     scripts.expectNothingLeft();
   });
 
-  it('sends compressed pushes', async () => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 2, servers: 1 },
-      `${aStore('dist_sync_device')}
-      await kv.setGradientCompression({ type: '2bit', threshold: 1 });
-      await kv.init('w', new Float32Array(${long}));
-      const outs = await zeros(${long});
-      const before = (await kv.report()).worker.bytesSent[0];
-      for (let round = 0; round < 2; ++round) {
-        await kv.push('w', await buffers('float32', names.map(() => new Float32Array(${long}).fill(0.25))));
-        await kv.pull('w', outs);
-        report((await read(outs)).map((array) => array[${long - 1}]));
-      }
-      report((await kv.report()).worker.bytesSent[0] - before < ${long});
-      await kv.close();`,
-      scripts.env(),
-    );
-    for (const worker of workers) {
-      // 0.75 of three devices is below the threshold; with the next it is 1.5.
-      const reports = [names.map(() => 0), names.map(() => 2), true];
-      expect(worker).toMatchObject({ ...well, reports });
-    }
-    scripts.expectNothingLeft();
-  });
-
-  it('names a worker that is killed', async () => {
-    const job = startJob(
-      scripts,
-      { workers: 2, servers: 1, serversFail: true },
-      `${aStore('dist_sync_device')}
-      await kv.init('w', new Float32Array(4));
-      const outs = await zeros(4);
-      say('ready');
-      if (kv.rank === 1) setInterval(() => undefined, 1000);
-      else {
-        // It may be lost while this one still pushes.
-        report(await outcome(kv.push('w', outs).then(() => kv.pull('w', outs))));
-        await kv.close();
-      }`,
-      scripts.env(),
-    );
-    // Both: the other's init ends with an error, too, when it is not through yet.
-    await Promise.all(job.workers.map((worker) => worker.said('ready')));
-    job.workers[1]?.child.kill('SIGKILL');
-    const { workers } = await job.ended;
-    expect(workers[0]).toMatchObject({ ...well, reports: [{ code: 'ERR_PEER_LOST', rank: 1 }] });
-    scripts.expectNothingLeft();
-  });
-
   it.for([
     ['copy=4', 'ERR_SYSTEM', /failed/],
     ['stuck-copy=4', 'ERR_TIMEOUT', /store.*gpu:0/],
@@ -333,35 +232,6 @@ describe('a store with servers on GPUs', () => {
     ]);
     expect(servers).toMatchObject([well]);
     if (!stuck) scripts.expectNothingLeft();
-  });
-
-  it('rows of the host are pushed, and travel alone', async () => {
-    const { workers, servers } = await runJob(
-      scripts,
-      { workers: 2, servers: 2 },
-      `${aStore('dist_sync_device', 'bigArrayBound: 5000').replace('{ Test }', '{ RowSparse, SGD }')}
-      const shape = [5000, 4];
-      await kv.init('w', new Float32Array(20_000), { shape });
-      await kv.setOptimizer(new SGD({ learningRate: 1, momentum: 0.5 }));
-      const rows = (indices, value) =>
-        new RowSparse({ indices, data: new Float32Array(indices.length * 4).fill(value), shape });
-      for (let step = 0; step < 2; step++) {
-        await kv.push('w', [rows([7, 4999], -1), rows([7], -1), rows([kv.rank], -2)]);
-      }
-      const out = new Float32Array(20_000);
-      const { worker } = await kv.report();
-      const sent = worker.bytesSent.reduce((sum, bytes) => sum + bytes, 0);
-      await kv.pull('w', out);
-      report([[0, 1, 2, 7, 4999].map((row) => out[4 * row + 3]), sent < (kv.rank === 0 ? 2 : 1) * 80_000]);
-      await kv.close();`,
-      scripts.env(),
-    );
-    for (const worker of workers) {
-      // Momentum: 1, then 1.5 of each gradient. Worker 0 sends the first value, of 80,000 bytes, whole.
-      expect(worker).toMatchObject({ ...well, reports: [[[5, 5, 0, 10, 5], true]] });
-    }
-    for (const server of servers) expect(server).toMatchObject(well);
-    scripts.expectNothingLeft();
   });
 
   it('refuses arrays of another type, and GPUs that are not there', async () => {

@@ -45,24 +45,6 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     return arrays;
   };
 
-  it('are pushed and pulled', async () => {
-    const kv = await create();
-    await kv.init('w', Float32Array.of(7, 8, 9));
-    const outs = gpus.map(() => new Float32Array(3));
-    await kv.pull('w', outs);
-    expect(outs).toEqual(gpus.map(() => Float32Array.of(7, 8, 9)));
-    await kv.push(
-      'w',
-      gpus.map((_, i) => Float32Array.of(i, 10, -i)),
-    );
-    await kv.pull('w', outs);
-    const sum = gpus.reduce((total, _, i) => total + i, 0);
-    expect(outs).toEqual(gpus.map(() => Float32Array.of(sum, 10 * n, -sum)));
-    const one = new Float32Array(3);
-    await kv.pull('w', one);
-    expect(one).toEqual(outs[0]);
-  });
-
   it.each([0, 1])('beside arrays of GPUs, the host every other one from %i on', async (first) => {
     const kv = await create();
     await kv.init('w', filled(3, 0));
@@ -128,25 +110,6 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     }
   });
 
-  it('reach an updater, and what it made of them', async () => {
-    const kv = await create();
-    await kv.init('w', Float32Array.of(100, 200));
-    await kv.setUpdater((_, received, stored) => {
-      const value = stored as Float32Array;
-      for (let i = 0; i < value.length; i++) value[i]! -= (received as Float32Array)[i]!;
-    });
-    const out = new Float32Array(2);
-    await kv.push('w', await mixed(0, () => [1, 2]));
-    await kv.pull('w', out);
-    expect([...out]).toEqual([100 - n, 200 - 2 * n]);
-    await kv.pushPull(
-      'w',
-      gpus.map(() => Float32Array.of(1, 2)),
-      out,
-    );
-    expect([...out]).toEqual([100 - 2 * n, 200 - 4 * n]);
-  });
-
   it('empty ones, and ones of every other type', async () => {
     const kv = await create();
     await kv.init(0, new Float32Array(0));
@@ -162,11 +125,11 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
   });
 });
 
-it('are compressed where the value is', async () => {
+it.each(['device', 'nccl'] as const)('are compressed where the value is: %s', async (type) => {
   const gpus = spread(2);
   const results: number[][] = [];
   for (const onHost of [false, true]) {
-    const kv = await open('device', { devices: named(gpus) });
+    const kv = await open(type, { devices: named(gpus) });
     await kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
     await kv.init('w', filled(4, 0));
     const out = new Float32Array(4);

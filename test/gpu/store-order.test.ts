@@ -59,17 +59,4 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
       array.dispose();
     });
   });
-
-  it('arrays of the host, too', async () => {
-    const kv = await open(type, { devices: named(gpus) });
-    const arrays = gpus.map(() => new Float64Array(40_000).fill(1));
-    await kv.init('w', new Float64Array(40_000));
-    const calls: Promise<void>[] = [];
-    for (let round = 0; round < 20; round++) {
-      calls.push(kv.push('w', arrays), kv.pull('w', arrays));
-    }
-    await Promise.all(calls);
-    const right = gpus.length ** 20;
-    for (const array of arrays) expect(array.every((value) => value === right)).toBe(true);
-  });
 });

@@ -6,7 +6,7 @@ import type { StoreTypeName } from '../../lib/kvstore/types.js';
 import { Adam, AdaGrad, Ftrl, GroupAdaGrad, LAMB, SGD } from '../../lib/optimizers/index.js';
 import type { Optimizer } from '../../lib/optimizers/index.js';
 import { closeAll, open } from '../kvstore/support.js';
-import { disposeAll, gpuCount, named, onGpu, spread } from '../support/gpu-arrays.js';
+import { disposeAll, gpuCount, named, spread } from '../support/gpu-arrays.js';
 
 afterEach(async () => {
   await closeAll();
@@ -66,20 +66,6 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     expect([...all.toDense()]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('rows are pushed: they add up over devices, what nobody brings is 0', async () => {
-    const kv = await open(type, { devices: named(gpus) });
-    await kv.init('w', ofRows([3], 1));
-    await kv.push('w', [ofRows([3, 0, 3], 1), ofRows([0, 4], 10)]);
-    const out = new Float32Array(10);
-    await kv.pull('w', out);
-    expect([...out]).toEqual([11, 11, 0, 0, 0, 0, 2, 2, 10, 10]);
-    // Whole arrays and rows of one key take turns.
-    await kv.push('w', await onGpu(gpus[0]!, Array.from(out)));
-    await kv.push('w', ofRows([], 0));
-    await kv.pull('w', out);
-    expect([...out]).toEqual(Array.from({ length: 10 }, () => 0));
-  });
-
   const own = type === 'local' ? [...optimizers, ...hostOptimizers] : optimizers;
   it.each(own)('%s steps as on the host, bit for bit', async (_, make) => {
     const stores = [
@@ -125,18 +111,6 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     }
     // Not compared whole: the report of a difference would take half a minute.
     expect(values[0]!.findIndex((value, i) => value !== values[1]![i])).toBe(-1);
-  });
-
-  it('an updater gets the whole sum', async () => {
-    const kv = await open(type, { devices: named(gpus) });
-    await kv.init('w', new Float32Array(10).fill(1), { shape });
-    await kv.setUpdater((_, received, stored) => {
-      received.forEach((value, i) => ((stored as Float32Array)[i]! += 2 * Number(value)));
-    });
-    await kv.push('w', [ofRows([2], 3), ofRows([2, 4], 1)]);
-    const out = new Float32Array(10);
-    await kv.pull('w', out);
-    expect([...out]).toEqual([1, 1, 1, 1, 9, 9, 1, 1, 3, 3]);
   });
 
   it('pushes of rows and pulls are in the order of the calls', async () => {

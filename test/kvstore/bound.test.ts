@@ -10,6 +10,8 @@ afterEach(() => {
 it("takes MXNet's bound of arrays, and names the variable where it is none", async () => {
   vi.stubEnv('MXNET_KVSTORE_BIGARRAY_BOUND', 'many');
   await expect(KVStore.create('allreduce')).rejects.toThrow('MXNET_KVSTORE_BIGARRAY_BOUND');
-  const kv = await KVStore.create('allreduce', { bigArrayBound: 5 });
+  const kv = await KVStore.create('horovod', { bigArrayBound: 5 });
+  // That nobody launched: alone.
+  expect(kv).toMatchObject({ type: 'horovod', rank: 0, numWorkers: 1, numServers: 0 });
   await kv.close();
 });

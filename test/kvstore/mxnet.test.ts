@@ -3,9 +3,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import type { Key } from '../../lib/kvstore/keys.js';
-import { createOptimizer } from '../../lib/optimizers/create.js';
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
-import { filled, open, closeAll, random } from './support.js';
+import { filled, open, closeAll } from './support.js';
 
 const size = 16;
 const full = (value: number) => filled(size, value);
@@ -101,55 +100,6 @@ it('keeps the name of its type', async () => {
   const kv = await open('local_allreduce_cpu');
   expect(kv.type).toBe('local_allreduce_cpu');
 });
-
-describe.each(['local_update_cpu', 'local_allreduce_cpu', 'local_allreduce_device'] as const)(
-  'ten rounds of an optimizer on %s',
-  (type) => {
-    // The original's largest is 2000 x 2000; this one is cut over several threads already.
-    const shapes = [4 * 4, 100 * 100, 300 * 200];
-    const keys = [3, 5, 7];
-
-    it.each(['single keys', 'a list'])('%s', async (form) => {
-      const kv = await open(type);
-      await kv.init(
-        keys,
-        shapes.map((length) => new Float32Array(length)),
-      );
-      await kv.setOptimizer(createOptimizer('test', { rescaleGrad: 0.1 }));
-      const sums = shapes.map((length) => new Float64Array(length));
-      const next = random(5);
-      for (let round = 0; round < 10; round++) {
-        const values = shapes.map((length, k) =>
-          Array.from({ length: 4 }, () => {
-            const value = Float32Array.from({ length }, () => 2 * next() - 1);
-            value.forEach((x, i) => ((sums[k] as Float64Array)[i] = (sums[k]?.[i] ?? 0) + x));
-            return value;
-          }),
-        );
-        const outs = shapes.map((length) =>
-          Array.from({ length: 4 }, () => new Float32Array(length)),
-        );
-        if (form === 'a list') {
-          await kv.push(keys, values);
-          await kv.pull(keys, outs);
-        } else {
-          const pushes = keys.map((key, k) => kv.push(key, values[k] ?? []));
-          const pulls = keys.map((key, k) => kv.pull(key, outs[k] ?? []));
-          await Promise.all([...pushes, ...pulls]);
-        }
-        outs.forEach((devices, k) => {
-          let wrong = 0;
-          let all = 0;
-          sums[k]?.forEach((sum, i) => {
-            all += Math.abs(0.1 * sum);
-            for (const out of devices) wrong += Math.abs(out[i]! - 0.1 * sum);
-          });
-          expect(wrong / all).toBeLessThan(1e-6);
-        });
-      }
-    });
-  },
-);
 
 it('several keys are pulled into one array, where the last of them stays', async () => {
   const kv = await open('local');

@@ -1,16 +1,7 @@
 // Optimizers in a store: their mathematics is tested in test/optimizers, here that a store applies them, in every
 // way there is to push, and that states survive a file bit for bit.
-import { spawnSync } from 'node:child_process';
-import {
-  lstat,
-  mkdtemp,
-  readdir,
-  readFile,
-  readlink,
-  rm,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -145,41 +136,6 @@ describe('optimizer states', () => {
       code: 'ERR_SYSTEM',
       message: expect.stringContaining('absent') as string,
     });
-  });
-
-  it('replace a file as a whole and leave nothing beside it', async () => {
-    const kv = await trained();
-    await writeFile(file, 'before');
-    await kv.saveOptimizerStates(file);
-    expect(await readdir(folder)).toEqual(['states']);
-    await kv.loadOptimizerStates(file);
-    await expect(kv.saveOptimizerStates(join(folder, 'no', 'states'))).rejects.toMatchObject({
-      code: 'ERR_SYSTEM',
-    });
-  });
-
-  it('are written where a link leads, and not over what is no file', async () => {
-    const kv = await trained();
-    const link = join(folder, 'link');
-    await symlink('states', link);
-    for (let save = 0; save < 2; save++) {
-      await kv.saveOptimizerStates(link);
-      expect(await readlink(link)).toBe('states');
-      await kv.loadOptimizerStates(file);
-    }
-    const fifo = join(folder, 'fifo');
-    expect(spawnSync('mkfifo', [fifo]).status).toBe(0);
-    for (const path of [fifo, folder, '/dev/null']) {
-      const refused = {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(new RegExp(`${path}: .*regular file`)) as string,
-      };
-      await expect(kv.saveOptimizerStates(path)).rejects.toMatchObject(refused);
-      await expect(kv.loadOptimizerStates(path)).rejects.toMatchObject(refused);
-    }
-    expect((await lstat(fifo)).isFIFO()).toBe(true);
-    expect((await lstat('/dev/null')).isCharacterDevice()).toBe(true);
-    expect((await readdir(folder)).sort()).toEqual(['fifo', 'link', 'states']);
   });
 
   it.skipIf(noSmallDisk !== undefined)('stay as they were on a full disk', async () => {

@@ -27,7 +27,9 @@ it.each(Array.from({ length: 12 }, (_, seed) => [seed]))('seed %d', async (seed)
     const key = below(keys.length);
     const [at, other] = [below(arrays.length), below(arrays.length)];
     const priority = below(5) - 2;
-    switch (below(4)) {
+    // Of those that share no memory.
+    const [own, beside] = [at % 4, (at + 1 + below(3)) % 4];
+    switch (below(6)) {
       case 0:
         calls.push(kv.push(key, arrays[at]!, { priority }));
         stored[key] = copies[at]!.slice();
@@ -39,6 +41,16 @@ it.each(Array.from({ length: 12 }, (_, seed) => [seed]))('seed %d', async (seed)
       case 2:
         calls.push(kv.pull(key, arrays[at]!, { priority }));
         copies[at]!.set(stored[key]!);
+        break;
+      case 3:
+        calls.push(kv.pushPull(key, arrays[own]!, arrays[beside], { priority }));
+        stored[key] = copies[own]!.slice();
+        copies[beside]!.set(stored[key]);
+        break;
+      case 4:
+        calls.push(kv.pushPull(key, [arrays[own]!, arrays[beside]!], { priority }));
+        stored[key] = copies[own]!.map((value, i) => value + copies[beside]![i]!);
+        for (const copy of [copies[own]!, copies[beside]!]) copy.set(stored[key]);
         break;
       default: {
         const row = below(length / width);

@@ -54,17 +54,6 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     }
   });
 
-  it('what overlaps in part waits, and so does what is called after it', async () => {
-    const kv = await open(type);
-    const big = 200_000;
-    await kv.init(['a', 'b'], [filled(big, 1), filled(big, 2)]);
-    const memory = filled(big + 1, 0);
-    const [low, high] = [memory.subarray(0, big), memory.subarray(1)];
-    const calls = [kv.pull('a', low), kv.pull('b', high), kv.push('a', high), kv.pull('a', low)];
-    await Promise.all(calls);
-    expect(memory.every((value) => value === 2)).toBe(true);
-  });
-
   it('an optimizer comes between the pushes called before it and after it', async () => {
     const kv = await open(type);
     const big = 200_000;

@@ -6,7 +6,7 @@ import { RowSparse } from '../../lib/kvstore/row-sparse.js';
 import { Adam, AdaGrad, Ftrl, GroupAdaGrad, RMSProp, SGD } from '../../lib/optimizers/index.js';
 import type { Optimizer } from '../../lib/optimizers/index.js';
 import { errorWith } from '../support/errors.js';
-import { closeAll, filled, open, random } from './support.js';
+import { closeAll, filled, open } from './support.js';
 
 afterEach(closeAll);
 
@@ -92,24 +92,6 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     // Without an optimizer a push assigns: what it does not bring is 0.
     await kv.push('a', ofRows([1], [7]));
     expect(heads(await whole(kv, 'a'))).toEqual([0, 7, 0, 0, 0, 0]);
-  });
-
-  it('sums many rows of many devices as whole arrays are summed', async () => {
-    const [rows, columns, devices] = [500, 17, 4];
-    const next = random(7);
-    const kv = await open(type, { devices });
-    const zeros = new Float64Array(rows * columns);
-    await kv.init(['sparse', 'dense'], [zeros, zeros], { shape: [rows, columns] });
-    const parts = Array.from({ length: devices }, () => {
-      const indices = Array.from({ length: 80 }, () => Math.floor(next() * rows));
-      const data = Float64Array.from({ length: 80 * columns }, () => Math.round(next() * 1000));
-      return new RowSparse({ indices, data, shape: [rows, columns] });
-    });
-    await kv.push(['sparse', 'dense'], [parts, parts.map((part) => part.toDense())]);
-    const outs = [zeros.slice(), zeros.slice()] as const;
-    await kv.pull(['sparse', 'dense'], outs);
-    expect(outs[0]).toEqual(outs[1]);
-    expect(outs[0].some((value) => value > 0)).toBe(true);
   });
 
   it('an updater gets the whole sum', async () => {

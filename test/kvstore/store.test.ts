@@ -275,54 +275,12 @@ describe('order', () => {
     expect(ended.filter((rank, position) => rank >= position + width)).toEqual([]);
   });
 
-  it('of one key is that of the calls, whatever their priority', async () => {
-    const kv = await open('local');
-    const count = 1 << 18;
-    await kv.init('a', filled(count, 0));
-    const outs = [filled(count, 0), filled(count, 0)];
-    await Promise.all([
-      kv.push('a', filled(count, 1), { priority: -1 }),
-      kv.pull('a', outs[0] ?? [], { priority: 5 }),
-      kv.push('a', [filled(count, 2), filled(count, 3)], { priority: 9 }),
-      kv.pull('a', outs[1] ?? []),
-    ]);
-    expect(outs).toEqual([filled(count, 1), filled(count, 5)]);
-  });
-
   it.each([[1.5], [2 ** 31], ['1']])('refuses the priority %j', async (priority) => {
     const kv = await open('local');
     await kv.init('a', filled(1, 0));
     await expect(
       kv.push('a', filled(1, 0), { priority: priority as number }),
     ).rejects.toMatchObject({ code: expect.stringMatching(/OUT_OF_RANGE|ARG_TYPE/) as string });
-  });
-
-  it('holds for hundreds of keys at once', async () => {
-    const kv = await open('device', { devices: 2 });
-    const keys = Array.from({ length: 300 }, (_, i) => i);
-    const lengthOf = (key: number) => (key % 7 === 0 ? 50_000 : (key % 13) + 1);
-    await kv.init(
-      keys,
-      keys.map((key) => filled(lengthOf(key), 0)),
-    );
-    const pending: Promise<void>[] = [];
-    const pulled = keys.map((key) => {
-      const outs: Float32Array[] = [];
-      for (let round = 1; round <= 4; round++) {
-        const value = () => filled(lengthOf(key), key * round);
-        pending.push(kv.push(key, [value(), value()], { priority: -key }));
-        const out = filled(lengthOf(key), -1);
-        outs.push(out);
-        pending.push(kv.pull(key, out, { priority: -key }));
-      }
-      return outs;
-    });
-    await Promise.all(pending);
-    keys.forEach((key) =>
-      pulled[key]?.forEach((out, round) => {
-        expect(out.every((x) => x === 2 * key * (round + 1))).toBe(true);
-      }),
-    );
   });
 });
 
