@@ -15,117 +15,89 @@ afterAll(() => Promise.all([alone.close(), three.close()]));
 const f32 = (length = 3) => new Float32Array(length);
 
 /** Calls past the types, as JavaScript would. */
-const loose = (communicator: Communicator | LocalGroup) =>
-  communicator as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+type Loose = Record<string, (...args: unknown[]) => Promise<unknown>>;
+const loose = (communicator: Communicator | LocalGroup) => communicator as unknown as Loose;
 
 describe('arguments of collectives', () => {
-  const cases: [
-    string,
-    (c: Record<string, (...args: unknown[]) => Promise<unknown>>) => unknown,
-    object,
-  ][] = [
-    [
-      'no data',
-      (c) => c['allReduce']?.(),
-      {
-        code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/ data,.*undefined/) as string,
-      },
-    ],
+  const cases: [string, (c: Loose) => unknown, string, RegExp][] = [
+    ['no data', (c) => c['allReduce']?.(), 'ERR_INVALID_ARG_TYPE', / data,.*undefined/],
     [
       'a plain array',
       (c) => c['allReduce']?.(['1', '2', '3']),
-      {
-        code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/TypedArray.* data,.*array of 3/) as string,
-      },
+      'ERR_INVALID_ARG_TYPE',
+      /TypedArray.* data,.*array of 3/,
     ],
     [
       'an array of the wrong kind',
       (c) => c['allReduce']?.(new Uint8ClampedArray(3)),
-      {
-        code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/ data,.*Uint8ClampedArray of 3/) as string,
-      },
+      'ERR_INVALID_ARG_TYPE',
+      / data,.*Uint8ClampedArray of 3/,
     ],
     [
       'a DataView',
       (c) => c['allReduce']?.(new DataView(new ArrayBuffer(8))),
-      { code: 'ERR_INVALID_ARG_TYPE', message: expect.stringMatching(/got a DataView/) as string },
+      'ERR_INVALID_ARG_TYPE',
+      /got a DataView/,
     ],
     [
       'a Uint16Array without dtype',
       (c) => c['allReduce']?.(new Uint16Array(3)),
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/'float16' or 'bfloat16'.*Uint16Array.*dtype/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      /'float16' or 'bfloat16'.*Uint16Array.*dtype/,
     ],
     [
       'a dtype that contradicts',
       (c) => c['allReduce']?.(f32(), { dtype: 'int32' }),
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/'float32'.*data.*dtype.*'int32'/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      /'float32'.*data.*dtype.*'int32'/,
     ],
     [
       'a dtype there is none of',
       (c) => c['allReduce']?.(f32(), { dtype: 'float' }),
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/int8, .*float64, int16 for dtype.*'float'/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      /int8, .*float64, int16 for dtype.*'float'/,
     ],
     [
       'an unknown op',
       (c) => c['allReduce']?.(f32(), { op: 'mean' }),
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/sum.*prod.*min.*max.*avg.* op,.*'mean'/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      /sum.*prod.*min.*max.*avg.* op,.*'mean'/,
     ],
     [
       'a root out of range',
       (c) => c['broadcast']?.(f32(), { root: 1 }),
-      { code: 'ERR_OUT_OF_RANGE', message: expect.stringMatching(/0 to 0 .*root.* 1$/) as string },
+      'ERR_OUT_OF_RANGE',
+      /0 to 0 .*root.* 1$/,
     ],
     [
       'a root that is no number',
       (c) => c['broadcast']?.(f32(), { root: '0' }),
-      {
-        code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/0 to 0 .*root.*'0'/) as string,
-      },
+      'ERR_INVALID_ARG_TYPE',
+      /0 to 0 .*root.*'0'/,
     ],
     [
       'a timeout of 0',
       (c) => c['barrier']?.({ timeoutMs: 0 }),
-      {
-        code: 'ERR_OUT_OF_RANGE',
-        message: expect.stringMatching(/above 0 .*timeoutMs.* 0$/) as string,
-      },
+      'ERR_OUT_OF_RANGE',
+      /above 0 .*timeoutMs.* 0$/,
     ],
     [
       'options that are none',
       (c) => c['allReduce']?.(f32(), 'sum'),
-      { code: 'ERR_INVALID_ARG_TYPE', message: expect.stringMatching(/options.*'sum'/) as string },
+      'ERR_INVALID_ARG_TYPE',
+      /options.*'sum'/,
     ],
     [
       'an out of another length',
       (c) => c['allReduce']?.(f32(3), { out: f32(4) }),
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/3 elements.*out.*4/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      /3 elements.*out.*4/,
     ],
     [
       'an out of another type',
       (c) => c['allReduce']?.(f32(3), { out: new Float64Array(3) }),
-      {
-        code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/ data .*out,.*Float64Array of 3/) as string,
-      },
+      'ERR_INVALID_ARG_TYPE',
+      / data .*out,.*Float64Array of 3/,
     ],
     [
       'an out that overlaps',
@@ -133,10 +105,8 @@ describe('arguments of collectives', () => {
         const buffer = new Float32Array(6);
         return c['allReduce']?.(buffer.subarray(0, 4), { out: buffer.subarray(1, 5) });
       },
-      {
-        code: 'ERR_BUFFER_OVERLAP',
-        message: expect.stringMatching(/ data .*out,/) as string,
-      },
+      'ERR_BUFFER_OVERLAP',
+      / data .*out,/,
     ],
     [
       'an all-to-all in place',
@@ -144,7 +114,8 @@ describe('arguments of collectives', () => {
         const buffer = new Float32Array(6);
         return c['allToAll']?.(buffer, { out: buffer });
       },
-      { code: 'ERR_BUFFER_OVERLAP' },
+      'ERR_BUFFER_OVERLAP',
+      /./,
     ],
     [
       'a resizable buffer',
@@ -155,10 +126,8 @@ describe('arguments of collectives', () => {
         ) => ArrayBuffer;
         return c['allReduce']?.(new Float32Array(new Resizable(16, { maxByteLength: 32 })));
       },
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/ data,.*resizable/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      / data,.*resizable/,
     ],
     [
       'a detached array',
@@ -167,31 +136,26 @@ describe('arguments of collectives', () => {
         structuredClone(array, { transfer: [array.buffer] });
         return c['allReduce']?.(array);
       },
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/ data,.*detached/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      / data,.*detached/,
     ],
     [
       'a neighbour that is no rank',
       (c) => c['neighborAllReduce']?.(f32(), { selfWeight: 1, srcWeights: { 5: 1 } }),
-      {
-        code: 'ERR_OUT_OF_RANGE',
-        message: expect.stringMatching(/srcWeights.*'5'/) as string,
-      },
+      'ERR_OUT_OF_RANGE',
+      /srcWeights.*'5'/,
     ],
     [
       'a weight that is no number',
       (c) => c['neighborAllReduce']?.(f32(), { selfWeight: NaN, srcWeights: {} }),
-      {
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/selfWeight.*NaN/) as string,
-      },
+      'ERR_INVALID_ARG_VALUE',
+      /selfWeight.*NaN/,
     ],
   ];
 
-  it.each(cases)('refuse %s, and the communicator stays usable', async (_, call, expected) => {
-    await expect(Promise.resolve().then(() => call(loose(one)))).rejects.toMatchObject(expected);
+  it.each(cases)('refuse %s, and the communicator stays usable', async (_, call, code, tokens) => {
+    const refused = Promise.resolve().then(() => call(loose(one)));
+    await expect(refused).rejects.toThrow(errorWith(code, tokens));
     const ours = new Float32Array([1, 2]);
     expect(await one.allReduce(ours)).toEqual(new Float32Array([1, 2]));
   });

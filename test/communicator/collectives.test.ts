@@ -1,35 +1,38 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { reduceOps } from '../../lib/communicator/calls/reduce-op.js';
-import { dtypes, elementSize } from '../../lib/tensor/dtype.js';
+import { Communicator } from '../../lib/communicator/communicator.js';
+import { allocate, dtypes, elementSize, parseDType } from '../../lib/tensor/dtype.js';
 import type { DType, StorageArray } from '../../lib/tensor/dtype.js';
-import { arrayOf, halves, valuesOf } from '../support/numbers.js';
+import { errorWith } from '../support/errors.js';
+import { arrayOf, floats, halves, signed, valuesOf } from '../support/numbers.js';
 import { block, input, reduced } from '../support/reference.js';
 import { subjects } from '../support/subjects.js';
 import type { Subject } from '../support/subjects.js';
 
-const sizes = [1, 2, 3, 4, 7];
+const sizes = [1, 3, 4];
 const lengths = [0, 1, 13];
-/** Every type with one number of ranks, and with the others one: how ranks divide a call does not depend on the type. */
-const dtypesFor = (n: number) => (n === 3 ? dtypes : (['float32'] as const));
+/** Every type in one way and with one number of ranks: neither depends on the type, but that halves have to be named. */
+const dtypesOf = (subject: string, n: number): readonly DType[] =>
+  n !== 3 ? ['float32'] : subject === subjects[0].name ? dtypes : ['float32', 'bfloat16'];
 /** An odd length of more bytes than a call that runs inline may have; the wide types will do. */
 const largeOf = (dtype: DType) => Math.floor(66_000 / Math.max(elementSize(dtype), 4)) | 1;
 
 const named = (dtype: DType) => (halves.includes(dtype) ? { dtype } : {});
+const bytesOf = (array: unknown) => {
+  const { buffer, byteOffset, byteLength } = array as StorageArray;
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
+};
 /** Fails unless the arrays hold these values; undefined where a rank gets none. Bytes first: far quicker. */
 function expectArrays(
   dtype: DType,
   arrays: readonly unknown[],
   expected: readonly (readonly number[] | undefined)[],
 ): void {
-  const bytes = (array: unknown) => {
-    const { buffer, byteOffset, byteLength } = array as StorageArray;
-    return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
-  };
   const same = arrays.map((array, i) => {
     const values = expected[i];
     if (values === undefined || array === undefined) return values === array;
-    return bytes(array).equals(bytes(arrayOf(dtype, values)));
+    return bytesOf(array).equals(bytesOf(arrayOf(dtype, values)));
   });
   if (same.includes(false) || arrays.length !== expected.length) {
     expect(arrays.map((array) => array && valuesOf(dtype, array as StorageArray))).toEqual(
@@ -44,6 +47,26 @@ const zeros = (dtype: DType, n: number, length: number) =>
 /** What `dtype` holds of these values: integers wrap. */
 const held = (dtype: DType, values: readonly number[]) => valuesOf(dtype, arrayOf(dtype, values));
 
+const scanOps = ['sum', 'prod', 'min', 'max'] as const;
+
+/** What min and max begin with: the ends of the type, of floats the infinities. */
+function endOf(dtype: DType, op: 'min' | 'max'): number | bigint {
+  const greatest = op === 'min';
+  if (dtype === 'float16') return greatest ? 0x7c00 : 0xfc00;
+  if (dtype === 'bfloat16') return greatest ? 0x7f80 : 0xff80;
+  if ((floats as readonly DType[]).includes(dtype)) return greatest ? Infinity : -Infinity;
+  const bits = BigInt(8 * elementSize(dtype)) - (signed.includes(dtype) ? 1n : 0n);
+  const end = greatest ? 2n ** bits - 1n : signed.includes(dtype) ? -(2n ** bits) : 0n;
+  return dtype.endsWith('64') ? end : Number(end);
+}
+
+function identityOf(dtype: DType, op: (typeof scanOps)[number], length: number): StorageArray {
+  if (op === 'sum' || op === 'prod') {
+    return arrayOf(dtype, new Array<number>(length).fill(op === 'sum' ? 0 : 1));
+  }
+  return allocate(parseDType(dtype), length).fill(endOf(dtype, op) as never);
+}
+
 for (const { name, make } of subjects) {
   describe.each(sizes)(`${name}, n = %i`, (n) => {
     const all = Array.from({ length: n }, (_, rank) => rank);
@@ -53,7 +76,7 @@ for (const { name, make } of subjects) {
     });
     afterEach(() => subject.close());
 
-    it.each(dtypesFor(n))(
+    it.each(dtypesOf(name, n))(
       'allReduce combines %s with every op, in place and not',
       async (dtype) => {
         for (const op of reduceOps) {
@@ -77,37 +100,40 @@ for (const { name, make } of subjects) {
       },
     );
 
-    it.each(dtypesFor(n))('reduce leaves the result of %s at the root alone', async (dtype) => {
-      for (const op of reduceOps) {
-        for (const root of new Set([0, n - 1])) {
-          const inputs = all.map((rank) => input(dtype, op, rank, n, 13));
-          const expected = all.map((rank) =>
-            rank === root ? held(dtype, reduced(op, inputs)) : undefined,
-          );
-          const options = { op, root, ...named(dtype) };
+    it.each(dtypesOf(name, n))(
+      'reduce leaves the result of %s at the root alone',
+      async (dtype) => {
+        for (const op of reduceOps) {
+          for (const root of new Set([0, n - 1])) {
+            const inputs = all.map((rank) => input(dtype, op, rank, n, 13));
+            const expected = all.map((rank) =>
+              rank === root ? held(dtype, reduced(op, inputs)) : undefined,
+            );
+            const options = { op, root, ...named(dtype) };
 
-          const datas = inputs.map((values) => arrayOf(dtype, values));
-          const outs = zeros(dtype, n, 13);
-          expectArrays(
-            dtype,
-            await subject.call({ method: 'reduce', datas, outs, options }),
-            expected,
-          );
-          expectArrays(dtype, datas, inputs);
+            const datas = inputs.map((values) => arrayOf(dtype, values));
+            const outs = zeros(dtype, n, 13);
+            expectArrays(
+              dtype,
+              await subject.call({ method: 'reduce', datas, outs, options }),
+              expected,
+            );
+            expectArrays(dtype, datas, inputs);
 
-          const inPlace = await subject.call({ method: 'reduce', datas, options });
-          expectArrays(dtype, inPlace, expected);
-          // The others' data is as it was.
-          all
-            .filter((rank) => rank !== root)
-            .forEach((rank) => {
-              expect(valuesOf(dtype, datas[rank]!)).toEqual(inputs[rank]);
-            });
+            const inPlace = await subject.call({ method: 'reduce', datas, options });
+            expectArrays(dtype, inPlace, expected);
+            // The others' data is as it was.
+            all
+              .filter((rank) => rank !== root)
+              .forEach((rank) => {
+                expect(valuesOf(dtype, datas[rank]!)).toEqual(inputs[rank]);
+              });
+          }
         }
-      }
-    });
+      },
+    );
 
-    it.each(dtypesFor(n))('broadcast copies %s from any root', async (dtype) => {
+    it.each(dtypesOf(name, n))('broadcast copies %s from any root', async (dtype) => {
       for (const root of new Set([0, n - 1])) {
         for (const length of [...lengths, largeOf(dtype)]) {
           const inputs = all.map((rank) => input(dtype, 'sum', rank, n, length));
@@ -127,7 +153,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypesFor(n))('allGather puts the blocks of %s in rank order', async (dtype) => {
+    it.each(dtypesOf(name, n))('allGather puts the blocks of %s in rank order', async (dtype) => {
       for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
         const inputs = all.map((rank) => input(dtype, 'sum', rank, n, count));
         const datas = inputs.map((values) => arrayOf(dtype, values));
@@ -149,7 +175,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypesFor(n))('reduceScatter leaves each rank its block of %s', async (dtype) => {
+    it.each(dtypesOf(name, n))('reduceScatter leaves each rank its block of %s', async (dtype) => {
       for (const op of reduceOps) {
         for (const count of [
           ...lengths,
@@ -173,7 +199,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypesFor(n))('allToAll transposes the blocks of %s', async (dtype) => {
+    it.each(dtypesOf(name, n))('allToAll transposes the blocks of %s', async (dtype) => {
       for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
         const inputs = all.map((rank) => input(dtype, 'sum', rank, n, n * count));
         const datas = inputs.map((values) => arrayOf(dtype, values));
@@ -184,7 +210,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypesFor(n))('gather and scatter undo each other with %s', async (dtype) => {
+    it.each(dtypesOf(name, n))('gather and scatter undo each other with %s', async (dtype) => {
       for (const root of new Set([0, n - 1])) {
         for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
           const inputs = all.map((rank) => input(dtype, 'sum', rank, n, count));
@@ -208,5 +234,66 @@ for (const { name, make } of subjects) {
         }
       }
     });
+
+    describe.each(['scan', 'exscan'] as const)('%s', (method) => {
+      it.each(dtypesOf(name, n))(
+        'reduces %s of the ranks so far, in place and not',
+        async (dtype) => {
+          for (const op of scanOps) {
+            for (const length of [...lengths, ...(op === 'sum' && n < 4 ? [largeOf(dtype)] : [])]) {
+              const inputs = all.map((rank) => input(dtype, op, rank, n, length));
+              const expected = all.map((rank) => {
+                const ranks = inputs.slice(0, method === 'scan' ? rank + 1 : rank);
+                return ranks.length === 0
+                  ? identityOf(dtype, op, length)
+                  : arrayOf(dtype, reduced(op, ranks));
+              });
+              const options = { op, ...named(dtype) };
+              const right = (results: readonly unknown[]) =>
+                results.every((array, rank) => bytesOf(array).equals(bytesOf(expected[rank])));
+
+              const datas = inputs.map((values) => arrayOf(dtype, values));
+              const outs = all.map(() => allocate(parseDType(dtype), length));
+              const apart = await subject.call({ method, datas, outs, options });
+              expect(apart.every((result, i) => result === outs[i])).toBe(true);
+              expect([op, length, right(apart)]).toEqual([op, length, true]);
+              expectArrays(dtype, datas, inputs);
+
+              const inPlace = await subject.call({ method, datas, options });
+              expect(inPlace.every((result, i) => result === datas[i])).toBe(true);
+              expect([op, length, right(inPlace)]).toEqual([op, length, true]);
+            }
+          }
+        },
+      );
+    });
   });
 }
+
+describe('scans', () => {
+  const group = Communicator.local(3);
+  afterEach(() => group.barrier());
+
+  it('have no average, and say what to do', async () => {
+    for (const method of ['scan', 'exscan'] as const) {
+      const data = [1, 2, 3].map((value) => Float32Array.of(value));
+      // @ts-expect-error -- there is no such op of scans
+      await expect(group[method](data, { op: 'avg' })).rejects.toThrow(
+        errorWith(
+          'ERR_INVALID_ARG_VALUE',
+          new RegExp(`^${method}: .*sum.*prod.*min.*max.* op,.*avg`),
+        ),
+      );
+    }
+  });
+
+  it('are a mismatch where one rank counts itself and another does not', async () => {
+    const ranks = await group.openRanks();
+    const calls = ranks.map((one) => one[one.rank === 1 ? 'exscan' : 'scan'](new Float32Array(4)));
+    const told = errorWith('ERR_MISMATCH', /rank 1 called exscan/);
+    expect(await Promise.allSettled(calls)).toEqual(
+      calls.map(() => ({ status: 'rejected', reason: told })),
+    );
+    await Promise.all(ranks.map((one) => one.scan(new Float32Array(4))));
+  });
+});

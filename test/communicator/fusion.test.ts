@@ -52,24 +52,6 @@ describe('setFusion', () => {
     }
   });
 
-  it('does not need all ranks to have issued as many calls', async () => {
-    const ranks = await make(3);
-    for (const one of ranks) one.setFusion();
-    const datas = ranks.map((_, rank) => arrays(rank, lengths));
-    // The first waits for each of its calls, the second for every third, the last issues all.
-    await Promise.all(
-      ranks.map(async (one, rank) => {
-        const pending: Promise<unknown>[] = [];
-        for (const [i, data] of datas[rank]!.entries()) {
-          pending.push(one.allReduce(data));
-          if (rank === 0 || (rank === 1 && i % 3 === 0)) await pending.at(-1);
-        }
-        await Promise.all(pending);
-      }),
-    );
-    for (const data of datas) expectSame(data, sums(3, lengths));
-  });
-
   it('keeps the order among other operations, types and weights', async () => {
     const ranks = await make(4);
     for (const one of ranks) {
@@ -106,28 +88,6 @@ describe('setFusion', () => {
       expect(sources).toHaveLength(1);
       const before = (r: number) => one(r);
       expect(c).toBe((before(rank) + before(sources[0]!)) / 2);
-    });
-  });
-
-  it('averages many small arrays with neighbours, divided once', async () => {
-    const ranks = await make(4);
-    for (const one of ranks) {
-      one.setTopology(ringGraph(4));
-      one.setFusion();
-    }
-    const datas = ranks.map((_, rank) => arrays(rank, lengths));
-    await Promise.all(
-      ranks.flatMap((one, rank) => datas[rank]!.map((data) => one.neighborAllReduce(data))),
-    );
-    datas.forEach((data, rank) => {
-      const heard = [rank, ...ranks[rank]!.topology.sources(rank)];
-      data.forEach((array, a) => {
-        const want = Float32Array.from(
-          array,
-          (_, i) => heard.map((r) => value(r, a, i)).reduce((x, y) => x + y, 0) / heard.length,
-        );
-        expectSame([array], [want]);
-      });
     });
   });
 

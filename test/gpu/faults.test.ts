@@ -92,35 +92,6 @@ describe('faults', () => {
     scripts.expectNothingLeft();
   });
 
-  it('a collective that fails on the way ends its communicator alone', async () => {
-    const ended = await scripts.run(
-      `${aGroup}
-      report(await outcome(group.allReduce(buffers)));
-      report(await outcome(group.allReduce(buffers)));
-      await group.close();
-      const next = await Communicator.nccl();
-      report(await outcome(next.barrier()));`,
-      faults('nccl-async=2@1'),
-    );
-    expect(ended).toMatchObject({
-      ...well,
-      reports: [{ code: 'ERR_SYSTEM', rank: 1 }, { rank: 1 }, 'done'],
-    });
-    scripts.expectNothingLeft();
-  });
-
-  it('a rank that is stuck is named at the deadline, and the buffers come free', async () => {
-    const ended = await scripts.run(
-      `${aGroup}
-      report(await outcome(group.allReduce(buffers, { timeoutMs: 200 })));
-      buffers.forEach((one) => one.dispose());
-      await group.close();`,
-      faults('nccl-stuck=2@1'),
-    );
-    expect(ended).toMatchObject({ ...well, reports: [{ code: 'ERR_TIMEOUT', op: 'allReduce' }] });
-    scripts.expectNothingLeft();
-  });
-
   it('a collective that would never end is ended by a signal', async () => {
     const ended = await scripts.run(
       `${aGroup}

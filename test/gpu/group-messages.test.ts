@@ -2,8 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { startOverTcp } from '../support/tcp.js';
-import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
+import { needs, reportsOf, world } from '../support/world-groups.js';
 
 let scripts: GpuScripts;
 beforeEach(() => {
@@ -58,37 +57,6 @@ describe('messages of a world of processes with several GPUs', () => {
       await group.close();
     `;
     expect(await reportsOf(scripts, [2, 0], source)).toEqual([[1], [{ source: 0, count: 100 }, 2]]);
-  });
-
-  it('name a process that dies, and one that does not come', async (context) => {
-    needs(3, context);
-    const source = `${world([1, 2], 'timeoutMs: 60_000')}
-      const data = await buffersOf(group, () => 1);
-      await group.barrier();
-      if (process_ === 1) process.kill(process.pid, process.env.SIGNAL);
-      const timeoutMs = Number(process.env.WAIT);
-      const receive = [{ from: 2, to: 0, data: data[0] }];
-      report(await outcome(group.sendReceive({ receive }, { timeoutMs })));
-      process.exit(0);
-    `;
-    const killed = scripts.env({ ...alone, SIGNAL: 'SIGKILL', WAIT: '60000' });
-    const lost = await ends(await startOverTcp(scripts, 2, source, killed));
-    const named = expect.stringContaining('process 1 (ranks 1 and 2)') as string;
-    expect(lost[0]!.reports).toEqual([
-      expect.objectContaining({
-        code: 'ERR_PEER_LOST',
-        op: 'sendReceive',
-        rank: 1,
-        message: named,
-      }),
-    ]);
-    const stopped = scripts.env({ ...alone, SIGNAL: 'SIGSTOP', WAIT: '1000' });
-    const late = await startOverTcp(scripts, 2, source, stopped);
-    expect((await late[0]!.ended).reports).toEqual([
-      expect.objectContaining({ code: 'ERR_TIMEOUT', op: 'sendReceive', rank: 1, message: named }),
-    ]);
-    late[1]!.child.kill('SIGKILL');
-    await late[1]!.ended;
   });
 
   it('are checked, where this process holds both ends, as a pair', async (context) => {

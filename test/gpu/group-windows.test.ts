@@ -72,38 +72,6 @@ describe('windows of a world of processes with several GPUs', () => {
     },
   );
 
-  it.for(shapes)(
-    'lose nothing of what goes round in push-sum, $counts GPUs in the processes',
-    async ({ counts }, context) => {
-      const size = sizeOf(counts);
-      needs(size, context);
-      const source = `${world(counts)} ${opened}
-        group.setTopology(ringGraph(size, 'right'));
-        const windows = await windowsOf((rank) => rank + 1, { zeroInit: true, associatedP: true });
-        for (let round = 0; round < 40; ++round) {
-          await each(windows, (one, rank) => one.accumulate(undefined, {
-            selfWeight: 0.5, dstWeights: { [(rank + 1) % size]: 0.5 },
-          }));
-          await group.barrier();
-          await each(windows, (one) => one.updateThenCollect());
-          await group.barrier();
-        }
-        const values = await arrays(windows);
-        report(values.map((value, i) => [value, windows[i].associatedP, value / windows[i].associatedP]));
-        for (const one of windows) await one.free();
-        await group.close();
-      `;
-      const all = (await reportsOf(scripts, counts, source)).flatMap(
-        (of) => of[0],
-      ) as (readonly number[])[];
-      expect(all).toHaveLength(size);
-      const sum = (column: number): number => all.reduce((total, one) => total + one[column]!, 0);
-      expect(sum(0)).toBeCloseTo((size * (size + 1)) / 2, 3);
-      expect(sum(1)).toBeCloseTo(size, 6);
-      for (const [, , mean] of all) expect(mean).toBeCloseTo((size + 1) / 2, 3);
-    },
-  );
-
   it('have locks between ranks of one process and of others', async (context) => {
     needs(3, context);
     // Ranks 0 and 1 here, 2 there. Each counts up what rank 1 shows, in its own time.

@@ -140,13 +140,26 @@ describe.skipIf(gpuDevices().length < size)('each rank of one process', () => {
       const versions = window.versions();
       await window.updateThenCollect();
       const collected = await only(window.array);
+      // The array is live: what the program writes there is what the others get.
+      await window.array.fill(4 * (rank + 1));
+      await comm.barrier();
+      await window.get();
+      await comm.barrier();
+      using out = await filled(rank, 'float32', 0);
+      await window.update({ selfWeight: 1, srcWeights: window.sources, out });
+      const got = await only(out);
       await window.free();
+      const kept = await only(window.array);
       window.array.dispose();
-      return [Object.values(versions), collected];
+      return [Object.values(versions), collected, got, kept];
     });
     const valueOf = (rank: number) => 4 * ((rank % size) + 1);
+    const others = (rank: number) => valueOf(rank + 3) + valueOf(rank + 2);
     expect(got).toEqual(
-      all.map((rank) => [[1, 1], valueOf(rank) + 2 * (valueOf(rank + 3) + valueOf(rank + 2))]),
+      all.map((rank) => {
+        const own = valueOf(rank);
+        return [[1, 1], own + 2 * others(rank), own + others(rank), own];
+      }),
     );
   });
 
