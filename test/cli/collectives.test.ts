@@ -17,6 +17,7 @@ import { renderReport } from '../../lib/report/index.js';
 import { hasMeasurement } from '../../lib/results/result.js';
 import { gradlink } from '../support/cli.js';
 import { parseReport } from '../support/measure.js';
+import { words } from '../support/words.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
@@ -58,17 +59,7 @@ async function report(
 
 describe('the table', () => {
   it("has nccl-tests' columns, ranks above and the sums below", async () => {
-    const { code, stdout, stderr } = await run(
-      'all_reduce',
-      '-n',
-      '4',
-      '-b',
-      '8',
-      '-e',
-      '128',
-      '-f',
-      '4',
-    );
+    const { code, stdout, stderr } = await run(...words('all_reduce -n 4 -b 8 -e 128 -f 4'));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^# gradlink \S+: collectives all_reduce -n 4 /);
     for (const rank of [0, 1, 2, 3]) {
@@ -172,17 +163,7 @@ describe('what is run', () => {
   });
 
   it('all types and all operations', async () => {
-    const { code, cases } = await report(
-      'all_reduce',
-      '-d',
-      'all',
-      '-o',
-      'all',
-      '-b',
-      '256',
-      '-e',
-      '256',
-    );
+    const { code, cases } = await report(...words('all_reduce -d all -o all -b 256 -e 256'));
     expect(code).toBe(0);
     expect(new Set(cases.map(({ parameters }) => parameters['dtype'])).size).toBe(11);
     expect(new Set(cases.map(({ parameters }) => parameters['op']))).toEqual(
@@ -198,15 +179,7 @@ describe('what is run', () => {
 
   it('ranks with threads of their own, and shared arrays', async () => {
     const { code, cases } = await report(
-      'all_reduce',
-      '-n',
-      '3',
-      '--threads',
-      '--shared',
-      '-b',
-      '1M',
-      '-e',
-      '1M',
+      ...words('all_reduce -n 3 --threads --shared -b 1M -e 1M'),
     );
     expect(code).toBe(0);
     expect(cases[0]?.parameters).toMatchObject({ ranks: 3, shared: true });
@@ -219,16 +192,7 @@ describe('what is run', () => {
       warmupIterations: 1,
       statistics: { samples: 3 },
     });
-    const { stdout } = await gradlink([
-      'collectives',
-      'all_reduce',
-      '-b',
-      '64',
-      '-e',
-      '64',
-      '--format',
-      'json',
-    ]);
+    const { stdout } = await gradlink(words('collectives all_reduce -b 64 -e 64 --format json'));
     expect((JSON.parse(stdout) as Report).cases[0]).toMatchObject({
       iterationsPerSample: 100,
       statistics: { samples: 20 },

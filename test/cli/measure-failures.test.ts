@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { iterations, measure, parseReport } from '../support/measure.js';
+import { words } from '../support/words.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
@@ -58,14 +59,7 @@ describe('a wrong result', () => {
 
   it('is found behind an optimizer too', async () => {
     spoil(5, (out) => out.fill(0));
-    const { code, stdout } = await measure(
-      '--cpus',
-      '2',
-      '--num-batches',
-      '1',
-      '--optimizer',
-      'adam',
-    );
+    const { code, stdout } = await measure(...words('--cpus 2 --num-batches 1 --optimizer adam'));
     expect(code).toBe(1);
     expect(stdout).toContain('wrong result');
   });

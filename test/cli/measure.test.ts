@@ -9,6 +9,7 @@ import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { optimizerNames } from '../../lib/optimizers/index.js';
 import { gradlink } from '../support/cli.js';
 import { iterations, measure, parseReport, small } from '../support/measure.js';
+import { words } from '../support/words.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
@@ -32,12 +33,7 @@ afterEach(() => {
 describe('text output', () => {
   it("keeps the original's lines, then sums up", async () => {
     const { code, stdout, stderr } = await measure(
-      '--cpus',
-      '2',
-      '--num-batches',
-      '4',
-      '--disp-batches',
-      '2',
+      ...words('--cpus 2 --num-batches 4 --disp-batches 2'),
     );
     expect(code).toBe(0);
     const [first, own, second, ...rest] = stderr.split('\n');
@@ -83,14 +79,7 @@ describe('text output', () => {
   });
 
   it('prints -1 for the error when results are not checked', async () => {
-    const { code, stderr } = await measure(
-      '--cpus',
-      '1',
-      '--test-results',
-      '0',
-      '--num-batches',
-      '1',
-    );
+    const { code, stderr } = await measure(...words('--cpus 1 --test-results 0 --num-batches 1'));
     expect(code).toBe(0);
     // One device: the original's formula gives 0 GB/s.
     expect(iterations(stderr)).toEqual([[1, expect.any(Number), 0, -1]]);
@@ -113,9 +102,7 @@ describe('what is run', () => {
     async (dtype) => {
       for (const mode of ['push-pull', 'pushpull']) {
         const { code, stdout } = await measure(
-          '--devices',
-          'cpu:0,cpu:1,cpu:2',
-          '--dtype',
+          ...words('--devices cpu:0,cpu:1,cpu:2 --dtype'),
           dtype,
           '--mode',
           mode,
@@ -130,9 +117,7 @@ describe('what is run', () => {
 
   it.each(optimizerNames)('the optimizer %s, against its own copy in float64', async (name) => {
     const { code, stderr } = await measure(
-      '--cpus',
-      '2',
-      '--optimizer',
+      ...words('--cpus 2 --optimizer'),
       name,
       '--num-batches',
       '2',
@@ -144,27 +129,13 @@ describe('what is run', () => {
 
   it('half precision steps on float32 weights', async () => {
     const { code } = await measure(
-      '--cpus',
-      '2',
-      '--optimizer',
-      'adam',
-      '--dtype',
-      'float16',
-      '--num-batches',
-      '2',
+      ...words('--cpus 2 --optimizer adam --dtype float16 --num-batches 2'),
     );
     expect(code).toBe(0);
   });
 
   it('takes None for no optimizer, as the original does', async () => {
-    const { code, stderr } = await measure(
-      '--cpus',
-      '2',
-      '--optimizer',
-      'None',
-      '--num-batches',
-      '1',
-    );
+    const { code, stderr } = await measure(...words('--cpus 2 --optimizer None --num-batches 1'));
     expect(code).toBe(0);
     expect(stderr).toContain("optimizer='None'");
   });
@@ -174,13 +145,9 @@ describe('what is run', () => {
     async (type) => {
       for (const optimizer of ['None', 'sgd']) {
         const { code, stdout, stderr } = await measure(
-          '--cpus',
-          '2',
-          '--gc-type',
+          ...words('--cpus 2 --gc-type'),
           type,
-          '--gc-threshold',
-          '0.3',
-          '--optimizer',
+          ...words('--gc-threshold 0.3 --optimizer'),
           optimizer,
         );
         expect(iterations(stderr).map((line) => line[3])).toEqual([0, 0, 0, 0, 0]);
@@ -193,15 +160,7 @@ describe('what is run', () => {
   it('more arrays with --all-params', async () => {
     const count = async (...argv: string[]) => {
       const { stderr } = await gradlink([
-        'measure',
-        '--network',
-        'mobilenet',
-        '--multiplier',
-        '0.25',
-        '--cpus',
-        '1',
-        '--num-batches',
-        '1',
+        ...words('measure --network mobilenet --multiplier 0.25 --cpus 1 --num-batches 1'),
         ...argv,
       ]);
       return Number(/num of arrays = (\d+)/.exec(stderr)?.[1]);
@@ -245,14 +204,7 @@ describe('what is run', () => {
 
 describe('reports', () => {
   it('JSON on standard output follows the schema, beside the lines', async () => {
-    const { code, stdout, stderr } = await measure(
-      '--cpus',
-      '3',
-      '--format',
-      'json',
-      '--seed',
-      '7',
-    );
+    const { code, stdout, stderr } = await measure(...words('--cpus 3 --format json --seed 7'));
     expect(code).toBe(0);
     expect(iterations(stderr)).toHaveLength(5);
     expect(stderr).not.toContain('verdict');
@@ -260,12 +212,7 @@ describe('reports', () => {
     expect(report.run.tool).toBe('measure');
     expect(report.run.commandLine).toEqual([
       ...small.slice(1),
-      '--cpus',
-      '3',
-      '--format',
-      'json',
-      '--seed',
-      '7',
+      ...words('--cpus 3 --format json --seed 7'),
     ]);
     expect(report.run.options).toMatchObject({ seed: 7, kvStore: 'device', numBatches: 5 });
     expect(report.cases).toMatchObject([
@@ -290,11 +237,7 @@ describe('reports', () => {
   ])('writes %s with the format %j or by its ending', async (name, argv, pattern) => {
     const file = join(scratch, name);
     const { code, stdout, stderr } = await measure(
-      '--cpus',
-      '1',
-      '--num-batches',
-      '1',
-      '--output',
+      ...words('--cpus 1 --num-batches 1 --output'),
       file,
       ...argv,
     );
@@ -305,14 +248,7 @@ describe('reports', () => {
 
   it('compares stores side by side and waives those that are not here', async () => {
     const { code, stdout } = await measure(
-      '--cpus',
-      '2',
-      '--num-batches',
-      '1',
-      '--compare',
-      'device,local,nccl',
-      '--format',
-      'json',
+      ...words('--cpus 2 --num-batches 1 --compare device,local,nccl --format json'),
     );
     expect(code).toBe(0);
     const { cases } = parseReport(stdout);
@@ -325,16 +261,7 @@ describe('reports', () => {
 
   it('puts the store of --kv-store first', async () => {
     const { stdout } = await measure(
-      '--cpus',
-      '1',
-      '--num-batches',
-      '1',
-      '--kv-store',
-      'local',
-      '--compare',
-      'device',
-      '--format',
-      'json',
+      ...words('--cpus 1 --num-batches 1 --kv-store local --compare device --format json'),
     );
     expect(parseReport(stdout).cases.map(({ parameters }) => parameters['kvStore'])).toEqual([
       'local',
@@ -349,18 +276,7 @@ describe('reports', () => {
       return Promise.resolve();
     });
     for (const seed of ['5', '5', '6']) {
-      await measure(
-        '--cpus',
-        '1',
-        '--num-batches',
-        '1',
-        '--warmup',
-        '0',
-        '--test-results',
-        '0',
-        '--seed',
-        seed,
-      );
+      await measure(...words('--cpus 1 --num-batches 1 --warmup 0 --test-results 0 --seed'), seed);
     }
     expect(drawn[1]).toEqual(drawn[0]);
     expect(drawn[2]).not.toEqual(drawn[0]);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { gradlink } from '../support/cli.js';
+import { words } from '../support/words.js';
 
 interface Row {
   name: string;
@@ -45,14 +46,7 @@ describe('gradlink models', () => {
   });
 
   it('prints a table of one, and its sum, as the original counts too', async () => {
-    const { stdout } = await gradlink([
-      'models',
-      'lenet',
-      '--image-shape',
-      '1,28,28',
-      '--num-classes',
-      '10',
-    ]);
+    const { stdout } = await gradlink(words('models lenet --image-shape 1,28,28 --num-classes 10'));
     expect(stdout).toMatch(/^0 +\S+ +20 x 1 x 5 x 5 +500$/m);
     expect(stdout).toMatch(/^lenet: 8 arrays, 1\.644 MiB \(1\.724320 MB\b/m);
   });

@@ -9,6 +9,7 @@ import type { Prediction } from '../../lib/predict/index.js';
 import { toJson } from '../../lib/report/render.js';
 import { gradlink } from '../support/cli.js';
 import { madeRun } from '../support/comparing.js';
+import { words } from '../support/words.js';
 
 let folder = '';
 let run = '';
@@ -82,15 +83,7 @@ describe('gradlink predict', () => {
     expect([...new Set(steps.map(({ workers }) => workers))]).toEqual([16, 8000]);
     expect(searchedWorkers).toBe(8000);
     expect(assumptions[0]).toBe('8 workers a host, which share its 8 links to the others');
-    const alone = await gradlink([
-      'predict',
-      '--link',
-      '10,200',
-      '--hosts',
-      '2',
-      '--compute',
-      '90',
-    ]);
+    const alone = await gradlink(words('predict --link 10,200 --hosts 2 --compute 90'));
     expect(alone).toMatchObject({ code: 2 });
     expect(alone.stderr).toMatch(/--hosts .*--per-host\b/);
   });

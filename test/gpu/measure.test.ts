@@ -6,6 +6,7 @@ import { gpuCount, spread } from '../support/gpu-arrays.js';
 import { runScript } from '../support/gpu-commands.js';
 import { iterations, measure, parseReport } from '../support/measure.js';
 import { onRealGpus } from './setup/fakes.js';
+import { words } from '../support/words.js';
 
 // Copies of a quarter of a gigabyte: the process below makes the real ones.
 vi.mock('../../lib/measure/machine/gpu-copy-limit.js', () => ({
@@ -21,9 +22,7 @@ describe('as a process', () => {
     { timeout: 180_000, tags: 'full' },
     async () => {
       const { code, stdout, stderr } = await runScript('measure.js', [
-        '--kv-store',
-        'device',
-        '--gpus',
+        ...words('--kv-store device --gpus'),
         four,
       ]);
       expect(code, stderr).toBe(0);

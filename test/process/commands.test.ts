@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { version } from '../../lib/version.js';
 import { parseReport } from '../support/measure.js';
+import { words } from '../support/words.js';
 
 const bench = new URL('../../bench/', import.meta.url).pathname;
 let scratch = '';
@@ -106,13 +107,7 @@ describe('the scripts of bench/', () => {
   it('collectives.js times a collective', { tags: 'smoke' }, async () => {
     const { code, stdout } = await run(
       join(bench, 'collectives.js'),
-      'all_reduce',
-      '-b',
-      '1K',
-      '-e',
-      '1K',
-      '-n',
-      '3',
+      ...words('all_reduce -b 1K -e 1K -n 3'),
     );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ +1024 +256 +float32 +sum /m);
@@ -157,23 +152,7 @@ describe('under gradlink launch', () => {
     const { code, stdout, stderr } = await run(
       join(bench, 'gradlink.js'),
       ...['launch', '-n', '3', '--tag-output', process.execPath, join(bench, 'collectives.js')],
-      ...[
-        'all_reduce',
-        '-b',
-        '8',
-        '-e',
-        '32K',
-        '-f',
-        '64',
-        '--iters',
-        '2',
-        '-m',
-        '1',
-        '-J',
-        file,
-        '-a',
-        '3',
-      ],
+      ...[...words('all_reduce -b 8 -e 32K -f 64 --iters 2 -m 1 -J'), file, '-a', '3'],
     );
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = stdout.trimEnd().split('\n');

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 
 import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { gradlink, Launches, missing } from '../support/launching.js';
+import { words } from '../support/words.js';
 
 const name = `gd${String(process.pid % 100_000)}`;
 const reason = noHosts();
@@ -107,10 +108,7 @@ it('has them call one another on the network and the ports that were chosen', as
   execFileSync('ip', [
     '-n',
     `${name}-b`,
-    'address',
-    'delete',
-    '10.78.0.2/24',
-    'dev',
+    ...words('address delete 10.78.0.2/24 dev'),
     `${name}-toa`,
   ]);
   const { text = '' } = hostLines((await doctor([], chosen)).stdout).get('hosts') ?? {};

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { bearers, Launches, marked, missing, storeProgram, until } from '../support/launching.js';
 import type { Started } from '../support/launching.js';
+import { words } from '../support/words.js';
 
 const name = `gl${String(process.pid % 100_000)}`;
 const rank = '${OMPI_COMM_WORLD_RANK:-$PMI_RANK}';
@@ -77,10 +78,7 @@ describe.each([
 
   hostsTest('fill their slots in order, and a rank knows its host', async () => {
     const { code, stdout, stderr } = await launch([
-      '-n',
-      '3',
-      '--tag-output',
-      '--env',
+      ...words('-n 3 --tag-output --env'),
       'COLOR=light blue',
       'sh',
       '-c',
@@ -227,18 +225,7 @@ describe('the dry run', () => {
     writeFileSync(hostfile, 'node1:2\nnode2:2\n');
     const { code, stdout } = await launches.run(
       [
-        ...[
-          '-n',
-          '2',
-          '-s',
-          '2',
-          '--launcher',
-          'ssh',
-          '-H',
-          hostfile,
-          '--sync-dst-dir',
-          '/tmp/app',
-        ],
+        ...[...words('-n 2 -s 2 --launcher ssh -H'), hostfile, '--sync-dst-dir', '/tmp/app'],
         ...['--launcher-arg=--report-bindings', '--dry-run', 'node', 'app.js'],
       ],
       { env: { GRADLINK_MPI: 'openmpi' } },

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { bearers, gradlink, Launches, until } from '../support/launching.js';
+import { words } from '../support/words.js';
 
 let launches: Launches;
 beforeAll(() => {
@@ -36,15 +37,7 @@ const sum = `
 
 describe('servers', () => {
   it('are told their places, and workers how many there are', async () => {
-    const { code, stdout } = await launches.run([
-      '-n',
-      '1',
-      '-s',
-      '2',
-      '--dry-run',
-      'node',
-      'a.js',
-    ]);
+    const { code, stdout } = await launches.run(words('-n 1 -s 2 --dry-run node a.js'));
     expect(code).toBe(0);
     const [first, ...servers] = stdout.trimEnd().split('\n');
     expect(first).toMatch(/GRADLINK_NUM_SERVERS=2 .*GRADLINK_ROLE=worker .*node a\.js$/);
@@ -133,11 +126,7 @@ describe('workers that fail', () => {
       console.log(out[0] !== 0);
       await kv.close();`);
     const { code, stdout, stderr } = await launches.run([
-      '-n',
-      '2',
-      '-s',
-      '1',
-      '--tolerate-worker-loss',
+      ...words('-n 2 -s 1 --tolerate-worker-loss'),
       process.execPath,
       script,
     ]);
@@ -147,11 +136,7 @@ describe('workers that fail', () => {
 
   it('are too many when none is left', async () => {
     const { code, stderr } = await launches.run([
-      '-n',
-      '2',
-      '--tolerate-worker-loss',
-      'sh',
-      '-c',
+      ...words('-n 2 --tolerate-worker-loss sh -c'),
       'exit $((GRADLINK_RANK + 3))',
     ]);
     expect([3, 4]).toContain(code);

@@ -15,6 +15,7 @@ import {
   storeProgram,
   type Started,
 } from '../support/launching.js';
+import { words } from '../support/words.js';
 
 const slurm = new URL('../hosts/slurm.sh', import.meta.url).pathname;
 const reason = missing(['srun', 'slurmctld', 'slurmd', 'munged'], true);
@@ -52,10 +53,7 @@ slurmTest('numbers the ranks and passes variables on', async () => {
   const script =
     'echo $SLURM_PROCID $GRADLINK_NUM_WORKERS $GRADLINK_ROLE $GRADLINK_TRANSPORT $COLOR';
   const { code, stdout, stderr } = await launch([
-    '-n',
-    '3',
-    '--tag-output',
-    '--env',
+    ...words('-n 3 --tag-output --env'),
     'COLOR=light blue',
     'sh',
     '-c',
@@ -94,13 +92,9 @@ slurmTest('takes a hostfile, and arguments for srun', async () => {
   const hostfile = join(launches.scratch, 'hosts');
   writeFileSync(hostfile, `${hostname().replace(/\..*/, '')} slots=2\n`);
   const { code, stdout } = await launch([
-    '-n',
-    '2',
-    '-H',
+    ...words('-n 2 -H'),
     hostfile,
-    '--launcher-arg=--job-name=named',
-    'sh',
-    '-c',
+    ...words('--launcher-arg=--job-name=named sh -c'),
     'echo $SLURM_JOB_NAME',
   ]).ended;
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'named\nnamed\n' });

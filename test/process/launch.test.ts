@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
 import { bearers as bearersOf, leaksOf, Launches, until } from '../support/launching.js';
 import type { Ended, Started } from '../support/launching.js';
+import { words } from '../support/words.js';
 
 let launches: Launches;
 let scratch = '';
@@ -110,15 +111,9 @@ describe('what a job is given', () => {
   it('leaves the options behind the command to the command', async () => {
     const program = 'console.log(process.argv.slice(1).join())';
     const { code, stdout } = await launch(
-      '-n',
-      '1',
-      'node',
-      '-e',
+      ...words('-n 1 node -e'),
       program,
-      'x',
-      '-n',
-      '5',
-      '--help',
+      ...words('x -n 5 --help'),
     );
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'x,-n,5,--help\n' });
   });
@@ -144,9 +139,7 @@ describe('output', () => {
   it('writes a file for each rank and stream too', async () => {
     const dir = join(scratch, 'new', 'logs');
     const { stdout } = await launch(
-      '-n',
-      '2',
-      '--output-dir',
+      ...words('-n 2 --output-dir'),
       dir,
       'sh',
       '-c',

@@ -15,6 +15,7 @@ import {
   sumProgram,
   type Summed,
 } from '../support/packages.js';
+import { words } from '../support/words.js';
 
 const { resolve } = createRequire(import.meta.url);
 
@@ -116,9 +117,7 @@ describe('the tarball', () => {
 
   test('is refused where it would be the checkout as it stands', async () => {
     const { code, stderr } = await app.end('npm', [
-      'pack',
-      '--dry-run',
-      '--prefix',
+      ...words('pack --dry-run --prefix'),
       checkout,
       checkout,
     ]);

@@ -10,6 +10,7 @@ import { pairsTool } from '../../../lib/report/index.js';
 import { textLines } from '../../../lib/report/tool.js';
 import { gradlink } from '../../support/cli.js';
 import { parseReport } from '../../support/measure.js';
+import { words } from '../../support/words.js';
 
 type Measured = CaseResult & Measurement;
 
@@ -155,16 +156,7 @@ describe('gradlink pairs', () => {
   const quick = ['-i', '3', '-w', '1', '-W', '4'];
 
   it('prints a line for each size, with a column for each figure', async () => {
-    const { code, stdout } = await gradlink([
-      'pairs',
-      '-b',
-      '1',
-      '-e',
-      '64K',
-      '-f',
-      '256',
-      ...quick,
-    ]);
+    const { code, stdout } = await gradlink([...words('pairs -b 1 -e 64K -f 256'), ...quick]);
     expect(code).toBe(0);
     const lines = stdout.split('\n');
     expect(lines.find((line) => line.startsWith('# Size'))).toMatch(
