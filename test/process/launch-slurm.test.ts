@@ -100,18 +100,6 @@ slurmTest('takes a hostfile, and arguments for srun', async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'named\nnamed\n' });
 });
 
-slurmTest('gives the status of the rank that failed, and its last lines', async () => {
-  const script =
-    'if [ $SLURM_PROCID = 1 ]; then echo last words >&2; exit 7; fi; sleep 600 & setsid sleep 600';
-  const { code, stderr } = await launch(['-n', '2', 'sh', '-c', script], {
-    LAUNCH_TEST: launches.scratch,
-  }).ended;
-  expect(code).toBe(7);
-  expect(stderr).toMatch(/rank 1 \(process \d+\).* status 7;/);
-  expect(stderr.match(/last words/g)).toHaveLength(1);
-  expect(bearers(`LAUNCH_TEST=${launches.scratch}`)).toEqual([]);
-});
-
 slurmTest('ends everything at Ctrl-C, the allocation too', async () => {
   const mark = launches.mark('there');
   const { child, ended } = launch(

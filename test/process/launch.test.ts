@@ -120,36 +120,6 @@ describe('what a job is given', () => {
 });
 
 describe('output', () => {
-  it('mixes ranks by whole lines, tagged, and ends an unended last line', async () => {
-    const program = `for (let i = 0; i < 2000; i++) process.stdout.write('x'.repeat(i % 97) + i + '\\n');
-      process.stdout.write('end')`;
-    const { code, stdout } = await launch('-n', '3', '--tag-output', 'node', '-e', program);
-    expect(code).toBe(0);
-    const expected = Array.from({ length: 2000 }, (_, i) => 'x'.repeat(i % 97) + String(i)).concat(
-      'end',
-    );
-    const lines = stdout.trimEnd().split('\n');
-    for (const rank of ['0', '1', '2']) {
-      const own = lines.filter((line) => line.startsWith(`[${rank}] `));
-      expect(own.map((line) => line.slice(4))).toEqual(expected);
-    }
-    expect(lines).toHaveLength(3 * expected.length);
-  });
-
-  it('writes a file for each rank and stream too', async () => {
-    const dir = join(scratch, 'new', 'logs');
-    const { stdout } = await launch(
-      ...words('-n 2 --output-dir'),
-      dir,
-      'sh',
-      '-c',
-      'echo $GRADLINK_RANK; echo e >&2',
-    );
-    expect(stdout.split('\n').sort()).toEqual(['', '0', '1']);
-    expect(readFileSync(join(dir, 'rank-1.out'), 'utf8')).toBe('1\n');
-    expect(readFileSync(join(dir, 'rank-0.err'), 'utf8')).toBe('e\n');
-  });
-
   it('refuses a folder for them where the system makes none', async () => {
     // As an automounter does: ENOENT, though the folder around is there. Node's recursive mkdir never returns then.
     const { code } = await launch('-n', '1', '--output-dir', '/proc/gradlink/logs', 'true');

@@ -76,14 +76,6 @@ describe('buckets that close behind the tensor that fills them', () => {
   });
 
   it.each([
-    ['[1,35]', [8196000, 44105728, 37046272, 12880128]],
-    ['[35]', [39698336, 37294080, 25235712]],
-  ])('of %s MiB too', (limits, bytes) => {
-    const caps = (JSON.parse(limits) as number[]).map((limit) => limit * mebibyte);
-    expect(planBuckets(gradients, caps).map((bucket) => bucket.bytes)).toEqual(bytes);
-  });
-
-  it.each([
     [
       [1, 25],
       [2052000, 28852224, 15853824],

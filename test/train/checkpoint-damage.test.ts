@@ -23,22 +23,14 @@ import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
 import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 import { writeTensors } from '../../lib/train/checkpoints/tensor-file.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
+import { warningsOfTests } from '../support/warnings.js';
 
 let folder: string;
-let warnings: Error[];
-const hear = (warning: Error): void => {
-  warnings.push(warning);
-};
-let printers: NodeJS.WarningListener[];
+const warnings = warningsOfTests();
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'gradlink-checkpoint-'));
-  warnings = [];
-  printers = process.listeners('warning');
-  process.removeAllListeners('warning').on('warning', hear);
 });
 afterEach(() => {
-  process.removeAllListeners('warning');
-  for (const printer of printers) process.on('warning', printer);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -123,7 +115,7 @@ describe('a damaged last checkpoint', () => {
       for (const step of [1, 2]) await save(3, step);
       damage(fileOf(2, name));
       for (const size of [1, 2, 3, 4]) {
-        warnings = [];
+        warnings.length = 0;
         await expectStep(1, size, 3);
         if (name === 'complete.json' && how === 'gone') continue; // As if it was never complete.
         expect(warnings).toHaveLength(size);

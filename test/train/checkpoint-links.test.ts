@@ -19,22 +19,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Communicator, GradlinkError } from '../../lib/index.js';
 import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
 import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
+import { warningsOfTests } from '../support/warnings.js';
 
 let folder: string;
-let warnings: Error[];
-const hear = (warning: Error): void => {
-  warnings.push(warning);
-};
-let printers: NodeJS.WarningListener[];
+const warnings = warningsOfTests();
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'gradlink-checkpoint-'));
-  warnings = [];
-  printers = process.listeners('warning');
-  process.removeAllListeners('warning').on('warning', hear);
 });
 afterEach(() => {
-  process.removeAllListeners('warning');
-  for (const printer of printers) process.on('warning', printer);
   rmSync(folder, { recursive: true, force: true });
 });
 

@@ -8,7 +8,6 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { Adam, SGD } from '../../lib/optimizers/index.js';
 import {
-  broadcastOptimizerState,
   broadcastVariables,
   DistributedDataParallel,
   DistributedOptimizer,
@@ -108,46 +107,6 @@ test('options that do not go together are refused', async () => {
     );
     expect(make({ backwardPassesPerStep: 0 })).toThrow(/backwardPassesPerStep/);
     await Promise.resolve();
-  });
-});
-
-describe('the state of an optimizer', () => {
-  test.each(['momentum', 'adam', 'rmsprop', 'adagrad'] as const)('%s', async (name) => {
-    const make = {
-      momentum: () => tf.train.momentum(0.1, 0.9),
-      adam: () => tf.train.adam(0.1),
-      rmsprop: () => tf.train.rmsprop(0.01),
-      adagrad: () => tf.train.adagrad(0.1),
-    }[name];
-    const values = await asRanks(2, async (comm) => {
-      const network = new Network();
-      const optimizer = make();
-      const own = samples(0, 8);
-      // Rank 1 comes later: it has made no step.
-      const from = 0;
-      if (comm.rank === from) {
-        for (let step = 0; step < 3; ++step) {
-          optimizer.minimize(() => network.loss(own), false, network.variables);
-        }
-      }
-      await broadcastVariables(network.variables, comm, { root: from });
-      await broadcastOptimizerState(optimizer, comm, { root: from });
-      expect(optimizer.iterations).toBe(3);
-      for (let step = 0; step < 3; ++step) {
-        optimizer.minimize(() => network.loss(own), false, network.variables);
-      }
-      return network.values();
-    });
-    expect(values[1]).toEqual(values[0]);
-  });
-
-  test('ranks with other variables are told', async () => {
-    await asRanks(2, async (comm) => {
-      // As many numbers, in another shape.
-      const variables = [tf.variable(tf.zeros([2 + comm.rank, 3 - comm.rank]))];
-      const told = broadcastVariables(variables, comm);
-      await expect(told).rejects.toMatchObject({ code: 'ERR_MISMATCH', usable: true });
-    });
   });
 });
 
