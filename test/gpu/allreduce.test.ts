@@ -1,6 +1,6 @@
 // Stores without servers whose devices are GPUs, in jobs of real processes.
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { runJob } from '../distributed/support.js';
@@ -13,10 +13,7 @@ const names = [0, 1].map((index) => `gpu:${index % present}`);
 const library = new URL('../../dist/index.js', import.meta.url).href;
 const size = { workers: 2, servers: 0 };
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 /** In every worker: a store, and arrays, one for each of its devices. */

@@ -1,14 +1,11 @@
 // What is closed is gone, of GPUs too: see test/process/closed.test.ts.
-import { afterEach, beforeEach, describe, it } from 'vitest';
+import { afterEach, describe, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
 import { expectGone, script } from '../support/held.js';
 import type { Kind } from '../support/held.js';
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 const group = `const group = await Communicator.nccl({ gpus: [0, 1] });`;

@@ -1,5 +1,5 @@
 // Stores with servers whose devices are GPUs, in jobs of real processes.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { runJob } from '../distributed/support.js';
@@ -12,10 +12,7 @@ const present = gpuDevices().length;
 const names = [0, 1, 2].map((index) => `gpu:${index % present}`);
 const library = new URL('../../dist/index.js', import.meta.url).href;
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 /** In every worker: a store, and arrays, one for each of its devices. */

@@ -1,13 +1,10 @@
 // Messages and neighbours in worlds of processes that hold several GPUs each.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
 import { needs, reportsOf, world } from '../support/world-groups.js';
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 describe('messages of a world of processes with several GPUs', () => {

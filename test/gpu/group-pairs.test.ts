@@ -1,14 +1,11 @@
 // Gathering from neighbours and averaging in pairs, in worlds of processes that hold several GPUs each.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
 import { startOverTcp } from '../support/tcp.js';
 import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 const sizeOf = (counts: readonly number[]): number =>

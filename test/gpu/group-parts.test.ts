@@ -1,14 +1,11 @@
 // Parts and nodes of worlds of processes that hold several GPUs each.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
 import { startOverTcp } from '../support/tcp.js';
 import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 /** Even and odd ranks, the highest first; their sums. */

@@ -1,13 +1,10 @@
 // Windows of worlds whose processes hold several GPUs each.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
 import { needs, reportsOf, world } from '../support/world-groups.js';
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 const sizeOf = (counts: readonly number[]): number =>

@@ -1,5 +1,5 @@
 // Worlds of processes that hold several GPUs each.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
@@ -11,10 +11,7 @@ import { ends, startOnHosts } from '../support/world-groups.js';
 
 const gpus = gpuDevices().length;
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 /** How many GPUs each process of the job lists, the next ones that are free. */

@@ -1,5 +1,5 @@
 // Worlds of GPUs on several hosts: what crosses them is NCCL's, what the ranks agree on goes over TCP or MPI.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
@@ -11,10 +11,7 @@ import { ends } from '../support/world-groups.js';
 const gpus = gpuDevices().length;
 const size = Math.min(gpus, 3);
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 /** Every kind of call, on numbers whose sums are exact. */

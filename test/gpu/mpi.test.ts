@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { TestContext } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
@@ -15,10 +15,7 @@ import { well } from '../support/processes.js';
 
 const present = gpuDevices().length;
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 /** A library whose functions answer before the MPI's: it takes GPU memory. */

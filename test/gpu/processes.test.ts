@@ -9,10 +9,7 @@ const gpus = gpuDevices().length;
 /** Ranks that are processes: one a GPU. */
 const size = Math.min(gpus, 3);
 
-let scripts: GpuScripts;
-beforeEach(() => {
-  scripts = new GpuScripts();
-});
+const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 const aWorld = `

@@ -1,13 +1,10 @@
 // Collectives with counts under a real mpirun: by value, over one host and several, and where ranks disagree.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 const source = `

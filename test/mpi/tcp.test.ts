@@ -1,16 +1,13 @@
 // Worlds without MPI: what their ranks compute, and what they are told when they do not meet.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { cutLink, makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { Scripts, well, type Ended, type Running } from '../support/processes.js';
 import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
 import { everything, wholeWorld } from '../support/world.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 const ends = (running: readonly Running[]): Promise<Ended[]> =>

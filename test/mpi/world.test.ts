@@ -1,15 +1,12 @@
 // Worlds under a real mpirun: what the ranks compute together, on one host and on hosts that
 // GRADLINK_RANKS_PER_NODE makes of it.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
 import { everything, wholeWorld } from '../support/world.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 describe.each(flavours)('under mpirun of %s', (flavour) => {

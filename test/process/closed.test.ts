@@ -1,5 +1,5 @@
 // What is closed is gone: memory, descriptors and threads are given back before close() and free() resolve, without the collector.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { startJob } from '../distributed/support.js';
 import { expectGone, script } from '../support/held.js';
@@ -8,10 +8,7 @@ import { flavours, mpirunOf, startJob as startMpiJob } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
 import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 const world = `const comm = await Communicator.world();`;

@@ -1,15 +1,12 @@
 // A rank that runs out of data before the others: the same job with Horovod's join in it as processes of this host, over TCP
 // and under mpirun, blocking calls too.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { Scripts, well } from '../support/processes.js';
 import { startOverTcp } from '../support/tcp.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 /** Rank r has r + 1 batches of its own number. */

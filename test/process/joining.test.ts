@@ -1,12 +1,9 @@
 // Ranks that meet by name, as processes and as worker threads, and what they see when one does not play along.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 /** Each rank runs `body` with `comm`, `rank` and `size`, in worker threads of one process. */

@@ -1,12 +1,9 @@
 // Memory that native threads use is there until they have ended, whatever JavaScript does with its arrays meanwhile.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 /** `free(array)`: its memory goes to another array, which is collected; `others()`: an array that may get that memory. */

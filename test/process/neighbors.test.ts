@@ -1,12 +1,9 @@
 // Averaging with neighbours between processes: by topology, over nodes, and one-sided.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 async function run(size: number, body: string): Promise<readonly (readonly unknown[])[]> {

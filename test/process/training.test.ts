@@ -2,15 +2,12 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
 import { testBackend } from '../support/training.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 const require = createRequire(import.meta.url);

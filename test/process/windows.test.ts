@@ -1,12 +1,9 @@
 // Windows whose ranks are killed or stopped: who waits for their memory is told who has it, within its deadline.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
 
-let scripts: Scripts;
-beforeEach(() => {
-  scripts = new Scripts();
-});
+const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 /** Ranks that write to each other; a put of so much takes a while, all of it with the target's memory locked. */

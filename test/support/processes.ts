@@ -47,9 +47,9 @@ function prelude(): string {
   `;
 }
 
-/** A place for scripts, given back with `remove`. */
+/** A place for the scripts of each test, given back with `remove` after it. */
 export class Scripts {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'gradlink-test-'));
+  #folder: string | undefined;
   readonly #running = new Set<Running>();
   #count = 0;
 
@@ -60,6 +60,7 @@ export class Scripts {
 
   /** Writes an ES module; its path. A worker thread's script is one too. */
   write(source: string): string {
+    this.#folder ??= mkdtempSync(join(tmpdir(), 'gradlink-test-'));
     const path = join(this.#folder, `script-${this.#count++}.mjs`);
     writeFileSync(path, prelude() + source);
     return path;
@@ -115,7 +116,9 @@ export class Scripts {
   async remove(): Promise<void> {
     for (const { child } of this.#running) child.kill('SIGKILL');
     await Promise.allSettled([...this.#running].map((one) => one.ended));
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.#running.clear();
+    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
+    this.#folder = undefined;
   }
 }
 
