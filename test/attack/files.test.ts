@@ -1,9 +1,8 @@
 // Files that the package reads back, altered at every byte and at random: none is taken for good.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { createOptimizer, GradlinkError, KVStore, optimizerNames } from '../../lib/index.js';
 import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
@@ -14,18 +13,14 @@ import { warningsOfTests } from '../support/warnings.js';
 import { alterationsOf } from './support/altered.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
 import type { Random } from './support/random.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 const drawn = 200;
 
 let folder: string;
 /** One for each checkpoint that is skipped. */
 const warnings = warningsOfTests();
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-attack-files-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 /** What a caller may meet: an error of the package, or of Node's own with a code. */
 function checkTyped(error: unknown, how: string): void {

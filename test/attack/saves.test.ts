@@ -1,20 +1,11 @@
 // Saves that are killed with SIGKILL before any of their calls to the file system: what is there after is whole.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { Baselines } from '../../lib/compare/index.js';
 import { KVStore } from '../../lib/index.js';
@@ -24,6 +15,7 @@ import type { CheckpointRanks, NamedArray } from '../../lib/train/checkpoints/ty
 import { madeRun } from '../support/comparing.js';
 import { until } from '../support/launching.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 const root = join(import.meta.dirname, '../..');
 const program = join(root, 'bench/gradlink.js');
@@ -31,8 +23,8 @@ const library = pathToFileURL(join(root, 'dist/tfjs.js')).href;
 
 let folder: string;
 let killer: string;
+folderOfEachTest((made) => (folder = made));
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-attack-saves-'));
   killer = join(folder, 'killer.mjs');
   // Loaded before the program, so that what it imports of node:fs is what is counted here.
   writeFileSync(
@@ -63,9 +55,6 @@ beforeEach(() => {
     syncBuiltinESMExports();
     process.on('exit', () => process.stdout.write('calls left ' + left + '\\n'));`,
   );
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 interface Killed {

@@ -1,24 +1,21 @@
 // What is handed to a command as a file and is none that it can read: one clear sentence, exit status 2.
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { toJson } from '../../lib/report/render.js';
 import { makeBroken, noReport, noText } from '../support/broken-files.js';
 import { gradlink, type Caught } from '../support/cli.js';
 import { sweepRun } from '../support/page-runs.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 let folder = '';
 let good = '';
+folderOfAllTests((made) => (folder = made));
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-broken-'));
   good = join(folder, 'good.json');
   writeFileSync(good, toJson(sweepRun()));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 let own = '';
 beforeEach(() => {

@@ -1,9 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Ajv } from 'ajv';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { GradlinkError } from '../../lib/errors.js';
 import {
@@ -18,6 +17,7 @@ import { hasMeasurement } from '../../lib/results/result.js';
 import { gradlink } from '../support/cli.js';
 import { parseReport } from '../support/measure.js';
 import { words } from '../support/words.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
@@ -28,12 +28,7 @@ vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
 }));
 
 let scratch = '';
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-collectives-'));
-});
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
-});
+folderOfAllTests((made) => (scratch = made));
 afterEach(() => {
   vi.restoreAllMocks();
 });

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,12 +6,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toJson } from '../../lib/report/render.js';
 import { gradlink } from '../support/cli.js';
 import { madeRun, type MadeRun } from '../support/comparing.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder = '';
 let before: Record<string, string | undefined> = {};
 
+folderOfEachTest((made) => (folder = made));
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-compare-'));
   before = { XDG_DATA_HOME: process.env.XDG_DATA_HOME, XDG_STATE_HOME: process.env.XDG_STATE_HOME };
   process.env.XDG_DATA_HOME = join(folder, 'data');
   process.env.XDG_STATE_HOME = join(folder, 'state');
@@ -22,7 +22,6 @@ afterEach(() => {
     if (value === undefined) Reflect.deleteProperty(process.env, name);
     else process.env[name] = value;
   }
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function write(name: string, run: MadeRun): string {

@@ -1,14 +1,14 @@
 // Files of somebody else whose texts a terminal would act on, and which XML may not have: none of them comes out.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { create } from 'xmlbuilder2';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { toJson } from '../../lib/report/render.js';
 import { gradlink, type Caught } from '../support/cli.js';
 import { sweepRun } from '../support/page-runs.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const acting = /(?![\n\t])[\p{Cc}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/u;
 const attack = '\u001b]0;pwned\u0007\u001b[2J\u009b2J\u202e\ufffe';
@@ -17,16 +17,13 @@ const bound = new Set(['startedAt', 'status', 'level', 'kind', 'memory', 'by']);
 
 let folder = '';
 let file = '';
+folderOfAllTests((made) => (folder = made));
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-control-'));
   file = join(folder, `run${attack.replaceAll('/', '')}.json`);
   const text = JSON.stringify(JSON.parse(toJson(sweepRun())), (name, value: unknown) =>
     typeof value === 'string' && !bound.has(name) ? `${value}${attack}` : value,
   );
   writeFileSync(file, text.replaceAll('"placement"', JSON.stringify(`placement${attack}`)));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function expectClean({ stdout, stderr }: Caught): void {

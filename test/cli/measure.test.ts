@@ -1,8 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { Keys, StoreCallOptions } from '../../lib/kvstore/calls.js';
 import { KVStore } from '../../lib/kvstore/kvstore.js';
@@ -10,6 +9,7 @@ import { optimizerNames } from '../../lib/optimizers/index.js';
 import { gradlink } from '../support/cli.js';
 import { iterations, measure, parseReport, small } from '../support/measure.js';
 import { words } from '../support/words.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
@@ -20,12 +20,7 @@ vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
 }));
 
 let scratch = '';
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-measure-'));
-});
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
-});
+folderOfAllTests((made) => (scratch = made));
 afterEach(() => {
   vi.restoreAllMocks();
 });

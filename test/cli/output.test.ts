@@ -6,7 +6,6 @@ import {
   constants,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -16,15 +15,15 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { outlivesTerminal } from '../../lib/cli/surroundings.js';
 import { gradlink } from '../support/cli.js';
 import { madeRun } from '../support/comparing.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
   measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
@@ -35,13 +34,10 @@ vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
 
 let folder: string;
 let run: string;
+folderOfEachTest((made) => (folder = made));
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-output-'));
   run = join(folder, 'run.json');
   writeFileSync(run, JSON.stringify(madeRun({ seed: 1 })));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const measure = ['measure', '--kv-store', 'local', '--cpus', '2', '--network', 'mlp'];

@@ -1,8 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { hasMeasurement } from '../../lib/results/result.js';
 import type { Prediction } from '../../lib/predict/index.js';
@@ -10,18 +9,16 @@ import { toJson } from '../../lib/report/render.js';
 import { gradlink } from '../support/cli.js';
 import { madeRun } from '../support/comparing.js';
 import { words } from '../support/words.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 let folder = '';
 let run = '';
 
+folderOfAllTests((made) => (folder = made));
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-predict-'));
   run = join(folder, 'run.json');
   const sizes = Array.from({ length: 12 }, (_, power) => 256 * 4 ** power).slice(0, 9);
   writeFileSync(run, toJson(madeRun({ seed: 1, sizes })));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const given = ['--compute', '90', '--batch-size', '32', '--num-layers', '50'];

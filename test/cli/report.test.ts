@@ -1,20 +1,20 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { toJson } from '../../lib/report/render.js';
 import { gradlink } from '../support/cli.js';
 import { matrixRun, storesRun, sweepRun, trainRun } from '../support/page-runs.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 let folder = '';
 const at = (name: string): string => join(folder, name);
 
+folderOfAllTests((made) => (folder = made));
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-report-'));
   mkdirSync(at('runs'));
   writeFileSync(at('sweep.json'), toJson(sweepRun()));
   writeFileSync(at('runs/a.json'), toJson(sweepRun(7e9)));
@@ -22,9 +22,6 @@ beforeAll(() => {
   writeFileSync(at('links.json'), toJson(matrixRun()));
   writeFileSync(at('train.json'), toJson(trainRun()));
   writeFileSync(at('stores.json'), toJson(storesRun()));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function chartNames(...files: string[]): Promise<string[]> {

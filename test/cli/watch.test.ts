@@ -1,22 +1,17 @@
 import { EventEmitter } from 'node:events';
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { main } from '../../lib/cli/main.js';
 import { followFile } from '../../lib/watch/follow.js';
 import { gradlink } from '../support/cli.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-watch-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 /** A program that prints these lines and ends so. */
 function program(lines: readonly string[], status = 0): string[] {

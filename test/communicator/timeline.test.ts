@@ -1,22 +1,19 @@
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import { mergeTimelines } from '../../lib/files/timeline.js';
 import { errorWith } from '../support/errors.js';
 import { ranksOfTests } from '../support/ranks.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 const open = ranksOfTests();
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-timeline-'));
-});
+folderOfEachTest((made) => (folder = made));
 afterEach(() => {
   vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
 });
 
 interface Event {

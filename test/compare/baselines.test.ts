@@ -1,25 +1,24 @@
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   renameSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { Baselines } from '../../lib/compare/index.js';
 import { readWhole, replaceFolder } from '../../lib/compare/replaced-folder.js';
 import { GradlinkError } from '../../lib/index.js';
 import { madeRun } from '../support/comparing.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let home: string;
 let folder: string;
@@ -33,17 +32,14 @@ function open(at: string): void {
 }
 
 let scratch: string;
+folderOfEachTest((made) => (scratch = made));
 beforeEach(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-baselines-'));
   reports = [1, 2, 3].map((seed) => {
     const file = join(scratch, `${seed}.json`);
     writeFileSync(file, JSON.stringify(madeRun({ seed })));
     return file;
   });
   open(join(scratch, 'home'));
-});
-afterEach(() => {
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 const one = (): string[] => reports.slice(0, 1);

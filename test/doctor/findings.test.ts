@@ -1,8 +1,7 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { gpuFindings } from '../../lib/doctor/gpus.js';
 import {
@@ -15,14 +14,10 @@ import { launcherFindings } from '../../lib/doctor/launchers.js';
 import { mpiFinding, mpichBuild, openMpiBuild } from '../../lib/doctor/mpi.js';
 import { findPackage, tfjsFinding } from '../../lib/doctor/tfjs.js';
 import { readNetworks, readNodes } from '../../lib/doctor/topology.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-doctor-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 function write(path: string, text: string): void {
   const file = join(folder, path);

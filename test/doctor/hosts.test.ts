@@ -1,17 +1,17 @@
 // What the doctor says of several hosts: compared, called, and over a remote shell.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { hostFindings, type HostSeen } from '../../lib/doctor/hosts/compare.js';
 import { counted, type HostFacts } from '../../lib/doctor/hosts/facts.js';
 import { lookOverShell, shellCommand } from '../../lib/doctor/hosts/over-shell.js';
 import { call, callAll, listen, othersOf, type Door } from '../../lib/doctor/hosts/reach.js';
 import { closed } from '../support/control-lines.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 const facts: HostFacts = {
   gradlink: '0.1.0',
@@ -200,12 +200,7 @@ describe('hosts that are called', () => {
 
 describe('over a remote shell', () => {
   let folder = '';
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'gradlink-hosts-'));
-  });
-  afterEach(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  folderOfEachTest((made) => (folder = made));
   const shell = (script: string): string => {
     const file = join(folder, 'shell');
     writeFileSync(file, `#!/bin/sh\nhost=$1\nshift\n${script}\n`);

@@ -1,9 +1,8 @@
 // What bounds a process, from made-up trees of control groups.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import {
   coresFinding,
@@ -13,14 +12,10 @@ import {
 } from '../../lib/doctor/limits.js';
 import { judge } from '../../lib/measure/index.js';
 import { containerLimits, type ContainerLimits } from '../../lib/results/container-limits.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-limits-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 type Tree = Readonly<Record<string, string>>;
 

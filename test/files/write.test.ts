@@ -5,34 +5,30 @@ import {
   constants,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   readSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { writeFileAtomic } from '../../lib/files/index.js';
 import { GradlinkError } from '../../lib/index.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder: string;
 let file: string;
+folderOfEachTest((made) => (folder = made));
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-files-'));
   file = join(folder, 'run.json');
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const text = (path = file): string => readFileSync(path, 'utf8');

@@ -1,23 +1,18 @@
 // A context takes some 500 MiB of a GPU and part of a second: it is made where something runs, and what one GPU refuses is
 // that GPU's.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import type { Diagnosis } from '../../lib/doctor/types.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
 import { fourGpus, onRealGpus } from './setup/fakes.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 Object.assign(process.env, fourGpus);
 
 let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-contexts-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 /** Runs a command, and tells of each process that made contexts on which GPUs. */
 async function contextsOf(script: string, args: readonly string[], faults = '') {

@@ -1,9 +1,8 @@
 // Which GPU a rank gets: without a driver, from what the machine and the environment say.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import {
   driverIsLoaded,
@@ -16,14 +15,10 @@ import {
 } from '../../lib/launch/gpus.js';
 import { coresNear, shareCoresNear } from '../../lib/launch/gpu-cores.js';
 import { keeperCores, keeperGpu } from '../../lib/launch/keeper-gpu.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let root = '';
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'gradlink-gpus-'));
-});
-afterEach(() => {
-  rmSync(root, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (root = made));
 
 function install(gpus: number): void {
   for (let gpu = 0; gpu < gpus; ++gpu) {

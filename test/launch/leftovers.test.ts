@@ -1,19 +1,14 @@
 // What Open MPI leaves in the folder for temporary files when its daemon is killed.
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { removeSession } from '../../lib/launch/leftovers.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-leftovers-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 function session(name: string): string {
   const path = join(folder, 'ompi.host.0', name);

@@ -1,14 +1,14 @@
 // A command line is what every user of a host can read: no launcher puts the job's secret on one.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 
 import { jobVariable, type JobSpec } from '../../lib/launch/job.js';
 import { local } from '../../lib/launch/local.js';
 import { mpi, ssh } from '../../lib/launch/mpirun.js';
 import { slurm } from '../../lib/launch/slurm.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const secret = '0123456789abcdef0123456789abcdef';
 
@@ -21,14 +21,11 @@ const starters = {
   srun: 'MPI plugin types are... pmix pmi2',
   scontrol: 'TaskPlugin = task/affinity',
 };
+folderOfAllTests((made) => (folder = made));
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-secret-'));
   for (const [name, says] of Object.entries(starters)) {
     writeFileSync(join(folder, name), `#!/bin/sh\necho '${says}'\n`, { mode: 0o755 });
   }
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
 });
 
 const remote = { control: '10.0.0.1:4000', hosts: ['node1', 'node2'] };

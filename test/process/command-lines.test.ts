@@ -1,24 +1,16 @@
 // Every command line of the documentation runs here, in a walk (guides.test.ts), or is named below with the reason why
 // it cannot. What would take long gets smaller settings behind its own; GPUs are the stand-ins.
 import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
+import { beforeAll, describe, expect, it, type TestContext } from 'vitest';
 
 import { fakesEnvironment, onRealGpus } from '../gpu/setup/fakes.js';
 import { commandLines, guides } from '../support/guides.js';
 import { missing } from '../support/launching.js';
 import { installCommands, root, walkEnvironment, walks } from '../support/walks.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const compiled = 'test/tfjs-node/guide.test.ts compiles a binding with these lines';
 
@@ -121,8 +113,8 @@ const lines = all.filter(
 );
 
 let folder = '';
+folderOfAllTests((made) => (folder = made));
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-lines-'));
   installCommands(folder);
   for (const name of ['bench', 'lab', 'examples'])
     symlinkSync(join(root, name), join(folder, name));
@@ -150,9 +142,6 @@ beforeAll(() => {
   // As the GPU tests do.
   const build = [process.execPath, join(root, 'scripts/fakes.mjs')];
   execFileSync('flock', [join(root, 'build/fakes.lock'), ...build], { stdio: 'pipe' });
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** As it is typed, with what makes it run here. */

@@ -1,24 +1,19 @@
 // The commands as users start them: the scripts of bench/, in processes of their own.
 import { spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { version } from '../../lib/version.js';
 import { parseReport } from '../support/measure.js';
 import { words } from '../support/words.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const bench = new URL('../../bench/', import.meta.url).pathname;
 let scratch = '';
 
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-commands-'));
-});
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
-});
+folderOfAllTests((made) => (scratch = made));
 
 interface Ended {
   readonly code: number | null;

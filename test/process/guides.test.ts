@@ -1,29 +1,18 @@
 // The guides that are walks, and the examples, run as they stand.
 import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { shellBlocks } from '../support/guides.js';
 import { installCommands, root, walkEnvironment, walks } from '../support/walks.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 let scratch = '';
+folderOfAllTests((made) => (scratch = made));
 beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-guides-'));
   installCommands(scratch);
-});
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 describe('walks', () => {

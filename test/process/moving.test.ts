@@ -1,13 +1,13 @@
 // The guides for moving: every call that their tables show is made by two ranks, and their programs print what they say.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { movingGuide, programOf } from '../support/moving.js';
 import { installCommands, root, walkEnvironment } from '../support/walks.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const names = readdirSync(join(root, 'docs')).filter((name) => name.startsWith('moving-'));
 
@@ -15,16 +15,13 @@ const names = readdirSync(join(root, 'docs')).filter((name) => name.startsWith('
 const launch = ['launch', '-n', '2', '-s', '1', '--timeout', '60', 'node', 'app.js'];
 
 let scratch = '';
+folderOfAllTests((made) => (scratch = made));
 beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-moving-'));
   installCommands(scratch);
   mkdirSync(join(scratch, 'node_modules'));
   symlinkSync(root, join(scratch, 'node_modules/gradlink'));
   symlinkSync(join(root, 'node_modules/@tensorflow'), join(scratch, 'node_modules/@tensorflow'));
   writeFileSync(join(scratch, 'package.json'), '{ "type": "module" }\n');
-});
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 function run(command: string, args: readonly string[]): string {

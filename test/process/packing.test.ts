@@ -1,21 +1,13 @@
 // What packing refuses: a binary that needs more of a system than is promised, a platform package without MPI.
 import { execFile } from 'node:child_process';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { buildPackages } from '../../lib/compile/tools.js';
 import { checkout, environment } from '../support/packages.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 interface Needs {
   readonly floor: Readonly<Record<string, string>>;
@@ -28,12 +20,7 @@ const script = <T>(name: string): Promise<T> =>
   import(join(checkout, 'scripts', name)) as Promise<T>;
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-packing-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 describe('what a binary needs', () => {
   const told = (versions: readonly string[], libraries: readonly string[] = []): string =>

@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import {
   describeEnvironment,
   knownVariables,
   lastLevelCache,
 } from '../../lib/results/environment.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 describe('known variables', () => {
   it('keeps what changes a figure and nothing else', () => {
@@ -33,12 +33,7 @@ describe('known variables', () => {
 
 describe('last cache level', () => {
   let folder: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'gradlink-cache-'));
-  });
-  afterEach(() => {
-    rmSync(folder, { recursive: true });
-  });
+  folderOfEachTest((made) => (folder = made));
 
   function cache(index: number, level: string, size: string): void {
     mkdirSync(join(folder, `index${index}`));

@@ -1,8 +1,7 @@
 // The files of examples/cluster: Kubernetes' own schemas for what it knows, and that the parts fit together. A schema takes
 // a misspelt field for one that it need not know; the types that come with it do not.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { PodTemplateSpec, Service } from 'kubernetes-models/v1';
@@ -16,11 +15,12 @@ import {
   ModuleResolutionKind,
   ScriptTarget,
 } from 'typescript';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import { meetingVariables, placeVariables } from '../../lib/launch/torchrun.js';
 import { gradlink, missing } from '../support/launching.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const root = new URL('../../', import.meta.url).pathname;
 const folder = join(root, 'examples/cluster');
@@ -57,12 +57,9 @@ const kinds: Readonly<Record<string, Kind>> = {
 };
 
 let scratch = '';
+folderOfAllTests((made) => (scratch = made));
 beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-cluster-'));
   symlinkSync(join(root, 'node_modules'), join(scratch, 'node_modules'));
-});
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 /** What the compiler says of them as literals of their types: unknown fields are errors there. */

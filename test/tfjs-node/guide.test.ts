@@ -4,30 +4,24 @@ import {
   chmodSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { tfjsNodeFolder } from '../setup/tfjs-node.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const root = join(import.meta.dirname, '../..');
 const downloads = /^(python3 -m venv|tensorflow\/bin\/pip|npm install) /;
 
 let folder = '';
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-tfjs-guide-'));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfAllTests((made) => (folder = made));
 
 /** What the lines that download leave: a Python that knows its TensorFlow, and the package without a binding. */
 function installed(): void {

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -11,10 +10,9 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { Communicator, GradlinkError } from '../../lib/index.js';
 import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
@@ -24,15 +22,11 @@ import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 import { writeTensors } from '../../lib/train/checkpoints/tensor-file.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 import { warningsOfTests } from '../support/warnings.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder: string;
 const warnings = warningsOfTests();
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-checkpoint-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 const labels = { model: 'mlp' };
 const place = (step: number) => ({ step, samplesSeen: 10 * step, labels });

@@ -20,15 +20,11 @@ import { Communicator, GradlinkError } from '../../lib/index.js';
 import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
 import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
 import { warningsOfTests } from '../support/warnings.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder: string;
 const warnings = warningsOfTests();
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-checkpoint-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 async function alone<T>(work: (rank: Communicator) => Promise<T>): Promise<T> {
   const group = Communicator.local(1);

@@ -1,8 +1,7 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/index.js';
 import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
@@ -11,14 +10,10 @@ import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
 import { exchangePlaces } from '../../lib/train/checkpoints/parts.js';
 import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 import { errorWith } from '../support/errors.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-checkpoint-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 const labels = { model: 'mlp' };
 

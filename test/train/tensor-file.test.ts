@@ -1,25 +1,22 @@
 // Named arrays in files of the safetensors layout, and headers that lie.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { GradlinkError } from '../../lib/index.js';
 import { readTensors, writeTensors } from '../../lib/train/checkpoints/tensor-file.js';
 import type { NamedArray } from '../../lib/train/checkpoints/types.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 const noSafetensors = spawnSync('python3', ['-c', 'import safetensors']).status !== 0;
 
 let folder: string;
 let path: string;
+folderOfEachTest((made) => (folder = made));
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-tensors-'));
   path = join(folder, 'model.safetensors');
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function arrays(rank: number, step: number): NamedArray[] {
