@@ -1,24 +1,9 @@
 // The sizes and errors that MXNet's tool prints for whole networks, by the commands a user types.
-import { spawn } from 'node:child_process';
-
 import { describe, expect, it } from 'vitest';
 
-const script = new URL('../../bench/measure.js', import.meta.url).pathname;
+import { runScript } from '../support/gpu-commands.js';
 
-async function measure(
-  ...args: string[]
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
-  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
-  return await new Promise((resolve) => {
-    child.on('close', (code) => {
-      resolve({ code, stdout, stderr });
-    });
-  });
-}
+const measure = (...args: string[]) => runScript('measure.js', args);
 
 function errors(stderr: string): number[] {
   return [...stderr.matchAll(/^INFO:root:iter .* error (\S+)$/gm)].map((match) => Number(match[1]));

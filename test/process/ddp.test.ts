@@ -1,44 +1,34 @@
 // `gradlink ddp` as users start it: its tables, and the report, picture and timelines that it leaves.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
+import { folderOfAllTests } from '../support/folders.js';
+import { runScript } from '../support/gpu-commands.js';
 
-const script = new URL('../../bench/ddp.js', import.meta.url).pathname;
 let folder = '';
-beforeAll(() => (folder = mkdtempSync(join(tmpdir(), 'gradlink-ddp-'))));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+folderOfAllTests((made) => (folder = made));
 
-async function ddp(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let out = '';
-  let err = '';
-  child.stdout.on('data', (chunk) => (out += String(chunk)));
-  child.stderr.on('data', (chunk) => (err += String(chunk)));
-  return await new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) => {
-      resolve({ code, out, err });
-    });
-  });
-}
+const ddp = (...args: string[]) => runScript('ddp.js', args);
 
 describe('gradlink ddp', () => {
   it('compares three modes on the gradients of resnet50, checked to the last element', async () => {
     const [report, plot, trace] = ['ddp.json', 'ddp.svg', 'trace.json'].map((name) =>
       join(folder, name),
     );
-    const { code, out, err } = await ddp(
+    const {
+      code,
+      stdout: out,
+      stderr,
+    } = await ddp(
       ...['-n', '2', '--synthetic-compute', '20', '--bucket-sizes', '5,25'],
       ...['--steps', '3', '--warmup', '1', '--output', report!, '--plot', plot!],
       ...['--timeline', trace!],
     );
-    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(out).toMatch(/SYNTHETIC: .*\b161 gradients.* resnet50 .*\b20\.0 ms/);
     for (const size of [5, 25]) expect(out).toContain(`Bucket size ${size} MiB`);
     for (const phase of ['forward', 'backward']) {
@@ -83,12 +73,12 @@ describe('gradlink ddp', () => {
   });
 
   it('has the buckets of PythonDDP in original units', async () => {
-    const { code, out } = await ddp(
+    const { code, stdout } = await ddp(
       ...['--synthetic-compute', '1', '--bucket-sizes', '3', '--steps', '1', '--warmup', '1'],
       ...['--original-units', '--copy-gradients', '--format', 'json'],
     );
     expect(code).toBe(0);
-    const { cases } = JSON.parse(out) as {
+    const { cases } = JSON.parse(stdout) as {
       cases: {
         parameters: Record<string, unknown>;
         values: Record<string, number>;
@@ -108,9 +98,9 @@ describe('gradlink ddp', () => {
   it('tells what is wrong with what was asked', async () => {
     const one = await ddp('--plot', 'x.svg', '--bucket-sizes', '5');
     expect(one.code).toBe(2);
-    expect(one.err).toMatch(/--plot: .*got 1\./);
+    expect(one.stderr).toMatch(/--plot: .*got 1\./);
     const compute = await ddp('--synthetic-compute', 'long');
     expect(compute.code).toBe(2);
-    expect(compute.err).toMatch(/--synthetic-compute .*'long'.*\b100\b.*\b60%/);
+    expect(compute.stderr).toMatch(/--synthetic-compute .*'long'.*\b100\b.*\b60%/);
   });
 });

@@ -6,15 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
-import {
-  bearers,
-  leaksOf,
-  Launches,
-  marked,
-  missing,
-  storeProgram,
-  until,
-} from '../support/launching.js';
+import { bearers, leaksOf, Launches, marked, missing, until } from '../support/launching.js';
 import { parseReport } from '../support/measure.js';
 
 let launches: Launches;
@@ -243,17 +235,6 @@ describe.each([
     const job = Number(readFileSync(`${mark}job0`, 'utf8')).toString(16);
     expect(readdirSync('/dev/shm').filter((file) => job !== '0' && file.includes(job))).toEqual([]);
     expect(sessions()).toEqual([]);
-  });
-
-  mpiTest('runs workers and servers of a store', async () => {
-    const script = storeProgram(launches.scratch);
-    const { code, stdout, stderr } = await launch(
-      ['-n', '2', '-s', '2', process.execPath, script],
-      { LAUNCH_TEST: script },
-    ).ended;
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 3 2', '1 3 2']);
-    expect(bearers(`LAUNCH_TEST=${script}`)).toEqual([]);
   });
 });
 
