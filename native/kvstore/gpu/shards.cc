@@ -7,7 +7,7 @@ namespace gradlink {
 namespace {
 
 /// Parts begin where kernels load 16 bytes at a time, and codes of compression are whole words.
-constexpr std::size_t kCut = 64;
+constexpr std::size_t kPartMultiple = 64;
 
 std::vector<GpuArray> shifted(const std::vector<GpuArray>& arrays, std::size_t bytes) {
   std::vector<GpuArray> moved;
@@ -21,7 +21,7 @@ std::vector<GpuArray> shifted(const std::vector<GpuArray>& arrays, std::size_t b
 }  // namespace
 
 void cutKey(GpuKey& key, std::size_t places, std::size_t leastBytes) {
-  const std::size_t each = key.count / places / kCut * kCut;
+  const std::size_t each = key.count / places / kPartMultiple * kPartMultiple;
   if (places < 2 || each == 0 || each * sizeOf(key.dtype) < leastBytes) return;
   for (std::size_t first = 0; first < key.count;) {
     auto part = std::make_unique<GpuKey>();

@@ -9,7 +9,7 @@ namespace gradlink::dist {
 namespace {
 
 // A wake-up takes longer than it takes to add up and answer so much.
-constexpr std::size_t kHereBytes = 16 << 10;
+constexpr std::size_t kAnsweredHereBytes = 16 << 10;
 // Some 10 us: what follows a piece mostly comes sooner, and a sleep and its end cost as much.
 constexpr int kSpins = 500;
 
@@ -45,7 +45,7 @@ Pipeline::~Pipeline() {
 
 void Pipeline::post(ShardTask task, bool here) {
   if (!thread_.joinable()) return perform(task);
-  if (here && task.received.bytes <= kHereBytes && performHere(task)) return;
+  if (here && task.received.bytes <= kAnsweredHereBytes && performHere(task)) return;
   bool asleep = false;
   {
     std::lock_guard lock(mutex_);
