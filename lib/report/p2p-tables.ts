@@ -14,7 +14,7 @@ import { matrixLines as blocks } from './table.js';
 import type { Measured } from './repeats.js';
 import type { Tool } from './tool.js';
 import { countText, percentText } from '../results/units.js';
-import { unjudgedReason } from './verdict-words.js';
+import { unjudgedText } from './verdict-words.js';
 import { groupBy } from '../results/grouping.js';
 
 export const p2pTool: Tool = { name: 'p2p', head, groups: groupByName, rows, foot };
@@ -192,7 +192,7 @@ function verdictLines(measured: readonly Measured[]): string[] {
         const because = likelyCause === null ? '' : `; ${likelyCause}`;
         return `  ${level}: ${wayOf(result)}: ${cell(result)} ${isLatency(result) ? 'ns' : 'GB/s'}, ${words}${because}`;
       }),
-    ...[...new Set(unjudged.map(unjudgedReason))].map((reason) => `  not judged: ${reason}`),
+    ...[...new Set(unjudged.map(unjudgedText))].map((text) => `  ${text}`),
   ];
 }
 

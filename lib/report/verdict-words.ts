@@ -1,5 +1,5 @@
 // What a figure is worth, in a word or a line, so that it agrees with the figures beside it.
-import type { Measurement, VerdictLevel } from '../results/result.js';
+import type { Measurement, VerdictLevel, VerdictReason } from '../results/result.js';
 import { levelOf } from '../results/verdict.js';
 import { timeText } from '../results/units.js';
 
@@ -13,42 +13,40 @@ export function isAboveLimit({ limit }: Pick<Measurement, 'limit'>): boolean {
   return limit !== null && limit.ratio > mostOfLimit;
 }
 
-/**
- * A verdict's sentence without the share that it begins with, such as `38 % of the copy limit`: up to its next clause.
- * Empty where there is nothing else.
- */
-function reasonOf({ verdict }: Judged): string {
-  const [, rest = ''] = /^\d[\d.]* % .*?[;:] (.*)$/s.exec(verdict.text) ?? [];
-  const words = /^\d[\d.]* % /.test(verdict.text) ? rest : verdict.text;
-  return words.split('; ')[0] ?? '';
-}
+/** Of all cases that have one reason. */
+const reasons: Readonly<Record<VerdictReason, string>> = {
+  'no limit': 'no limit is known',
+  'fixed cost':
+    'at this size the fixed cost of a call decides, not bandwidth; larger ones are judged',
+  'above limit': 'faster than its limit says, so that it is none here',
+  'host time': "the host's own time: its driver, its clocks and its other load are in it",
+  'none alike': 'there is nothing of its kind to judge it by',
+  comparison: 'measured for comparison',
+  'nothing exchanged': 'nothing is exchanged in it',
+  others: 'slower than others of its kind',
+  faults: 'links are down, or errors were counted',
+  hidden: 'by the share of communication that is hidden',
+};
 
-/** Below its limit and not judged: what decides there is no bandwidth. */
-function isSmall({ limit, verdict }: Judged): boolean {
-  return limit !== null && limit.ratio <= 1 && verdict.text.includes('fixed cost');
-}
-
-/** Why a case has no level: alike for all that have one reason. */
-export function unjudgedReason(result: Judged): string {
-  const reason = reasonOf(result);
-  if (reason !== '') return reason;
-  return result.limit === null ? 'nothing limits them' : 'their limit says nothing here';
+/** `not judged: measured for comparison`: alike for all cases that have one reason. */
+export function unjudgedText({ verdict: { reason } }: Judged): string {
+  return `not judged${reason === undefined ? '' : `: ${reasons[reason]}`}`;
 }
 
 /** ` (their limits allow 18.30 us and less)`: of those that are too small; nothing where none is. */
 export function smallBounds(results: readonly Judged[]): string {
-  const bounds = results.filter(isSmall).map(({ limit }) => limit?.boundSeconds ?? 0);
+  const small = results.filter(({ verdict }) => verdict.reason === 'fixed cost');
+  const bounds = small.map(({ limit }) => limit?.boundSeconds ?? 0);
   if (bounds.length === 0) return '';
   return ` (their limits allow ${timeText(Math.max(...bounds))}${bounds.length > 1 ? ' and less' : ''})`;
 }
 
 /** Of a cell: the level, or why there is none though there is a limit. */
-export function verdictText(result: Judged): string {
-  const { limit, verdict } = result;
-  if (verdict.level !== 'none') return verdict.level;
+export function verdictText({ limit, verdict: { level, reason } }: Judged): string {
+  if (level !== 'none') return level;
   if (limit === null) return '';
-  if (isSmall(result)) return 'too small to judge';
-  return limit.ratio > 1 ? 'faster than its limit says' : 'not judged';
+  if (reason === 'fixed cost') return 'too small to judge';
+  return reason === 'above limit' ? 'faster than its limit says' : 'not judged';
 }
 
 const meanings: Readonly<Record<VerdictLevel, string>> = {
@@ -61,14 +59,13 @@ const meanings: Readonly<Record<VerdictLevel, string>> = {
 /** Of the answer: the level and what it means, which is not always the share of the limit. */
 export function verdictWords(result: Judged): string {
   const { limit, verdict } = result;
-  const { level, likelyCause } = verdict;
+  const { level, reason, text } = verdict;
   if (level === 'none') return verdictText(result);
   if (limit !== null && levelOf(limit.ratio) === level) {
     return `${level}: ${isAboveLimit(result) ? 'above its limit' : meanings[level]}`;
   }
-  const clauses = verdict.text.split('; ').slice(1);
-  const reason = limit === null ? verdict.text : (clauses.at(-1) ?? likelyCause ?? '');
-  return reason === '' ? level : `${level}: ${reason}`;
+  if (limit === null) return `${level}: ${text}`;
+  return reason === undefined ? level : `${level}: ${reasons[reason]}`;
 }
 
 /** `139.7 images/s`. */

@@ -154,9 +154,30 @@ export interface Check {
 /** `none`: nothing to judge against. */
 export type VerdictLevel = 'good' | 'fair' | 'poor' | 'none';
 
+/**
+ * What made a verdict where the share of the limit did not. Without a level: `no limit`, `fixed cost` (too small for its
+ * limit to decide), `above limit` (its link is not what is said of it), `host time` (the host's clock), `none alike`
+ * (nothing of its kind beside it), `comparison` (what others are compared with), `nothing exchanged`. With a level:
+ * `others` (figures of its kind), `faults` (links that are down, counted errors), `hidden` (the share of communication
+ * that is).
+ */
+export type VerdictReason =
+  | 'no limit'
+  | 'fixed cost'
+  | 'above limit'
+  | 'host time'
+  | 'none alike'
+  | 'comparison'
+  | 'nothing exchanged'
+  | 'others'
+  | 'faults'
+  | 'hidden';
+
 /** What a figure is worth beside its limit. */
 export interface Verdict {
   level: VerdictLevel;
+  /** Absent: the share of the limit; of a report from before this field, not told. */
+  reason?: VerdictReason;
   /** One sentence with the share of the limit. */
   text: string;
   /** Most likely reason for a low or unsteady figure, and what to try; null when there is nothing to explain. */

@@ -1,4 +1,4 @@
-import { schemaVersion } from './result.js';
+import { schemaVersion, type VerdictReason } from './result.js';
 
 /**
  * JSON Schema (draft 07) of a {@link Report}: what `--format json` writes. Fields may be added within a version, so
@@ -42,6 +42,20 @@ const linkFigures = {
 } as const;
 const scalar = { type: ['string', 'number', 'boolean', 'null'] } as const;
 const scalars = { type: 'object', additionalProperties: scalar } as const;
+
+/** A record, so that none is missing. */
+const verdictReasons: Readonly<Record<VerdictReason, true>> = {
+  'no limit': true,
+  'fixed cost': true,
+  'above limit': true,
+  'host time': true,
+  'none alike': true,
+  comparison: true,
+  'nothing exchanged': true,
+  others: true,
+  faults: true,
+  hidden: true,
+};
 
 const measurement = {
   samplesSeconds: { type: 'array', items: positive, minItems: 1 },
@@ -157,11 +171,15 @@ const definitions = {
     tolerance: nullable(positive),
     passed: { type: 'boolean' },
   }),
-  verdict: object({
-    level: { enum: ['good', 'fair', 'poor', 'none'] },
-    text,
-    likelyCause: nullable(text),
-  }),
+  verdict: object(
+    {
+      level: { enum: ['good', 'fair', 'poor', 'none'] },
+      reason: { enum: Object.keys(verdictReasons) },
+      text,
+      likelyCause: nullable(text),
+    },
+    ['reason'],
+  ),
   iteration: object({
     iteration: count,
     seconds: positive,

@@ -52,6 +52,7 @@ export function judge(context: VerdictContext): Verdict {
   if (limit === null) {
     return {
       level: 'none',
+      reason: 'no limit',
       text: 'no limit was measured, so there is nothing to judge this against',
       likelyCause: noise(statistics),
     };
@@ -72,6 +73,7 @@ export function judge(context: VerdictContext): Verdict {
   if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
     return {
       level: 'none',
+      reason: 'fixed cost',
       text: `${percent} of the copy limit; at this size the fixed cost of a call decides, not bandwidth`,
       likelyCause: null,
     };
@@ -107,6 +109,7 @@ function judgeCores(context: VerdictContext, limit: Limit, percent: string): Ver
   if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
     return {
       level: 'none',
+      reason: 'fixed cost',
       text: `${text}; at this size the fixed cost of a call decides, not bandwidth`,
       likelyCause: null,
     };
@@ -136,6 +139,7 @@ function judgeExpected(
   if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
     return {
       level: 'none',
+      reason: 'fixed cost',
       text: `${text}; at this size the fixed cost of a call decides`,
       likelyCause: null,
     };

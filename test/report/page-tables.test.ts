@@ -6,7 +6,7 @@ import { whole } from '../../lib/report/page/cells.js';
 import { headline } from '../../lib/report/page/headline.js';
 import { policy } from '../../lib/report/page/sorting.js';
 import { remarks } from '../../lib/report/page/words.js';
-import type { Report } from '../../lib/results/result.js';
+import type { Report, Verdict } from '../../lib/results/result.js';
 import { aboveRun, latencyRun, matrixRun, neighborsRun, trainRun } from '../support/page-runs.js';
 import { report, storeCase } from '../support/reports.js';
 
@@ -31,6 +31,31 @@ describe('the answer', () => {
     const cases = even.cases.filter(({ parameters }) => parameters.from !== 'gpu:0');
     expect(answerOf({ ...even, cases })[0]).toMatch(/144\.00 GB\/s, 9 ways \| 91 % \| good/);
   });
+
+  it.each([
+    ['fixed cost', 'too small to judge', /not judged: .*fixed cost/],
+    ['above limit', 'faster than its limit says', /not judged: .*limit/],
+    ['comparison', 'not judged', /not judged: .*comparison/],
+    // Of a report from before there were reasons.
+    [undefined, 'not judged', /not judged$/],
+  ] as const)(
+    'says why there is no level by its reason, whatever its text: %s',
+    (reason, cell, kind) => {
+      const run = matrixRun();
+      const verdict: Verdict = {
+        level: 'none',
+        ...(reason === undefined ? {} : { reason }),
+        text: '38 % of the limit; at this size the fixed cost decides',
+        likelyCause: null,
+      };
+      const cases = run.cases.map((one) => ({ ...one, verdict }));
+      const [first] = answerOf({ ...run, cases });
+      expect(first?.split(' | ').at(-1)).toBe(cell);
+      expect(
+        remarks({ cases: [...cases, ...aboveRun().cases] })[1]?.text.replace(/ \(.*/, ''),
+      ).toMatch(kind);
+    },
+  );
 });
 
 describe('the table of all cases', () => {

@@ -58,7 +58,7 @@ describe('level', () => {
   });
 
   it('judges nothing without a limit, and nothing that a fixed cost decides', () => {
-    expect(judge(run(0.9, { limit: null })).level).toBe('none');
+    expect(judge(run(0.9, { limit: null }))).toMatchObject({ level: 'none', reason: 'no limit' });
     const limit: Limit = {
       mustMoveBytes: 64,
       formula: 'n S + n S',
@@ -66,7 +66,11 @@ describe('level', () => {
       boundSeconds: 6.4e-9,
       ratio: 0.005,
     };
-    expect(judge(run(0.005, { limit }))).toMatchObject({ level: 'none', likelyCause: null });
+    expect(judge(run(0.005, { limit }))).toMatchObject({
+      level: 'none',
+      reason: 'fixed cost',
+      likelyCause: null,
+    });
   });
 
   it('takes more than the limit for a cache', () => {

@@ -66,21 +66,27 @@ function bandwidthOf(bytes: number, statistics: Statistics, factor: number, form
 
 function verdictOf(row: DdpRow, phase: DdpPhase): Verdict {
   if (phase === 'forward') {
-    return { level: 'none', text: 'nothing is reduced in a forward pass', likelyCause: null };
+    const text = 'nothing is reduced in a forward pass';
+    return { level: 'none', reason: 'nothing exchanged', text, likelyCause: null };
   }
   const share = hiddenShare(row);
   // Below 0 it made the backward pass longer than one after the other would.
   const hidden = share < 0 ? 'nothing' : `${(100 * share).toFixed(0)} %`;
   const percent = `${hidden} of the communication is hidden behind the backward pass`;
-  if (row.mode !== 'overlap') return { level: 'none', text: percent, likelyCause: null };
+  if (row.mode !== 'overlap') {
+    return { level: 'none', reason: 'comparison', text: percent, likelyCause: null };
+  }
+  const reason = 'hidden';
   if (row.communicationSeconds > row.computeSeconds) {
     const cause =
       'communication alone takes longer than the backward pass: not all of it can be hidden';
-    return { level: share >= fairShare ? 'fair' : 'poor', text: percent, likelyCause: cause };
+    const level = share >= fairShare ? 'fair' : 'poor';
+    return { level, reason, text: percent, likelyCause: cause };
   }
-  if (share >= goodShare) return { level: 'good', text: percent, likelyCause: null };
+  if (share >= goodShare) return { level: 'good', reason, text: percent, likelyCause: null };
   return {
     level: share >= fairShare ? 'fair' : 'poor',
+    reason,
     text: percent,
     likelyCause:
       row.buckets < 3

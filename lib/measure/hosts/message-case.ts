@@ -26,8 +26,14 @@ export interface MessageFigures {
 
 /** What a way is worth that is so many times as fast as the others usually are. */
 export function shareVerdict(share: number, text: string, cause: string): Verdict {
-  if (share > 1 / hostMargin) return { level: 'good', text, likelyCause: null };
-  return { level: share >= 0.5 ? 'fair' : 'poor', text, likelyCause: cause };
+  const reason = 'others';
+  if (share > 1 / hostMargin) return { level: 'good', reason, text, likelyCause: null };
+  return { level: share >= 0.5 ? 'fair' : 'poor', reason, text, likelyCause: cause };
+}
+
+/** What there is nothing to judge by. */
+export function noneAlike(text: string): Verdict {
+  return { level: 'none', reason: 'none alike', text, likelyCause: null };
 }
 
 /** Without a limit: a way is judged by its like. */

@@ -15,7 +15,7 @@ import {
   type LinkSamples,
   type Ranks,
 } from '../hosts/compare.js';
-import { messageCase, shareVerdict } from '../hosts/message-case.js';
+import { messageCase, noneAlike, shareVerdict } from '../hosts/message-case.js';
 import { roundsOf } from '../hosts/rounds.js';
 
 /** The name of its cases. */
@@ -77,7 +77,7 @@ export async function joinHosts(
 function verdictOf(seconds: number, comparison: HostsComparison): Verdict {
   const { linkCount, linkMedianSeconds: usual, slowestHost } = comparison;
   if (linkCount < 2 || usual === null) {
-    return { level: 'none', text: 'no other link to judge it by', likelyCause: null };
+    return noneAlike('no other link to judge it by');
   }
   const share = usual / seconds;
   const host = slowestHost?.standsOut === true ? ` (${slowestHost.host} stands out)` : '';

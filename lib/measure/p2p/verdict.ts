@@ -108,6 +108,7 @@ export function judgeP2p(
   if (evidence.byHost) {
     return {
       level: 'none',
+      reason: 'host time',
       text: "the host's own time: its driver, its clocks and its other load are in it",
       likelyCause: evidence.errors.length > 0 ? evidence.errors.join('; ') : null,
     };
@@ -115,6 +116,7 @@ export function judgeP2p(
   if (evidence.stagedOnPurpose) {
     return {
       level: 'none',
+      reason: 'comparison',
       text: `peer access was switched off for comparison: staged through host memory${comparison}`,
       likelyCause: evidence.errors.length > 0 ? evidence.errors.join('; ') : null,
     };
@@ -122,6 +124,7 @@ export function judgeP2p(
   if (ratio === undefined && peerLevel === undefined) {
     return {
       level: 'none',
+      reason: 'no limit',
       text: 'nothing to judge this against: no limit is known, and there are no similar figures',
       likelyCause: evidence.errors.length > 0 ? evidence.errors.join('; ') : null,
     };
@@ -135,13 +138,15 @@ export function judgeP2p(
   ) {
     return {
       level: 'none',
+      reason: 'fixed cost',
       text: `${percent(ratio)} of ${limit.basis}; for a copy of ${evidence.bytes} bytes its fixed cost decides: use a larger --buffer-size`,
       likelyCause: null,
     };
   }
   const tooFast = isTooFast(evidence);
-  let level = ratio === undefined || tooFast ? 'good' : levelOf(ratio, goodRatio, fairRatio);
-  if (peerLevel !== undefined) level = worse(level, peerLevel);
+  const limitLevel =
+    ratio === undefined || tooFast ? undefined : levelOf(ratio, goodRatio, fairRatio);
+  let level = worse(limitLevel ?? 'good', peerLevel ?? 'good');
   if (evidence.errors.length > 0 || downText(machine, evidence) !== undefined) {
     level = worse(level, 'fair');
   }
@@ -150,10 +155,14 @@ export function judgeP2p(
       ? 'no limit is known'
       : `${percent(ratio)} of ${limit.basis}${wordOf(limit, ratio, tooFast)}`;
   const text = `${share}${comparison}`;
-  if (tooFast && level === 'good') return { level: 'none', text, likelyCause: null };
+  if (tooFast && level === 'good') {
+    return { level: 'none', reason: 'above limit', text, likelyCause: null };
+  }
   const slow = peers !== undefined && peerLevel !== 'good' ? peers : undefined;
+  const decidedBy = level === peerLevel ? 'others' : 'faults';
   return {
     level,
+    ...(level === limitLevel ? {} : { reason: decidedBy }),
     text,
     likelyCause:
       level === 'good'

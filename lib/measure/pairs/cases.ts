@@ -3,7 +3,7 @@ import { beside, type Judged, type Spread } from '../../results/hosts.js';
 import type { CaseIdentity, CaseResult, Verdict } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
 import type { RankInfo } from '../common-run.js';
-import { messageCase, shareVerdict } from '../hosts/message-case.js';
+import { messageCase, noneAlike, shareVerdict } from '../hosts/message-case.js';
 import type { PairKind } from './pairs-options.js';
 import type { Pair, RankSeconds } from './world.js';
 
@@ -121,11 +121,11 @@ function verdictOf(
   all: readonly JudgedPair[],
 ): Verdict {
   if (judged === undefined) {
-    return { level: 'none', text: 'no other pair to judge it by', likelyCause: null };
+    return noneAlike('no other pair to judge it by');
   }
   const { times, standsOut } = judged;
   const text = `${times.toFixed(1)} times the time of the median of ${others} other pair${others === 1 ? '' : 's'}`;
-  if (!standsOut) return { level: 'good', text, likelyCause: null };
+  if (!standsOut) return { level: 'good', reason: 'others', text, likelyCause: null };
   const rank = slowRank(pair, all);
   const cause = isWithin(place, pair)
     ? 'these two: their cores, or what else runs there'
@@ -180,7 +180,7 @@ export function rateCase(point: Point, place: Place, samples: readonly PairSampl
     ...counts(point),
     bytes: samples.length * point.bytes,
     wrong: point.check ? wrong : null,
-    verdict: { level: 'none', text: 'a sum over pairs, beside no other', likelyCause: null },
+    verdict: noneAlike('a sum over pairs, beside no other'),
     values: perSecond(samples.length),
   });
 }

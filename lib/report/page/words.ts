@@ -11,7 +11,7 @@ import { countText, percentText } from '../../results/units.js';
 import { caseNames } from '../case-names.js';
 import { mergedRepeats, rangeText, spreadBy, type Measured } from '../repeats.js';
 import { caseTitle, commandText, environmentLine, gpuLines, startedText } from '../summary.js';
-import { isAboveLimit, smallBounds, unjudgedReason } from '../verdict-words.js';
+import { isAboveLimit, smallBounds, unjudgedText } from '../verdict-words.js';
 import { groupBy } from '../../results/grouping.js';
 
 /** More than so many cases are summed up rather than told one by one. */
@@ -138,7 +138,7 @@ const plainWords: Readonly<Record<Exclude<Remark['level'], 'none'>, string>> = {
 /** Why the cases of a kind are of it: those without a level are of one kind where they have one reason. */
 function kindOf({ level, merged }: Judgement): string {
   if (level !== 'none') return plainWords[level];
-  return `not judged: ${merged === undefined ? '' : unjudgedReason(merged)}`;
+  return merged === undefined ? 'not judged' : unjudgedText(merged);
 }
 
 /** How many there are of each kind. */
