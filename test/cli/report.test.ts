@@ -75,6 +75,15 @@ describe('gradlink report', () => {
     expect(page).not.toMatch(/NaN|undefined|<script[^>]|https?:\/\/(?!www\.w3\.org)/);
   });
 
+  it('gives each run a label of its own, whatever the files are called', async () => {
+    const files = ['runs', 'runs 1.json', 'runs 1 (3).json', 'runs 1 (4).json'];
+    for (const file of files.slice(1)) writeFileSync(at(file), toJson(sweepRun()));
+    const { stdout } = await gradlink(['report', ...files.map(at)]);
+    // What ran comes last, a heading for each run.
+    const labels = stdout.match(/(?<=<h3>)runs.*?(?=<\/h3>)/g)?.slice(-5);
+    expect(new Set(labels).size).toBe(5);
+  });
+
   it('tables of charts have the figures', async () => {
     const { stdout } = await gradlink(['report', at('train.json'), '--format', 'md']);
     expect(stdout).toMatch(/^\| overlap \| 4 \| 360\.00 images \| 3\.60 \| 90 % \|$/m);

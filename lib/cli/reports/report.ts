@@ -55,11 +55,17 @@ const byEnding: Readonly<Record<string, Format>> = {
   '.md': 'md',
 };
 
-/** Those that were there before get their place behind them. */
+/** Those that were there before get their place behind them, or the next number that makes a label which none has. */
 function unlike(labels: readonly string[]): string[] {
-  return labels.map((label, index) =>
-    labels.indexOf(label) === index ? label : `${label} (${String(index + 1)})`,
-  );
+  const taken = new Set(labels);
+  return labels.map((label, index) => {
+    if (labels.indexOf(label) === index) return label;
+    const numbered = (number: number): string => `${label} (${String(number)})`;
+    let number = index + 1;
+    while (taken.has(numbered(number))) number += 1;
+    taken.add(numbered(number));
+    return numbered(number);
+  });
 }
 
 /** File names without their ending, or longer parts of the paths where those are alike. */
