@@ -31,7 +31,7 @@ function refusalOf(text: string): { readonly taken: Report } | { readonly refusa
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     expect(error).toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
-    const start = `${name} is not a report that --format json wrote: `;
+    const start = `${name} is not a report that --format json wrote, `;
     expect(error.message.slice(0, start.length)).toBe(start);
     expect(error.message).not.toMatch(/[\u0000-\u001f\u007f-\u009f]|undefined|\[object/);
     expect(error.message.length).toBeLessThan(500);
