@@ -115,8 +115,9 @@ export function useTcp(place: JobPlace): void {
 /** @param master where rank 0 listens: on loopback the ranks stay there, whatever network was chosen */
 function ownNetwork(master: string): Pick<NativeTcpOptions, 'own' | 'firstPort' | 'lastPort'> {
   const { chosen, ports = { first: 0, last: 0 } } = readNetwork();
-  const own = chosen === undefined || (isLoopback(master) && !isLoopback(chosen.address));
-  return { own: own ? '' : chosen.address, firstPort: ports.first, lastPort: ports.last };
+  const followsWay = chosen === undefined || (isLoopback(master) && !isLoopback(chosen.address));
+  const own = followsWay ? '' : chosen.address;
+  return { own, firstPort: ports.first, lastPort: ports.last };
 }
 
 /** What a launcher's variables say besides may be guessed by whoever reaches the ports of the ranks. */
