@@ -157,10 +157,19 @@ function foot({ cases }: Pick<Report, 'cases'>, room = Infinity): string[] {
     ...[...groupBy(pairs, ({ name }) => name).values()].flatMap((of) => matrix(shownAt(of), room)),
     ...(slow.length > 0 ? ['# Slow pairs:', ...slow.map(slowLine)] : []),
     ...(pairs.length > 0 && slow.length === 0 ? ['# No pair is slow beside the others.'] : []),
+    ...notes(measured),
     checked || failed
       ? `# Wrong bytes : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`
       : '# Bytes were not checked.',
   ];
+}
+
+/** What may explain figures that have nothing beside them, once for each kind. */
+function notes(measured: readonly Measured[]): string[] {
+  const lines = measured.flatMap(({ name, verdict: { level, likelyCause } }) =>
+    level === 'none' && likelyCause !== null ? [`# Note: ${name}: ${likelyCause}`] : [],
+  );
+  return [...new Set(lines)];
 }
 
 function slowLine(one: Measured): string {

@@ -32,8 +32,8 @@ export function shareVerdict(share: number, text: string, cause: string): Verdic
 }
 
 /** What there is nothing to judge by. */
-export function noneAlike(text: string): Verdict {
-  return { level: 'none', reason: 'none alike', text, likelyCause: null };
+export function noneAlike(text: string, likelyCause: string | null = null): Verdict {
+  return { level: 'none', reason: 'none alike', text, likelyCause };
 }
 
 /** Without a limit: a way is judged by its like. */

@@ -6,6 +6,8 @@ import { createHash } from 'node:crypto';
 import { availableParallelism, hostname } from 'node:os';
 
 import { allowedCores } from '../../launch/cores.js';
+import { grantedCores } from '../../results/container-limits.js';
+import { groupBy } from '../../results/grouping.js';
 import { measureMemoryLimit, type MemoryLimit } from './memory-limit.js';
 
 /** Processes that can tell one another numbers. */
@@ -46,6 +48,35 @@ function coresOf([host = 0, ...mask]: readonly number[]): string[] {
   );
 }
 
+/** Those of this process; all of its host where the system does not tell. */
+function ownCores(cores: readonly number[]): readonly number[] {
+  return cores.length > 0 ? cores : Array.from({ length: availableParallelism() }, (_, at) => at);
+}
+
+/**
+ * Of each process's host, the cores' worth of time that its processes have together; every process gets the same. All
+ * call it alike.
+ *
+ * @param cores those of this process
+ * @param granted cores' worth of time that its control group grants; null where none bounds it
+ */
+export async function coresOfHosts(
+  peers: Pick<Peers, 'gather'>,
+  cores: readonly number[] = allowedCores(),
+  granted: number | null = grantedCores(),
+): Promise<number[]> {
+  const own = [granted ?? Infinity, ...placeOf(hostname(), ownCores(cores))];
+  const all = await peers.gather(own);
+  const hosts = groupBy(all, ([, host]) => String(host));
+  const counts = new Map(
+    [...hosts].map(([host, those]) => {
+      const distinct = new Set(those.flatMap(([, ...place]) => coresOf(place)));
+      return [host, Math.min(distinct.size, ...those.map(([most = Infinity]) => most))];
+    }),
+  );
+  return all.map(([, host]) => counts.get(String(host)) ?? 0);
+}
+
 /**
  * What the cores of all processes copy together; every process gets the same. All call it alike. Where the system does
  * not tell a process's cores it counts as one that may use all of its host.
@@ -60,9 +91,7 @@ export async function measureSharedLimit(
   cores: readonly number[] = allowedCores(),
   hugePages = false,
 ): Promise<SharedLimit> {
-  const own =
-    cores.length > 0 ? cores : Array.from({ length: availableParallelism() }, (_, core) => core);
-  const places = await peers.gather(placeOf(hostname(), own));
+  const places = await peers.gather(placeOf(hostname(), ownCores(cores)));
   const keys = places.map((place) => place.join());
   const measures = keys.indexOf(keys[peers.rank] ?? '') === peers.rank;
   const mine = measures ? await measureMemoryLimit(lastLevelCacheBytes, hugePages) : undefined;

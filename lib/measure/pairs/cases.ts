@@ -19,6 +19,8 @@ export interface Point {
 
 interface Place {
   readonly ranks: readonly RankInfo[];
+  /** Of each rank's host, the cores' worth of time that its ranks have together. */
+  readonly cores: readonly number[];
   readonly backend: string;
 }
 
@@ -115,17 +117,38 @@ function slowRank(pair: Pair, all: readonly JudgedPair[]): number | undefined {
   });
 }
 
+/** Where the ranks of a host are more than its cores, or their threads where both ways are busy; null elsewhere. */
+function crowdedCause(
+  { kind }: Point,
+  { ranks, cores }: Place,
+  among: readonly number[],
+): string | null {
+  const each = kind === 'bidirectional' ? 2 : 1;
+  for (const rank of among) {
+    const { host } = ranks[rank]!;
+    const own = cores[rank]!;
+    const there = ranks.filter((one) => one.host === host).length;
+    if (each * there <= own) continue;
+    const time = `the time of ${String(Number(own.toFixed(1)))} core${own === 1 ? '' : 's'}`;
+    const ways = each === 1 ? '' : ', with a thread each way,';
+    const advice = each === 1 ? 'use one rank a core' : 'use one rank for two cores';
+    return `${there} ranks on ${host}${ways} share ${time}: they wait for one another; ${advice}`;
+  }
+  return null;
+}
+
 function verdictOf(
   { pair, judged, others }: JudgedPair,
+  point: Point,
   place: Place,
   all: readonly JudgedPair[],
 ): Verdict {
-  if (judged === undefined) {
-    return noneAlike('no other pair to judge it by');
-  }
+  const crowded = crowdedCause(point, place, pair);
+  if (judged === undefined) return noneAlike('no other pair to judge it by', crowded);
   const { times, standsOut } = judged;
   const text = `${times.toFixed(1)} times the time of the median of ${others} other pair${others === 1 ? '' : 's'}`;
   if (!standsOut) return { level: 'good', reason: 'others', text, likelyCause: null };
+  if (crowded !== null) return shareVerdict(1 / times, text, crowded);
   const rank = slowRank(pair, all);
   const cause = isWithin(place, pair)
     ? 'these two: their cores, or what else runs there'
@@ -162,7 +185,7 @@ export function pairCases(
       ...counts(point),
       bytes: ways * point.bytes,
       wrong: point.check ? wrong : null,
-      verdict: verdictOf(all[at]!, place, all),
+      verdict: verdictOf(all[at]!, point, place, all),
       ...(point.kind === 'latency' ? {} : { values: perSecond(ways) }),
     }),
   );
@@ -180,7 +203,14 @@ export function rateCase(point: Point, place: Place, samples: readonly PairSampl
     ...counts(point),
     bytes: samples.length * point.bytes,
     wrong: point.check ? wrong : null,
-    verdict: noneAlike('a sum over pairs, beside no other'),
+    verdict: noneAlike(
+      'a sum over pairs, beside no other',
+      crowdedCause(
+        point,
+        place,
+        place.ranks.map(({ rank }) => rank),
+      ),
+    ),
     values: perSecond(samples.length),
   });
 }

@@ -8,6 +8,7 @@ import type { NativeMessageOptions } from '../../native/measure.js';
 import { ranksOfJob } from '../collectives/world.js';
 import type { RankInfo } from '../common-run.js';
 import { gatherNumbers, jobSize } from '../job.js';
+import { coresOfHosts } from '../machine/shared-limit.js';
 import type { PairsOptions } from './pairs-options.js';
 
 /** Two ranks, the lower first. */
@@ -28,6 +29,8 @@ export interface PairWorld {
   readonly rank: number;
   readonly backend: string;
   readonly ranks: readonly RankInfo[];
+  /** Of each rank's host, the cores' worth of time that its ranks have together. */
+  readonly cores: readonly number[];
   /**
    * All pairs at once, no rank in two; what every rank found, in their order. Of a pair the lower rank has the seconds,
    * where both ways are busy the other one those of its own; the rest have zeros. All processes call it alike.
@@ -90,6 +93,7 @@ async function timeMember(
 function opened(
   members: readonly Member[],
   [first, ...others]: readonly RankInfo[],
+  cores: readonly number[],
   gather: (own: readonly (readonly number[])[]) => Promise<readonly (readonly number[])[]>,
   close: () => Promise<void>,
 ): PairWorld {
@@ -100,6 +104,7 @@ function opened(
     rank: there.rank,
     backend: there.backend,
     ranks: [first, ...others],
+    cores,
     async time(pairs, exchange, bothWays) {
       const settled = await Promise.allSettled(
         members.map((member) => timeMember(member, pairs, exchange, bothWays)),
@@ -137,10 +142,12 @@ export async function openPairs(
   if (jobSize() !== undefined) {
     const world = await Communicator.world({ backend, timeoutMs });
     const ranks = await ranksOfJob(world);
+    const cores = await coresOfHosts({ gather: (values) => gatherNumbers(world, values) });
     const members = [await withBack(world)];
     return opened(
       members,
       ranks,
+      cores,
       ([own = []]) => gatherNumbers(world, own),
       () => world.close(),
     );
@@ -153,9 +160,11 @@ export async function openPairs(
   const members = await Promise.all((await local.openRanks()).map(withBack));
   const host = hostname();
   const ranks = members.map(({ there: { rank } }) => ({ rank, pid: process.pid, host }));
+  const [cores = 0] = await coresOfHosts({ gather: (values) => Promise.resolve([values]) });
   return opened(
     members,
     ranks,
+    ranks.map(() => cores),
     (own) => Promise.resolve(own),
     () => local.close(),
   );

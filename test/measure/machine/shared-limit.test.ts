@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
-import { measureSharedLimit, type Peers } from '../../../lib/measure/machine/shared-limit.js';
+import {
+  coresOfHosts,
+  measureSharedLimit,
+  type Peers,
+} from '../../../lib/measure/machine/shared-limit.js';
 
 /** Processes of this test: what each brings in a round is given to all once all have brought it. */
 function peersOf(size: number): Peers[] {
@@ -41,6 +45,14 @@ const limits = (cores: readonly (readonly number[])[]) => {
     ),
   };
 };
+
+it('the cores of a host are those of all its processes, at most what the tightest control group grants', async () => {
+  const cores = [[0, 1], [1], [40]];
+  const counted = (granted: readonly (number | null)[]) =>
+    Promise.all(peersOf(3).map((peer, at) => coresOfHosts(peer, cores[at], granted[at])));
+  expect(await counted([null, null, null])).toEqual(Array(3).fill([3, 3, 3]));
+  expect(await counted([null, 1.5, 2])).toEqual(Array(3).fill([1.5, 1.5, 1.5]));
+});
 
 describe('the limit of several processes', () => {
   it('is what those with cores of their own copy together', async () => {

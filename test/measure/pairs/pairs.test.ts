@@ -11,11 +11,13 @@ import { textLines } from '../../../lib/report/tool.js';
 import { gradlink } from '../../support/cli.js';
 import { parseReport } from '../../support/measure.js';
 import { words } from '../../support/words.js';
+import { report } from '../../support/reports.js';
 
 type Measured = CaseResult & Measurement;
 
-const place = (hosts: readonly string[]) => ({
+const place = (hosts: readonly string[], cores = 64) => ({
   ranks: hosts.map((host, rank) => ({ rank, pid: 1, host })),
+  cores: hosts.map(() => cores),
   backend: 'tcp',
 });
 const point = (kind: Point['kind']): Point => ({
@@ -102,8 +104,13 @@ describe('rounds', () => {
 });
 
 describe('verdicts', () => {
-  const judged = (hosts: readonly string[], slow: (a: number, b: number) => number): Measured[] => {
-    const pairs = roundsFor('latency', hosts.length)
+  const judged = (
+    hosts: readonly string[],
+    slow: (a: number, b: number) => number,
+    cores?: number,
+    kind: Point['kind'] = 'latency',
+  ): Measured[] => {
+    const pairs = roundsFor(kind, hosts.length)
       .flat()
       .sort(([a, b], [c, d]) => a - c || b - d);
     const samples = pairs.map((pair) => ({
@@ -111,7 +118,7 @@ describe('verdicts', () => {
       seconds: [slow(...pair), slow(...pair)],
       wrong: 0,
     }));
-    return pairCases(point('latency'), place(hosts), samples) as Measured[];
+    return pairCases(point(kind), place(hosts, cores), samples) as Measured[];
   };
   const slowOf = (cases: readonly Measured[]) =>
     cases
@@ -145,6 +152,25 @@ describe('verdicts', () => {
     const slow = cases.find(({ verdict }) => verdict.level === 'poor');
     expect(slow?.parameters).toMatchObject({ from: 'rank 0', to: 'rank 2' });
     expect(slow?.verdict.likelyCause).toContain('a and b');
+  });
+
+  it('name the cores where ranks, or their threads for both ways, are more than these', () => {
+    const slow = (a: number, b: number): number => (a === 0 && b === 1 ? 3e-6 : 1e-6);
+    const causes = (cores: number, kind: Point['kind'] = 'latency') =>
+      judged(['a', 'a', 'a'], slow, cores, kind)
+        .flatMap(({ verdict: { likelyCause } }) => likelyCause ?? [])
+        .map((cause) => /(\S+) cores:/.exec(cause)?.[1]);
+    expect(causes(2)).toEqual(['2']);
+    expect(causes(2.5)).toEqual(['2.5']);
+    expect(causes(3)).toEqual([undefined]);
+    expect(causes(5, 'bidirectional')).toEqual(['5']);
+    expect(causes(6, 'bidirectional')).toEqual([undefined]);
+    // Three hosts, a core for each rank.
+    expect(judged(['a', 'b', 'c'], slow, 1)[0]?.verdict.likelyCause).toContain('between a and b');
+    const [only] = judged(['a', 'a'], slow, 1);
+    expect(only?.verdict).toMatchObject({ level: 'none', reason: 'none alike' });
+    const foot = pairsTool.foot(report('pairs', [only!]));
+    expect(foot).toContain(`# Note: latency: ${only!.verdict.likelyCause!}`);
   });
 
   it('are none of the only pair', () => {
