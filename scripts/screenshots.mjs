@@ -1,9 +1,7 @@
 #!/usr/bin/env node
-// The pictures of docs/images, made anew from a sweep: run it on a quiet machine after `npm run build`.
-//
-//   node scripts/screenshots.mjs RUN.json     RUN: gradlink collectives all_reduce -n 4 -b 1K -e 4M -f 2 --output RUN.json
+// Measures a sweep and makes the pictures of a report in docs/images of it: on a quiet machine, after `npm run build`.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -11,15 +9,14 @@ import { chromium } from 'playwright-core';
 
 import { root } from './native.mjs';
 
-const [run] = process.argv.slice(2);
-if (run === undefined) throw new Error('expected the file of a run');
 const images = join(root, 'docs', 'images');
-mkdirSync(images, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-screenshots-'));
 const gradlink = (...args) => {
   execFileSync(process.execPath, [join(root, 'bench/gradlink.js'), ...args], { stdio: 'inherit' });
 };
 
+const run = join(folder, 'run.json');
+gradlink('collectives', 'all_reduce', ...'-n 4 -b 1K -e 4M -f 2 --output'.split(' '), run);
 gradlink('report', run, '--chart', 'bandwidth-all-reduce', '-o', join(images, 'bandwidth.svg'));
 const page = join(folder, 'report.html');
 gradlink('report', run, '-o', page);
