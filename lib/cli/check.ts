@@ -27,7 +27,7 @@ Looks at one part of this machine after the other, and says in the first line wh
               counters and clocks say before and after
 
 A part is good, fair (told, and no failure) or bad. Where it has a limit, that is measured in the same run, or what the
-links carry. What needs a bad part is not judged. Small sizes are judged by nothing but their result.
+links carry. A sum is not judged beside a bad part that it needs. Small sizes are judged by their result alone.
 
 Examples:
   $ gradlink check

@@ -10,13 +10,11 @@ import {
   it,
 } from 'vitest';
 
-import { Communicator } from '../../lib/communicator/communicator.js';
-import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import { Communicator, type LocalGroup } from '../../lib/communicator/communicator.js';
 import { reduceOps } from '../../lib/communicator/calls/reduce-op.js';
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
-import { commonDtypes } from '../../lib/tensor/dtype.js';
-import type { CommonDType } from '../../lib/tensor/dtype.js';
+import { commonDtypes, type CommonDType } from '../../lib/tensor/dtype.js';
 import { errorWith } from '../support/errors.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 import { block, input, reduced } from '../support/reference.js';
