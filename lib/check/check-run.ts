@@ -12,7 +12,8 @@ import {
 import { describeGpus } from '../measure/machine/gpu-environment.js';
 import type { Machine } from '../measure/machine/gpus.js';
 import type { OptionsOf } from '../options/table.js';
-import type { CaseResult, Report } from '../results/result.js';
+import { failedCase } from '../results/case.js';
+import type { CaseIdentity, CaseResult, Report } from '../results/result.js';
 import { checkTable, type partNames } from './check-options.js';
 import { checkCores, isBusy } from './cores.js';
 import { checkCopies, checkSums, copiesOf, HealthPart, gpusOf } from './gpus.js';
@@ -26,7 +27,29 @@ export interface Surroundings {
   readonly asJob: RunAsJob;
 }
 
-type Part = () => Promise<CaseResult[]>;
+/** What is looked at, and what it is called where that throws. */
+interface Part extends CaseIdentity {
+  readonly look: () => Promise<CaseResult[]>;
+}
+
+/** Nothing that fails takes the parts after it along. */
+async function partsOf({ look, name, parameters }: Part): Promise<CaseResult[]> {
+  try {
+    return await look();
+  } catch (error) {
+    return [failedCase({ name, parameters }, error)];
+  }
+}
+
+const partNamed = (
+  name: string,
+  look: Part['look'],
+  parameters: Part['parameters'] = {},
+): Part => ({
+  name,
+  parameters,
+  look,
+});
 
 interface Group {
   readonly parts: readonly Part[];
@@ -60,32 +83,44 @@ export async function run(
     parts.includes(name) ? of : [];
   const ofGpus = (of: (one: Machine) => readonly Part[]): readonly Part[] =>
     machine === undefined ? [] : of(machine);
+  const sumsOf = (between: string, look: Part['look']): Part =>
+    partNamed('all_reduce', look, { between, ranks });
+  const ofThreads = sumsOf('threads', () => checkThreads(ranks, timeoutMs));
+  const ofProcesses = sumsOf('processes', () => checkProcesses(ranks, timeoutMs, asJob));
   const groups: readonly Group[] = [
     {
       parts: [
-        ...asked('doctor', () => checkDoctor(env)),
-        ...asked('cores', async () => [await checkCores()]),
-        ...asked('memory', async () => [await checkMemory(head.environment)]),
+        ...asked(
+          'doctor',
+          partNamed('doctor', () => checkDoctor(env)),
+        ),
+        ...asked('cores', partNamed('cores', checkCores)),
+        ...asked(
+          'memory',
+          partNamed('memory', () => checkMemory(head.environment)),
+        ),
       ],
     },
     {
-      parts: asked(
-        'ranks',
-        () => checkThreads(ranks, timeoutMs),
-        () => checkProcesses(ranks, timeoutMs, asJob),
-      ),
+      parts: asked('ranks', ofThreads, ofProcesses),
       // The same fault is told once, and what others do on this machine is none of it.
       excuse: async (before) => {
         if (hasPoor(before)) return 'a part of the machine that it needs is bad';
         return (await isBusy()) ? 'the machine is busy' : undefined;
       },
     },
-    { parts: ofGpus((one) => copiesOf(one).map((name) => () => checkCopies(name, given))) },
     {
-      parts: ofGpus((one) => [() => checkSums(one, given)]),
+      parts: ofGpus((one) =>
+        copiesOf(one).map((name) => partNamed(name, () => checkCopies(name, given))),
+      ),
+    },
+    {
+      parts: ofGpus((one) => [
+        partNamed('all_reduce', () => checkSums(one, given), { between: 'gpus' }),
+      ]),
       excuse: (before) => (hasPoor(before) ? 'a copy between these GPUs is slow' : undefined),
     },
-    { parts: ofGpus(() => [() => Promise.resolve(health?.parts() ?? [])]) },
+    { parts: ofGpus(() => [partNamed('health', () => Promise.resolve(health?.parts() ?? []))]) },
   ];
   const steps = new Steps(
     events,
@@ -96,7 +131,7 @@ export async function run(
   for (const { parts: those, excuse } of groups) {
     const all: CaseResult[] = [];
     for (const part of those) {
-      all.push(...(await part()));
+      all.push(...(await partsOf(part)));
       steps.advance();
     }
     const why = hasPoor(all) ? await excuse?.(before) : undefined;

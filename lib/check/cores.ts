@@ -189,7 +189,7 @@ async function measure(cores: readonly number[]): Promise<CoreFigures[]> {
 }
 
 /** Takes 0.6 s, and three times as long where a core stands out. */
-export async function checkCores(): Promise<CaseResult> {
+export async function checkCores(): Promise<CaseResult[]> {
   const all: CoreFigures[][] = [];
   do all.push(await measure(allowedCores()));
   while (all.length < looks && judgeCores(all).verdict.level === 'poor');
@@ -201,7 +201,7 @@ export async function checkCores(): Promise<CaseResult> {
     ),
   );
   const identity = { name: 'cores', parameters: {} };
-  return partOf(identity, { samplesSeconds, ...judgeCores(all, runningOn) });
+  return [partOf(identity, { samplesSeconds, ...judgeCores(all, runningOn) })];
 }
 
 /** Whether others take a part of the cores now. */

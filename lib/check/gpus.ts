@@ -7,7 +7,7 @@ import { GpuCounters } from '../measure/p2p/counters.js';
 import { run as runP2p } from '../measure/p2p/p2p-run.js';
 import { monotonicSeconds } from '../time.js';
 import { native } from '../native/load.js';
-import { failedCase, waivedCase } from '../results/case.js';
+import { waivedCase } from '../results/case.js';
 import { hasMeasurement, type CaseResult, type Verdict } from '../results/result.js';
 import { mebibyte } from '../results/units.js';
 import { failedWherePoor, partOf } from './part.js';
@@ -59,16 +59,12 @@ export async function checkCopies(
   { gpus, quick, timeoutMs }: GpuOptions,
 ): Promise<CaseResult[]> {
   const { bytes, samples, loops } = quick ? amounts.quick : amounts.whole;
-  try {
-    const { cases } = await runP2p({ cases: [name], gpus, bytes, samples, loops, timeoutMs });
-    // Of both ways at once each is there, and their sum tells no more.
-    const shown = cases.filter(
-      ({ status, parameters: { figure } }) => status !== 'waived' && figure !== 'total',
-    );
-    return shown.map(failedWherePoor);
-  } catch (error) {
-    return [failedCase({ name, parameters: {} }, error)];
-  }
+  const { cases } = await runP2p({ cases: [name], gpus, bytes, samples, loops, timeoutMs });
+  // Of both ways at once each is there, and their sum tells no more.
+  const shown = cases.filter(
+    ({ status, parameters: { figure } }) => status !== 'waived' && figure !== 'total',
+  );
+  return shown.map(failedWherePoor);
 }
 
 /** Cases that one machine of so many GPUs has. */
@@ -151,7 +147,8 @@ export async function checkSums(
     });
   } catch (error) {
     const missing = error instanceof GradlinkError && error.code === 'ERR_BACKEND_UNAVAILABLE';
-    return [missing ? waivedCase(identity, error.message) : failedCase(identity, error)];
+    if (!missing) throw error;
+    return [waivedCase(identity, error.message)];
   }
 }
 

@@ -76,7 +76,7 @@ function memoryVerdict(bytesPerSecond: number, medianOfBest: number, threads: nu
 }
 
 /** A copy that no cache holds. */
-export async function checkMemory({ lastLevelCacheBytes }: EnvironmentInfo): Promise<CaseResult> {
+export async function checkMemory({ lastLevelCacheBytes }: EnvironmentInfo): Promise<CaseResult[]> {
   const identity = { name: 'memory', parameters: {} };
   const needed = 2 * beyondCaches(lastLevelCacheBytes) + spareBytes;
   const { memoryBytes, memoryHighBytes, memoryLeftBytes } = containerLimits();
@@ -90,15 +90,16 @@ export async function checkMemory({ lastLevelCacheBytes }: EnvironmentInfo): Pro
       likelyCause:
         bound === null ? 'stop what fills the memory' : 'raise the limit of the container',
     };
-    return partOf(identity, { samplesSeconds: [0], verdict });
+    return [partOf(identity, { samplesSeconds: [0], verdict })];
   }
   const { copyBytesPerSecond, threads, pass } = await measureMemoryLimit(lastLevelCacheBytes);
   const best = Math.min(...pass.seconds);
   const sorted = pass.seconds.toSorted((a, b) => a - b);
   const middle = sorted[Math.floor((sorted.length - 1) / 2)] ?? best;
-  return partOf(identity, {
+  const part = partOf(identity, {
     samplesSeconds: pass.seconds,
     bytes: pass.bytes,
     verdict: memoryVerdict(copyBytesPerSecond, middle / best, threads),
   });
+  return [part];
 }

@@ -1,6 +1,5 @@
 // Sums of this machine's ranks, as threads and as processes: right to the bit, and as fast as its memory and cores allow.
 import { run } from '../measure/collectives/collectives-run.js';
-import { failedCase } from '../results/case.js';
 import { hasMeasurement, type CaseResult, type Report, type Verdict } from '../results/result.js';
 import { mebibyte, percentText, timeText } from '../results/units.js';
 import { failedWherePoor } from './part.js';
@@ -59,32 +58,18 @@ function partsOf({ cases }: Report, between: string): CaseResult[] {
   });
 }
 
-async function partsBetween(
-  between: string,
-  ranks: number,
-  measure: () => Promise<Report>,
-): Promise<CaseResult[]> {
-  try {
-    return partsOf(await measure(), between);
-  } catch (error) {
-    return [failedCase({ name: 'all_reduce', parameters: { between, ranks } }, error)];
-  }
+export async function checkThreads(ranks: number, timeoutMs: number): Promise<CaseResult[]> {
+  const given = { collective: 'all_reduce', ranks, sizes, threads: true, timeoutMs } as const;
+  return partsOf(await run(given), 'threads');
 }
 
-export function checkThreads(ranks: number, timeoutMs: number): Promise<CaseResult[]> {
-  return partsBetween('threads', ranks, () =>
-    run({ collective: 'all_reduce', ranks, sizes, threads: true, timeoutMs }),
-  );
-}
-
-export function checkProcesses(
+export async function checkProcesses(
   ranks: number,
   timeoutMs: number,
   asJob: RunAsJob,
 ): Promise<CaseResult[]> {
-  const [smallest, largest] = sizes.map(String);
-  const range = ['-b', smallest!, '-e', largest!, '-f', String(sizes[1]! / sizes[0]!)];
-  return partsBetween('processes', ranks, () =>
-    asJob(ranks, ['collectives', 'all_reduce', ...range, '-T', String(timeoutMs / 1000)]),
-  );
+  const [smallest = 0, largest = 0] = sizes;
+  const range = ['-b', String(smallest), '-e', String(largest), '-f', String(largest / smallest)];
+  const args = ['collectives', 'all_reduce', ...range, '-T', String(timeoutMs / 1000)];
+  return partsOf(await asJob(ranks, args), 'processes');
 }

@@ -46,13 +46,22 @@ class Kept extends Writable {
   }
 }
 
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 /** A job whose report is read rather than printed. */
 function jobsOf(io: Io): RunAsJob {
   return async (ranks, args) => {
     const [stdout, stderr] = [new Kept(), new Kept()];
     const { env } = io;
     const quiet: Io = { env, stdout, stderr, on: io.on.bind(io), off: io.off.bind(io) };
-    const code = await runAsJob(ranks, [...args, '--format', 'json'], quiet);
+    let received: NodeJS.Signals | undefined;
+    const note = (signal: NodeJS.Signals): void => void (received = signal);
+    for (const signal of signals) io.on(signal, note);
+    const code = await runAsJob(ranks, [...args, '--format', 'json'], quiet).finally(() => {
+      for (const signal of signals) io.off(signal, note);
+    });
+    // It ended the job, and was meant for all of the check.
+    if (received !== undefined) process.kill(process.pid, received);
     if (stdout.text !== '') return parseReport(stdout.text, 'a report of processes of this host');
     throw new GradlinkError(
       'ERR_INTERNAL',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { run } from '../../lib/check/index.js';
 import { excused, hasPoor, partOf } from '../../lib/check/part.js';
 import { judgeSum, rankCountFor } from '../../lib/check/ranks.js';
 import { checkAnswer } from '../../lib/report/check-lines.js';
@@ -53,6 +54,19 @@ describe('a part', () => {
   });
 });
 
+describe('a check', () => {
+  it('goes on where a part throws, which is named', async () => {
+    const asJob = () => Promise.reject(new Error('no process can be started'));
+    const { cases } = await run({ parts: ['memory', 'ranks'] }, { env: process.env, asJob });
+    expect(cases.map(({ parameters: { between = '' } }) => between)).toEqual([
+      '',
+      ...Array.from({ length: 4 }, () => 'threads'),
+      'processes',
+    ]);
+    expect(cases.at(-1)).toMatchObject({ status: 'error', reason: 'no process can be started' });
+  });
+});
+
 describe('a sum', () => {
   it.each([
     [1, 'good'],
@@ -82,6 +96,11 @@ describe('the answer', () => {
   it('counts what ran, and says how much of it is fair', () => {
     expect(checkAnswer([good, good, waived])).toBe('good: 2 of 2');
     expect(checkAnswer([good, part('fair', 'so so')])).toBe('good: 2 of 2, 1 of them fair');
+  });
+
+  it('is not good where nothing was looked at', () => {
+    expect(checkAnswer([waived])).toMatch(/^bad: /);
+    expect(checkAnswer([])).toMatch(/^bad: /);
   });
 
   it('names what is bad: a way once, its share without what follows, three at most', () => {

@@ -1,6 +1,8 @@
 // `gradlink check` on this machine: what it looks at, and faults that are made here.
 import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { afterEach, describe, expect, it, type TestContext } from 'vitest';
 
@@ -54,6 +56,15 @@ describe('a check', { tags: 'smoke' }, () => {
     expect(status).toBe(1);
     expect(stdout).toMatch(/^bad: memory: .* left, of 0\.2 GiB by .*\n/);
     expect(stdout.match(/^bad /gm)).toHaveLength(1);
+  });
+
+  it('ends by the signal that it is sent while its processes sum', async () => {
+    const child = spawn(process.execPath, [program, 'check', '--parts', 'ranks']);
+    const ended = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)));
+    const children = `/proc/${child.pid}/task/${child.pid}/children`;
+    while (child.exitCode === null && readFileSync(children, 'utf8') === '') await sleep(1);
+    child.kill('SIGINT');
+    expect(await ended).toBe('SIGINT');
   });
 
   it('is refused as a rank of a job', () => {
