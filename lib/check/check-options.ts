@@ -1,5 +1,15 @@
 // The options of `gradlink check`.
-import { choice, flag, gpuList, inUnits, list, milliseconds, whole } from '../options/kinds.js';
+import {
+  choice,
+  flag,
+  gpuList,
+  inUnits,
+  list,
+  milliseconds,
+  text,
+  whole,
+} from '../options/kinds.js';
+import type { Given } from '../measure/common-run.js';
 import { optionTable } from '../options/table.js';
 
 /** In the order in which they are looked at. */
@@ -33,4 +43,15 @@ export const checkTable = optionTable({
     kind: inUnits(milliseconds, 1000, whole({ min: 1, max: 86_400 })),
     default: 30_000,
   },
+  /** Hosts of a cluster, as a remote shell names them; default this machine, or the hosts of the job. */
+  hosts: { kind: list(text()) },
+  /** Default ssh. */
+  remoteShell: {
+    flag: '--remote-shell <command>',
+    help: 'with -H: command that reaches the hosts, such as "ssh -p 2222"',
+    kind: text(),
+  },
 });
+
+/** The options of a check with their defaults. */
+export type CheckGiven = Given<typeof checkTable>;

@@ -9,12 +9,14 @@ import {
   type RunEvents,
   type RunOptions,
 } from '../measure/common-run.js';
+import { jobSize } from '../measure/job.js';
 import { describeGpus } from '../measure/machine/gpu-environment.js';
 import type { Machine } from '../measure/machine/gpus.js';
 import type { OptionsOf } from '../options/table.js';
 import { failedCase } from '../results/case.js';
 import type { CaseIdentity, CaseResult, Report } from '../results/result.js';
-import { checkTable, type partNames } from './check-options.js';
+import { checkTable, type CheckGiven, type partNames } from './check-options.js';
+import { runCluster } from './cluster/cluster-run.js';
 import { checkCores, isBusy } from './cores.js';
 import { checkCopies, checkSums, copiesOf, HealthPart, gpusOf } from './gpus.js';
 import { checkDoctor, checkMemory } from './machine.js';
@@ -60,7 +62,8 @@ interface Group {
 }
 
 /**
- * Looks at each part of this machine, one after the other: a part that is poor or wrong is an error in the report.
+ * Looks at each part of this machine, one after the other, or of several hosts: a part that is poor or wrong is an error
+ * in the report.
  *
  * @throws RangeError or TypeError with a code for options that cannot be
  * @throws GradlinkError for GPUs that were asked for and are not there
@@ -72,6 +75,16 @@ export async function run(
 ): Promise<Report> {
   checkEvents(events);
   const given = givenOptions(checkTable, options);
+  return given.hosts === undefined && jobSize() === undefined
+    ? checkMachine(given, { env, asJob }, events)
+    : runCluster(given, given.hosts, env, events);
+}
+
+async function checkMachine(
+  given: CheckGiven,
+  { env, asJob }: Surroundings,
+  events: RunEvents,
+): Promise<Report> {
   const { parts, timeoutMs } = given;
   const machine = parts.includes('gpus') ? gpusOf(given.gpus) : undefined;
   const gpus = machine === undefined ? undefined : describeGpus(machine.gpus);

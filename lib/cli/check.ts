@@ -2,6 +2,7 @@
 import { Writable } from 'node:stream';
 
 import { presentGpus } from './gpus.js';
+import { namedHosts } from './launch/options.js';
 import type { Io } from './io.js';
 import { measured } from './measured-command.js';
 import { addTable, givenOf, typedOf } from './parse.js';
@@ -36,6 +37,10 @@ Examples:
   $ gradlink check --parts cores,memory
 
 Exit status: 0 all good or fair, 1 a part is bad, 2 wrong usage.`;
+
+interface OwnOptions extends ReportOptions {
+  readonly hostfile?: string;
+}
 
 /** A stream that keeps what is written to it. */
 class Kept extends Writable {
@@ -73,19 +78,29 @@ function jobsOf(io: Io): RunAsJob {
 export const registerCheck: Register = (program, io, done, argv) => {
   const command = program
     .command('check')
-    .description('whether this machine is good, and which part is not');
+    .description('whether this machine or a cluster is good, and which part is not')
+    .option(
+      '-H, --hostfile <file>',
+      'the hosts to look at, over ssh; or the hosts themselves: node1,node2',
+    );
   addReportOptions(addTable(command, checkTable))
     .addHelpText('after', examples)
-    .action(async (options: ReportOptions) => {
-      if (jobSize() !== undefined) {
-        throw new UsageError(
-          'gradlink check looks at the machine that it runs on, and starts processes itself: run it without a launcher.',
-        );
-      }
+    .action(async (options: OwnOptions) => {
       const output = new ReportOutput(options, io);
       const asked = { commandLine: argv, options: flatOptions(typedOf(checkTable, options)) };
-      const given = { ...givenOf(checkTable, options), asked };
-      if (given.gpus !== undefined) presentGpus(given.gpus);
+      const { hostfile } = options;
+      const hosts =
+        hostfile === undefined
+          ? undefined
+          : [...new Set(namedHosts(hostfile, true).map(({ name }) => name))];
+      const given = { ...givenOf(checkTable, options), asked, hosts };
+      if (hosts !== undefined && jobSize() !== undefined) {
+        throw new UsageError('In a job gradlink check looks at its hosts: omit -H.');
+      }
+      if (given.remoteShell !== undefined && hosts === undefined) {
+        throw new UsageError('--remote-shell needs -H.');
+      }
+      if (given.gpus !== undefined && hosts === undefined) presentGpus(given.gpus);
       const surroundings = { env: io.env, asJob: jobsOf(io) };
       done(
         await measured({ tool: checkTool, output, io, unit: 'parts' }, (events) =>

@@ -1,7 +1,7 @@
 // `gradlink check` as text: the answer in one line, then a line for each part.
 import { groupBy } from '../results/grouping.js';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
-import { bandwidthText, sizeText } from '../results/units.js';
+import { bandwidthText, countText, sizeText, timeText } from '../results/units.js';
 import { wayOf } from './p2p-tables.js';
 import type { Measured } from './repeats.js';
 import { headLines } from './summary.js';
@@ -16,10 +16,19 @@ function textOf(value: unknown): string {
 
 /** What a part is called. */
 function titleOf(result: CaseResult): string {
+  const { host } = result.parameters;
+  if (typeof host !== 'string') return partTitle(result);
+  return result.name === 'host' ? `host ${host}` : `${host}: ${partTitle(result)}`;
+}
+
+function partTitle(result: CaseResult): string {
   const { name, parameters } = result;
-  const { between, ranks, bytes, placement, gpu } = parameters;
+  const { between, ranks, bytes, placement, gpu, quantity } = parameters;
   const way = wayOf(result);
-  if (way !== '') return `${way}${name.includes('bidirectional') ? ', both ways' : ''}`;
+  if (way !== '') {
+    const both = name.includes('bidirectional') ? ', both ways' : '';
+    return `${way}${both}${quantity === 'latency' ? ', latency' : ''}`;
+  }
   if (typeof gpu === 'string') return name === 'doctor' ? gpu : `${gpu} ${name}`;
   if (name !== 'all_reduce') return name;
   const size = typeof bytes === 'number' ? ` of ${sizeText(bytes)}` : '';
@@ -50,7 +59,11 @@ function worstFirst(bad: readonly CaseResult[]): CaseResult[] {
     hasMeasurement(one) && one.check.passed ? (one.limit?.ratio ?? 0) : -1;
   const once = groupBy(
     bad,
-    (one) => wayOf(one) || `${one.name} ${textOf(one.parameters.between ?? one.parameters.gpu)}`,
+    (one) =>
+      wayOf(one) ||
+      [one.name, one.parameters.host, one.parameters.between ?? one.parameters.gpu]
+        .map(textOf)
+        .join(' '),
   );
   return [...once.values()].map(([first]) => first!).toSorted((a, b) => ratio(a) - ratio(b));
 }
@@ -74,8 +87,12 @@ export function checkAnswer(cases: readonly CaseResult[]): string {
   return `bad: ${[...named, ...rest].join('; ')}; ${String(good)} of ${String(all)} good`;
 }
 
-/** Ways of a kind that are all good are one line. */
+/** Parts of a kind that are all good are one line. */
 const kinds: Readonly<Record<string, string>> = {
+  host: 'hosts that answer',
+  latency: 'host to host, latency',
+  bandwidth: 'host to host',
+  bidirectional: 'host to host, both ways',
   host_to_device_memcpy_ce: 'host to GPUs',
   device_to_host_memcpy_ce: 'GPUs to host',
   host_to_device_bidirectional_memcpy_ce: 'host to GPUs, both ways',
@@ -83,6 +100,11 @@ const kinds: Readonly<Record<string, string>> = {
   device_to_device_memcpy_read_ce: 'GPU to GPU',
   device_to_device_bidirectional_memcpy_read_ce: 'GPU to GPU, both ways',
 };
+
+function figureOf({ bytes, busBandwidth, statistics, parameters: { quantity } }: Measured): string {
+  if (quantity === 'latency') return timeText(statistics.medianSeconds);
+  return bytes > 0 ? bandwidthText(busBandwidth.bytesPerSecond) : '';
+}
 
 interface Row {
   readonly word: string;
@@ -104,29 +126,54 @@ function rowOf(result: CaseResult): Row {
       cause: null,
     };
   }
-  const { verdict, check, bytes, busBandwidth } = result;
+  const { verdict, check } = result;
   const isBad = result.status === 'error';
   return {
     word: isBad ? 'bad' : verdict.level === 'none' ? '-' : verdict.level,
     title,
-    figure: bytes > 0 ? bandwidthText(busBandwidth.bytesPerSecond) : '',
+    figure: figureOf(result),
     text: isBad && !check.passed ? result.reason : verdict.text,
     cause: verdict.likelyCause,
   };
 }
 
+const isWell = (one: CaseResult): one is Measured =>
+  hasMeasurement(one) && one.verdict.level === 'good';
+
+function kindRows(group: readonly CaseResult[], kind: string | undefined): Row[] {
+  const good = group.filter(isWell);
+  if (kind === undefined || good.length < 2) return group.map(rowOf);
+  const rate = ({ busBandwidth }: Measured): number => busBandwidth.bytesPerSecond;
+  const least = good.reduce((a, b) => (rate(b) < rate(a) ? b : a));
+  const others = group.filter((one) => !good.some((other) => other === one)).map(rowOf);
+  const [unit, text] =
+    least.name === 'host'
+      ? ['host', least.verdict.text]
+      : ['way', `at the least (${partTitle(least)}): ${least.verdict.text}`];
+  return [...others, { ...rowOf(least), title: `${kind}: ${countText(good.length, unit)}`, text }];
+}
+
+/** What each host of a cluster is by itself: a line for a good one, and one for each part that is not. */
+function hostRows(host: string, group: readonly CaseResult[]): Row[] {
+  const good = group.filter(
+    (one) => isWell(one) || (hasMeasurement(one) && one.verdict.level === 'none'),
+  );
+  const others = group.filter(({ status }) => status !== 'waived').filter((one) => !good.some((other) => other === one));
+  const title = `${host}: ${countText(good.length, 'part')}`;
+  const row: Row = { word: 'good', title, figure: '', text: 'by itself', cause: null };
+  return [...others.map(rowOf), ...(good.length === 0 ? [] : [row])];
+}
+
 function rowsOf(cases: readonly CaseResult[]): Row[] {
-  return [...groupBy(cases, ({ name }) => name)].flatMap(([name, group]) => {
-    const kind = kinds[name];
-    const good = group.filter(hasMeasurement).filter(({ verdict: { level } }) => level === 'good');
-    if (kind === undefined || good.length < 2) return group.map(rowOf);
-    const rate = ({ busBandwidth }: Measured): number => busBandwidth.bytesPerSecond;
-    const least = good.reduce((a, b) => (rate(b) < rate(a) ? b : a));
-    const others = group.filter((one) => !good.some((other) => other === one)).map(rowOf);
-    const title = `${kind}: ${String(good.length)} ways`;
-    const text = `at the least (${titleOf(least)}): ${least.verdict.text}`;
-    return [...others, { ...rowOf(least), title, text }];
-  });
+  const ofHost = ({ name, parameters: { host } }: CaseResult): string =>
+    typeof host === 'string' && name !== 'host' ? host : '';
+  const apart = groupBy(cases, ofHost);
+  const together = groupBy(apart.get('') ?? [], ({ name }) => name);
+  apart.delete('');
+  return [
+    ...[...together].flatMap(([name, group]) => kindRows(group, kinds[name])),
+    ...[...apart].flatMap(([host, group]) => hostRows(host, group)),
+  ];
 }
 
 function table(rows: readonly Row[]): string[] {

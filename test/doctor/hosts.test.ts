@@ -8,8 +8,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { hostFindings, type HostSeen } from '../../lib/doctor/hosts/compare.js';
 import { counted, type HostFacts } from '../../lib/doctor/hosts/facts.js';
-import { lookOverShell, shellCommand } from '../../lib/doctor/hosts/over-shell.js';
+import { lookOverShell } from '../../lib/doctor/hosts/over-shell.js';
 import { call, callAll, listen, othersOf, type Door } from '../../lib/doctor/hosts/reach.js';
+import { shellCommand } from '../../lib/doctor/hosts/remote.js';
 import { closed } from '../support/control-lines.js';
 import { folderOfEachTest } from '../support/folders.js';
 

@@ -1,0 +1,342 @@
+// The check of several hosts: each by itself, all at once; then pairs of them in rounds; then all together.
+import type { CheckGiven } from '../check-options.js';
+import { partOf } from '../part.js';
+import { rankTasks, ShellFleet, type Fleet, type FleetHost } from './fleet.js';
+import { withJobFleet } from './over-job.js';
+import { better, hostFaults, judgedWays, suspects, type Point, type Way } from './ways.js';
+import { judgedSums, slowPart } from './whole.js';
+import { hostFindings, type HostSeen, type HostUnseen } from '../../doctor/hosts/compare.js';
+import type { Ended } from '../../doctor/hosts/own-command.js';
+import { GradlinkError } from '../../errors.js';
+import { headOf, Steps, type RunEvents } from '../../measure/common-run.js';
+import { failedCase } from '../../results/case.js';
+import { parseReport } from '../../results/read-report.js';
+import { hasMeasurement, type CaseResult, type Report } from '../../results/result.js';
+import { mebibyte } from '../../results/units.js';
+import { monotonicSeconds } from '../../time.js';
+
+/** Eight GPUs take two minutes; a driver that hangs is not waited for. */
+const machinePatienceMs = 600_000;
+/** Each kind of figure is a job of its own. */
+const jobPatienceMs = 300_000;
+
+/** Messages before an answer: enough to fill a way, and few enough for one at a thousandth of its rate. */
+const window = 8;
+/** Ways that stand out and are measured a second time, with nothing else at work between the hosts. */
+const mostAgain = 8;
+
+const sumSizes = [16 * 2 ** 10, 16 * mebibyte];
+
+/** `gradlink pairs` of one kind; both directions of a bandwidth are apart. */
+const kinds = [
+  { kind: 'latency', bytes: 8, samples: 100 },
+  { kind: 'bandwidth', bytes: mebibyte, samples: 5 },
+  { kind: 'bidirectional', bytes: mebibyte, samples: 5 },
+] as const;
+
+interface Telling {
+  /** The cases of one step. */
+  tell(cases: readonly CaseResult[]): void;
+  advance(): void;
+}
+
+/**
+ * Looks at hosts over a remote shell, or at those of the job that this process is a rank of; then every rank calls it, and
+ * rank 0 has the cases.
+ *
+ * @param asked the hosts of a remote shell
+ */
+export async function runCluster(
+  given: CheckGiven,
+  asked: readonly string[] | undefined,
+  env: NodeJS.ProcessEnv,
+  events: RunEvents,
+): Promise<Report> {
+  const head = headOf('check', given);
+  const check = async (fleet: Fleet, hosts: readonly string[]): Promise<readonly CaseResult[]> => {
+    events.onStart?.(head, []);
+    const steps = new Steps(events, hosts.length + kinds.length + 2);
+    return new ClusterCheck(fleet, hosts, given, env, {
+      tell: (cases) => events.onCases?.(cases),
+      advance: () => steps.advance(),
+    }).run();
+  };
+  if (asked === undefined) return { ...head, cases: (await withJobFleet(env, check)) ?? [] };
+  const fleet = await ShellFleet.meet(asked, given.remoteShell, env);
+  try {
+    return { ...head, cases: await check(fleet, asked) };
+  } finally {
+    await fleet.end();
+  }
+}
+
+const lastLine = (text: string): string => text.trim().split('\n').at(-1) ?? '';
+
+/** Hosts without which all others reach one another: those with the most broken ways first. */
+export function cutOff(seen: readonly HostSeen[]): HostUnseen[] {
+  const broken = seen.flatMap(({ host, reached }) =>
+    reached.flatMap(({ to, error }) => (error === undefined ? [] : [{ host, to, error }])),
+  );
+  const off: HostUnseen[] = [];
+  for (let left = broken; left.length > 0; ) {
+    const counts = seen.map(({ host }) => ({
+      host,
+      ways: left.filter((way) => way.host === host || way.to === host),
+    }));
+    const worst = counts.reduce((one, other) => (other.ways.length >= one.ways.length ? other : one));
+    const texts = worst.ways.map(({ host, to, error }) => `${host} cannot reach ${to} (${error})`);
+    off.push({ host: worst.host, reason: texts.join('; ') });
+    left = left.filter((way) => !worst.ways.includes(way));
+  }
+  return off;
+}
+
+function sumOfMachine(host: string, { stdout, stderr, code }: Ended): CaseResult[] {
+  if (stdout === '') {
+    const how = code === null ? 'was ended' : `ended with status ${String(code)}`;
+    const error = new GradlinkError('ERR_INTERNAL', `its check ${how}: ${lastLine(stderr)}`);
+    return [failedCase({ name: 'machine', parameters: { host } }, error)];
+  }
+  return parseReport(stdout, `the check of ${host}`).cases.map((one) => ({
+    ...one,
+    parameters: { host, ...one.parameters },
+  }));
+}
+
+class ClusterCheck {
+  /** Hosts that ranks may be on. */
+  private joined: readonly FleetHost[] = [];
+  private readonly off: HostUnseen[] = [];
+  private readonly start = monotonicSeconds();
+
+  constructor(
+    private readonly fleet: Fleet,
+    private readonly asked: readonly string[],
+    private readonly given: CheckGiven,
+    private readonly env: NodeJS.ProcessEnv,
+    private readonly telling: Telling,
+  ) {}
+
+  async run(): Promise<CaseResult[]> {
+    const all: CaseResult[] = [];
+    const add = (cases: readonly CaseResult[]): void => {
+      if (cases.length > 0) this.telling.tell(cases);
+      all.push(...cases);
+    };
+    this.joined = this.fleet.hosts;
+    const seen = await this.look();
+    add(this.alike(seen));
+    this.telling.advance();
+    add(await this.machines());
+    const points: Point[] = [];
+    for (const figure of kinds) {
+      points.push(await this.pairs(figure));
+      this.telling.advance();
+    }
+    const faults = hostFaults(
+      this.joined.map(({ host }) => host),
+      points,
+    );
+    const ways = judgedWays(points, new Set(faults.map(({ host }) => host)));
+    add(ways);
+    const isWayBad = faults.length > 0 || ways.some(({ status }) => status === 'error');
+    add(await this.whole(points, isWayBad));
+    this.telling.advance();
+    add(this.hosts(faults));
+    return all;
+  }
+
+  /** Leaves out whom the others do not reach. */
+  private async look(): Promise<readonly HostSeen[]> {
+    const seen = await this.fleet.look();
+    const left = new Set(this.joined.map(({ host }) => host));
+    const off = cutOff(
+      seen
+        .filter(({ host }) => left.has(host))
+        .map((one) => ({ ...one, reached: one.reached.filter(({ to }) => left.has(to)) })),
+    );
+    this.off.push(...off);
+    this.leaveOut();
+    return seen;
+  }
+
+  private leaveOut(): void {
+    const answering = new Set(this.fleet.hosts.map(({ host }) => host));
+    for (const { host } of this.off) answering.delete(host);
+    this.joined = this.joined.filter(({ host }) => answering.has(host));
+  }
+
+  /** What should be the same on all hosts. */
+  private alike(seen: readonly HostSeen[]): CaseResult[] {
+    if (seen.length < 2) return [];
+    const different = hostFindings(seen, []).filter(
+      ({ name, status }) => status === 'degraded' && name !== 'hosts:reach',
+    );
+    const advice = different.flatMap((one) => one.advice ?? []);
+    const verdict =
+      different.length === 0
+        ? ({ level: 'good', text: 'versions, hardware and clocks alike', likelyCause: null } as const)
+        : ({
+            level: 'fair',
+            text: different.map(({ name, text }) => `${name.replace('hosts:', '')}: ${text}`).join('; '),
+            likelyCause: advice.join('; '),
+          } as const);
+    return [partOf({ name: 'hosts', parameters: {} }, { samplesSeconds: [this.seconds()], verdict })];
+  }
+
+  private seconds(): number {
+    return monotonicSeconds() - this.start;
+  }
+
+  /** Each host by itself. */
+  private async machines(): Promise<CaseResult[]> {
+    const { parts, gpus, quick, timeoutMs } = this.given;
+    const args = [
+      'check',
+      ...['--format', 'json', '--parts', parts.join(','), '--timeout', String(timeoutMs / 1000)],
+      ...(gpus === undefined ? [] : ['--gpus', gpus.join(',')]),
+      ...(quick ? ['--quick'] : []),
+    ];
+    const task = { args, env: {}, patienceMs: machinePatienceMs };
+    const hosts = this.fleet.hosts.map(({ host }) => host);
+    const outcomes = await this.fleet.run(new Map(hosts.map((host) => [host, task])), false);
+    this.leaveOut();
+    return hosts.flatMap((host) => {
+      this.telling.advance();
+      const outcome = outcomes.get(host);
+      if (outcome === undefined || 'lost' in outcome) return [];
+      return sumOfMachine(host, outcome);
+    });
+  }
+
+  /**
+   * A command as ranks on these hosts. Where one is lost, or the others no longer reach it, the rest does it again.
+   *
+   * @returns what rank 0 reports, and the hosts of the ranks
+   */
+  private async together(
+    args: readonly string[],
+    among: () => readonly FleetHost[] = () => this.joined,
+  ): Promise<{ readonly report: Report; readonly hosts: readonly FleetHost[] } | undefined> {
+    for (;;) {
+      const hosts = among();
+      if (hosts.length < 2) return undefined;
+      const all = [...args, '--format', 'json', '-T', String(this.given.timeoutMs / 1000)];
+      const outcomes = await this.fleet.run(rankTasks(hosts, all, jobPatienceMs, this.env), true);
+      const ended = hosts.map(({ host }) => outcomes.get(host));
+      this.leaveOut();
+      const failed = ended.filter((one) => one === undefined || 'lost' in one || one.code !== 0);
+      if (failed.length > 0) await this.look();
+      if (failed.length > 0 && among().length < hosts.length) continue;
+      const [first] = ended;
+      if (first !== undefined && 'stdout' in first && first.stdout !== '') {
+        return { report: parseReport(first.stdout, `a report of ${hosts[0]!.host}`), hosts };
+      }
+      const why = failed.map((one) => (one !== undefined && 'stderr' in one ? lastLine(one.stderr) : ''));
+      throw new GradlinkError('ERR_INTERNAL', `${args.join(' ')}: ${why.find((text) => text !== '') ?? ''}`);
+    }
+  }
+
+  /** The ways of all pairs, by one kind of figure; those that stand out are measured again by themselves. */
+  private async pairs(figure: (typeof kinds)[number]): Promise<Point> {
+    try {
+      let ways: Point = await this.exchange(figure);
+      for (const { from, to } of suspects(ways).slice(0, mostAgain)) {
+        const isSame = (one: Way): boolean => one.from === from && one.to === to;
+        const again = (await this.exchange(figure, [from, to])).find(isSame);
+        if (again !== undefined) ways = ways.map((one) => (isSame(one) ? better(one, again) : one));
+      }
+      return ways;
+    } catch (error) {
+      const result = failedCase({ name: figure.kind, parameters: { between: 'hosts' } }, error);
+      return [{ from: '', to: '', directed: false, result }];
+    }
+  }
+
+  private async exchange(
+    { kind, bytes, samples }: (typeof kinds)[number],
+    among?: readonly string[],
+  ): Promise<Way[]> {
+    const directed = kind === 'bandwidth';
+    const found = await this.together(
+      [
+        ...['pairs', kind, '-b', String(bytes), '-e', String(bytes), '-i', String(samples)],
+        ...['-W', String(window)],
+        ...(directed && process.env['EW'] !== undefined ? ['--each-way'] : []),
+      ],
+      () => this.joined.filter(({ host }) => among?.includes(host) ?? true),
+    );
+    if (found === undefined) return [];
+    const { report, hosts } = found;
+    return report.cases.map((result): Way => {
+      const { from = 'rank 0', to = 'rank 1', quantity = null } = result.parameters;
+      const [sender = '', receiver = ''] = [from, to].map(
+        (name) => hosts[Number(String(name).replace('rank ', ''))]?.host,
+      );
+      const parameters = hasMeasurement(result)
+        ? { from: sender, to: receiver, bytes, quantity }
+        : { between: 'hosts', bytes };
+      return { from: sender, to: receiver, directed, result: { ...result, parameters } };
+    });
+  }
+
+  /** One sum over all hosts, and which part of them is slow where no way is. */
+  private async whole(points: readonly Point[], isWayBad: boolean): Promise<CaseResult[]> {
+    const perByte = points
+      .flat()
+      .filter(({ result: { name } }) => name === 'bidirectional')
+      .flatMap(({ result }) =>
+        hasMeasurement(result) ? [(2 * result.statistics.medianSeconds) / result.bytes] : [],
+      );
+    const slowest = perByte.length === 0 ? undefined : Math.max(...perByte);
+    const sumOver = async (part?: readonly FleetHost[]): Promise<CaseResult[]> => {
+      const [smallest = 0, largest = 0] = sumSizes;
+      const range = ['-b', String(smallest), '-e', String(largest), '-f', String(largest / smallest)];
+      const left = (): readonly FleetHost[] =>
+        this.joined.filter((one) => part === undefined || part.includes(one));
+      const found = await this.together(['collectives', 'all_reduce', ...range, '--iters', '5'], left);
+      if (found === undefined) return [];
+      return judgedSums(found.report, found.hosts.map(({ host }) => host), slowest);
+    };
+    const isSlow = (cases: readonly CaseResult[]): boolean =>
+      cases.some((one) => one.status === 'error' && hasMeasurement(one) && one.check.passed);
+    try {
+      const cases = await sumOver();
+      if (!isSlow(cases) || isWayBad) return cases;
+      const of = (names: readonly string[]): readonly FleetHost[] =>
+        this.joined.filter(({ host }) => names.includes(host));
+      const names = this.joined.map(({ host }) => host);
+      const part = await slowPart(names, async (parts) => {
+        const slow: boolean[] = [];
+        for (const one of parts) slow.push(isSlow(await sumOver(of(one))));
+        return slow;
+      });
+      const which =
+        part.length === names.length ? 'in no half of them by itself' : `among ${part.join(', ')}`;
+      return cases.map((one) => (one.status === 'error' ? { ...one, reason: `${one.reason}; ${which}` } : one));
+    } catch (error) {
+      return [failedCase({ name: 'all_reduce', parameters: { between: 'hosts' } }, error)];
+    }
+  }
+
+  /** A part for each host that was asked for: does it answer, is it reached, are its ways as those of the others. */
+  private hosts(faults: readonly HostUnseen[]): CaseResult[] {
+    const gone = new Map(
+      [...this.fleet.unseen, ...this.off].map(({ host, reason }) => [host, reason]),
+    );
+    const slow = new Map(faults.map(({ host, reason }) => [host, reason]));
+    return this.asked.map((host) => {
+      const lost = gone.get(host);
+      const identity = { name: 'host', parameters: { host } };
+      if (lost !== undefined) return failedCase(identity, new GradlinkError('ERR_PEER_LOST', lost));
+      const fault = slow.get(host);
+      return partOf(identity, {
+        samplesSeconds: [this.seconds()],
+        verdict:
+          fault === undefined
+            ? { level: 'good', text: 'it answers, and its ways are as those of the others', likelyCause: null }
+            : { level: 'poor', text: fault, likelyCause: "its network interface, cable or port of the switch, or what else is at work on it" },
+      });
+    });
+  }
+}

@@ -1,0 +1,122 @@
+// The program on another host (main.ts), through ssh or what stands for it: asked line by line, ended with its standard
+// input.
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+import { interfaceVariable, portsVariable } from '../../network.js';
+import { packageFile } from '../../package-folder.js';
+
+/** How often each side says that it is alive, and how long the other side waits for that. */
+export const beatMs = 1000;
+export const silenceMs = 15_000;
+
+/** A host that asks for a password would wait forever. */
+const careful = ['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=10'] as const;
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** The program and its arguments for one host, which is told by `env` on which network to listen: a login knows nothing. */
+export function shellCommand(
+  host: string,
+  remoteShell: string | undefined,
+  env: NodeJS.ProcessEnv = {},
+): readonly string[] {
+  const told = [interfaceVariable, portsVariable].flatMap((name) =>
+    (env[name] ?? '') === '' ? [] : [`${name}=${env[name]}`],
+  );
+  const words = [process.execPath, packageFile('dist/doctor-host.js')];
+  const all = told.length === 0 ? words : ['env', ...told, ...words];
+  const remote = `exec ${all.map(quote).join(' ')}`;
+  const shell = (remoteShell ?? '').split(/\s+/).filter((word) => word !== '');
+  return [...(shell.length === 0 ? ['ssh', ...careful] : shell), host, remote];
+}
+
+/** The program on one host. It says that it is alive all the while, so that a host that went away is noticed. */
+export class Remote {
+  private readonly lines: AsyncIterator<string>;
+  private complaint = '';
+  private how = 'it ended';
+  private readonly beat = setInterval(() => {
+    this.say({ alive: true });
+  }, beatMs);
+
+  private constructor(private readonly child: ChildProcessWithoutNullStreams) {
+    this.beat.unref();
+    this.lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    child.stdin.on('error', () => undefined);
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.complaint = `${this.complaint}${text}`.slice(-500);
+    });
+    child.on('error', ({ message }) => (this.how = message));
+    child.on('close', (code, signal) => {
+      if (code !== null && code >= 0) this.how = `ended with status ${code}`;
+      else if (signal !== null) this.how = `was ended by ${signal}`;
+    });
+  }
+
+  static start(host: string, remoteShell: string | undefined, env: NodeJS.ProcessEnv): Remote {
+    const [program = 'ssh', ...args] = shellCommand(host, remoteShell, env);
+    return new Remote(spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] }));
+  }
+
+  say(what: object): void {
+    this.child.stdin.write(`${JSON.stringify(what)}\n`);
+  }
+
+  /**
+   * What it says next.
+   *
+   * @param patienceMs without any line
+   * @throws Error that says why there is none
+   */
+  async hear(patienceMs: number): Promise<Record<string, unknown>> {
+    for (;;) {
+      const said = await this.line(patienceMs);
+      if (said['alive'] !== true) return said;
+    }
+  }
+
+  private async line(patienceMs: number): Promise<Record<string, unknown>> {
+    const state = { late: false };
+    const timer = setTimeout(() => {
+      state.late = true;
+      this.child.kill('SIGKILL');
+      this.child.stdout.destroy();
+    }, patienceMs);
+    try {
+      const next = (await this.lines.next()) as IteratorResult<string, undefined>;
+      if (state.late) throw new Error(`no answer within ${patienceMs / 1000} s`);
+      if (next.done === true) throw new Error(await this.reason());
+      const said = JSON.parse(next.value) as Record<string, unknown>;
+      if (typeof said['error'] === 'string') throw new Error(said['error']);
+      return said;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private async reason(): Promise<string> {
+    if (
+      this.child.exitCode === null &&
+      this.child.signalCode === null &&
+      this.child.pid !== undefined
+    )
+      await new Promise((resolve) => this.child.once('close', resolve));
+    return [this.how, this.complaint.trim().split('\n').at(-1) ?? '']
+      .filter((part) => part !== '')
+      .join(': ');
+  }
+
+  async end(): Promise<void> {
+    clearInterval(this.beat);
+    const { pid, exitCode, signalCode } = this.child;
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    const closed = new Promise((resolve) => this.child.once('close', resolve));
+    this.child.stdin.end();
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), 5000);
+    await closed;
+    clearTimeout(timer);
+  }
+}
