@@ -1,4 +1,5 @@
 // `gradlink check`: whether a machine is good, and which part is not.
+import { hostname } from 'node:os';
 import { Writable } from 'node:stream';
 
 import { presentGpus } from './gpus.js';
@@ -8,14 +9,22 @@ import { measured } from './measured-command.js';
 import { addTable, givenOf, typedOf } from './parse.js';
 import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
-import { addReportOptions, ReportOutput, type ReportOptions } from './reports/report-output.js';
+import { readable } from './reports/read-runs.js';
+import {
+  addReportOptions,
+  checkOutput,
+  ReportOutput,
+  type ReportOptions,
+} from './reports/report-output.js';
 import { UsageError } from './usage-error.js';
 import { checkTable, run, type RunAsJob } from '../check/index.js';
 import { GradlinkError } from '../errors.js';
+import { writeFileAtomic } from '../files/index.js';
 import { flatOptions } from '../measure/common-run.js';
 import { jobSize } from '../measure/job.js';
-import { checkTool } from '../report/index.js';
-import { parseReport } from '../results/read-report.js';
+import { badHosts, checkToolSince } from '../report/check-lines.js';
+import { parseReport, readReport } from '../results/read-report.js';
+import type { Report } from '../results/result.js';
 
 const examples = `
 Looks at one part of this machine after the other, and says in the first line whether it is good:
@@ -40,6 +49,16 @@ Exit status: 0 all good or fair, 1 a part is bad, 2 wrong usage.`;
 
 interface OwnOptions extends ReportOptions {
   readonly hostfile?: string;
+  readonly badHosts?: string;
+  readonly previous?: string;
+}
+
+/** @throws UsageError for what is no report of a check */
+function previousCheck(file: string): Report {
+  const report = readable(file, () => readReport(file));
+  const { tool } = report.run;
+  if (tool === 'check') return report;
+  throw UsageError.of('--previous', 'a report of gradlink check', `${file}, of gradlink ${tool}`);
 }
 
 /** A stream that keeps what is written to it. */
@@ -82,11 +101,23 @@ export const registerCheck: Register = (program, io, done, argv) => {
     .option(
       '-H, --hostfile <file>',
       'the hosts to look at, over ssh; or the hosts themselves: node1,node2',
-    );
+    )
+    .option('--bad-hosts <file>', 'write the names of bad hosts to this file, one a line')
+    .option('--previous <file>', 'an earlier report (JSON): say what has changed since');
   addReportOptions(addTable(command, checkTable))
     .addHelpText('after', examples)
     .action(async (options: OwnOptions) => {
       const output = new ReportOutput(options, io);
+      const { badHosts: badFile } = options;
+      if (badFile !== undefined) checkOutput(badFile, '--bad-hosts');
+      const tool = checkToolSince(
+        options.previous === undefined ? undefined : previousCheck(options.previous),
+      );
+      const after = (report: Report): Promise<void> => {
+        const lines = badHosts(report, hostname()).map((host) => `${host}\n`);
+        if (badFile !== undefined) writeFileAtomic(badFile, lines);
+        return Promise.resolve();
+      };
       const asked = { commandLine: argv, options: flatOptions(typedOf(checkTable, options)) };
       const { hostfile } = options;
       const hosts =
@@ -103,7 +134,7 @@ export const registerCheck: Register = (program, io, done, argv) => {
       if (given.gpus !== undefined && hosts === undefined) presentGpus(given.gpus);
       const surroundings = { env: io.env, asJob: jobsOf(io) };
       done(
-        await measured({ tool: checkTool, output, io, unit: 'parts' }, (events) =>
+        await measured({ tool, output, io, unit: 'parts', after }, (events) =>
           run(given, surroundings, events),
         ),
       );

@@ -40,6 +40,51 @@ function isGood(result: CaseResult): boolean {
   return result.status === 'ok';
 }
 
+/**
+ * Each bad host once: those that a scheduler is to leave out. A way between two good hosts is none of either.
+ *
+ * @param own the host of the parts of one machine
+ */
+export function badHosts({ cases }: Pick<Report, 'cases'>, own: string): string[] {
+  const isOfHosts = cases.some(({ name }) => name === 'host');
+  const bad = cases.filter(({ status }) => status === 'error');
+  const hosts = bad.map(({ parameters: { host } }) =>
+    typeof host === 'string' ? host : isOfHosts ? undefined : own,
+  );
+  return [...new Set(hosts.filter((host) => host !== undefined))];
+}
+
+/** What is otherwise than in an earlier report: the names of parts. */
+function changesSince(
+  { cases }: Report,
+  previous: Report,
+): readonly string[] {
+  const ofAll = (all: readonly CaseResult[]): Map<string, boolean> =>
+    new Map(
+      [...groupBy(all.filter(({ status }) => status !== 'waived'), titleOf)].map(([title, same]) => [
+        title,
+        same.every(isGood),
+      ]),
+    );
+  const [before, now] = [ofAll(previous.cases), ofAll(cases)];
+  const named = (what: string, titles: readonly string[]): string[] =>
+    titles.length === 0 ? [] : [`  ${what}: ${titles.join('; ')}`];
+  const both = [...now.keys()].filter((title) => before.has(title));
+  const of = (was: boolean, is: boolean): readonly string[] =>
+    both.filter((title) => before.get(title) === was && now.get(title) === is);
+  const lines = [
+    ...named('bad now', of(true, false)),
+    ...named('good again', of(false, true)),
+    ...named('bad still', of(false, false)),
+    ...named('gone', [...before.keys()].filter((title) => !now.has(title))),
+    ...named('new', [...now.keys()].filter((title) => !before.has(title))),
+  ];
+  const since = `since ${previous.run.startedAt}`;
+  return lines.length === 0
+    ? [`${since}: no part has changed`]
+    : [`${since}:`, ...lines];
+}
+
 /** The good and fair ones count; what cannot run here does not. */
 function countsOf(cases: readonly CaseResult[]): { readonly good: number; readonly all: number } {
   const shown = cases.filter(({ status }) => status !== 'waived');
@@ -191,17 +236,23 @@ function table(rows: readonly Row[]): string[] {
   ]);
 }
 
-export const checkTool: Tool = {
-  name: 'check',
-  // The answer comes first, and is known last.
-  head: () => [],
-  groups: (cases) => [cases],
-  rows: () => [],
-  foot: (report: Report) => [
-    checkAnswer(report.cases),
-    '',
-    ...table(rowsOf(report.cases)),
-    '',
-    ...headLines(report),
-  ],
-};
+/** @param previous an earlier report of the same machine or cluster */
+export function checkToolSince(previous?: Report): Tool {
+  return {
+    name: 'check',
+    // The answer comes first, and is known last.
+    head: () => [],
+    groups: (cases) => [cases],
+    rows: () => [],
+    foot: (report: Report) => [
+      checkAnswer(report.cases),
+      ...(previous === undefined ? [] : changesSince(report, previous)),
+      '',
+      ...table(rowsOf(report.cases)),
+      '',
+      ...headLines(report),
+    ],
+  };
+}
+
+export const checkTool = checkToolSince();

@@ -90,7 +90,7 @@ export function addReportOptions(command: Command): Command {
 }
 
 /** Fails before anything is measured when the report could not be written afterwards. */
-export function checkOutput(file: string): void {
+export function checkOutput(file: string, option = '--output'): void {
   try {
     const target = targetOf(file);
     if (target.kind === 'descriptor') return;
@@ -101,7 +101,7 @@ export function checkOutput(file: string): void {
     }
   } catch (error) {
     throw UsageError.of(
-      '--output',
+      option,
       'a file that can be written',
       `${file} (${(error as Error).message})`,
     );
