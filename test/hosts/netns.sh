@@ -6,7 +6,11 @@
 #   netns.sh down NAME           ends what runs on them and removes them
 #   netns.sh enter HOST CMD...   runs a program on one
 #   netns.sh cut NAME            breaks the link between NAME-a and NAME-b
-#   netns.sh slow NAME X Y RATE  lets the link between NAME-X and NAME-Y carry only so much, such as 20mbit, each way
+#   netns.sh shape NAME X Y WHAT HOW MUCH of what NAME-X sends to NAME-Y; the other way stays as it is:
+#                                  rate 20mbit   no more a second
+#                                  loss 1        percent of the packets are lost on the way
+#                                  delay 20      milliseconds later; needs python3
+#   netns.sh block NAME X Y      loses all TCP packets between the two, as a firewall that says nothing
 #   netns.sh ADDRESS CMD...      a remote shell's interface, for mpirun and rsync: runs a shell command on the host
 #                                of that address; options before the address are passed over
 #
@@ -70,10 +74,47 @@ link_up() {
   ip -n "$name-$1" route add "10.77.$network.$4/32" dev "$name-to$3" src "10.77.$network.$2"
 }
 
-slow() {
-  tc -n "$1-$2" qdisc replace dev "$1-to$3" root tbf rate "$4" burst 64kb latency 400ms
-  tc -n "$1-$3" qdisc replace dev "$1-to$2" root tbf rate "$4" burst 64kb latency 400ms
+# By tbf, and by filters in place of netem, which not every kernel has. A packet that the receiver's filter drops was
+# sent, as far as its sender knows; one that a queue of the sender drops is not sent at all.
+shape() {
+  case "$4" in
+    rate) tc -n "$1-$2" qdisc replace dev "$1-to$3" root tbf rate "$5" burst 64kb latency 400ms ;;
+    loss) drop "$1-$3" "$1-to$2" "$(loses "$5")" ;;
+    delay) delay "$@" ;;
+    *) echo "netns.sh: shape takes rate, loss or delay, not $4" >&2; exit 1 ;;
+  esac
 }
+
+# Programs of the classic BPF: 2 is to drop a packet, 0 to let it pass.
+# A random number of 32 bits below so many percent of them.
+loses() { echo "4,32 0 0 4294963256,53 1 0 $(awk "BEGIN { printf \"%.0f\", 2^32 / 100 * $1 }"),6 0 0 2,6 0 0 0"; }
+# The protocol of an IPv4 packet in an Ethernet frame is TCP.
+is_tcp='4,48 0 0 23,21 0 1 6,6 0 0 2,6 0 0 0'
+
+drop() {
+  tc -n "$1" qdisc replace dev "$2" clsact
+  tc -n "$1" filter add dev "$2" ingress bpf direct-action bytecode "$3"
+}
+
+block() {
+  drop "$1-$3" "$1-to$2" "$is_tcp"
+  drop "$1-$2" "$1-to$3" "$is_tcp"
+}
+
+# Out of an interface of the sender, and in at one of the receiver: the program between them ends with the sender.
+delay() {
+  out=$1-out$3
+  into=$1-in$2
+  from=$(address_of "$1-$2")
+  to=$(address_of "$1-$3")
+  (enter "$1-$2" python3 "$(dirname "$0")/delay.py" "$out" "$into" "$5")
+  ip -n "$1-$2" link set "$into" netns "$1-$3"
+  ip -n "$1-$3" link set "$into" up
+  ip -n "$1-$2" link set "$out" txqueuelen 10000 up
+  ip -n "$1-$2" route replace "$to/32" dev "$out" src "$from"
+}
+
+address_of() { awk -v host="$1" '$2 == host { print $1 }' "$hosts"/*.addresses; }
 
 down() {
   name=$1
@@ -113,7 +154,8 @@ case "${1:-}" in
   up) up "$2" "${3:-2}" ;;
   down) down "$2" ;;
   cut) ip -n "$2-a" link set "$2-tob" down ;;
-  slow) shift && slow "$@" ;;
+  shape) shift && shape "$@" ;;
+  block) shift && block "$@" ;;
   enter) shift && enter "$@" ;;
   *) remote_shell "$@" ;;
 esac

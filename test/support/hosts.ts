@@ -25,9 +25,27 @@ export function makeHosts(name: string, count = 2): string[] {
     .split('\n');
 }
 
-/** Lets a link carry only so much: `slowLink(name, 'a', 'b', '50mbit')`. */
+/** What becomes of the packets of one direction: no more a second, such as `50mbit`; percent lost; milliseconds later. */
+type Shape =
+  | readonly ['rate', string]
+  | readonly ['loss', number]
+  /** Needs python3. */
+  | readonly ['delay', number];
+
+/** Shapes what one host sends to another: `shapeWay(name, 'a', 'b', 'loss', 1)`. Needs tc. */
+export function shapeWay(name: string, from: string, to: string, ...[how, much]: Shape): void {
+  execFileSync(netns, ['shape', name, from, to, how, String(much)]);
+}
+
+/** Lets a link carry only so much each way: `slowLink(name, 'a', 'b', '50mbit')`. */
 export function slowLink(name: string, one: string, other: string, rate: string): void {
-  execFileSync(netns, ['slow', name, one, other, rate]);
+  shapeWay(name, one, other, 'rate', rate);
+  shapeWay(name, other, one, 'rate', rate);
+}
+
+/** Loses all TCP packets between two hosts, as a firewall that says nothing. Needs tc. */
+export function blockLink(name: string, one: string, other: string): void {
+  execFileSync(netns, ['block', name, one, other]);
 }
 
 /** Breaks the link between NAME-a and NAME-b. */
