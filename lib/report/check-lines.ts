@@ -55,16 +55,15 @@ export function badHosts({ cases }: Pick<Report, 'cases'>, own: string): string[
 }
 
 /** What is otherwise than in an earlier report: the names of parts. */
-function changesSince(
-  { cases }: Report,
-  previous: Report,
-): readonly string[] {
+function changesSince({ cases }: Report, previous: Report): readonly string[] {
   const ofAll = (all: readonly CaseResult[]): Map<string, boolean> =>
     new Map(
-      [...groupBy(all.filter(({ status }) => status !== 'waived'), titleOf)].map(([title, same]) => [
-        title,
-        same.every(isGood),
-      ]),
+      [
+        ...groupBy(
+          all.filter(({ status }) => status !== 'waived'),
+          titleOf,
+        ),
+      ].map(([title, same]) => [title, same.every(isGood)]),
     );
   const [before, now] = [ofAll(previous.cases), ofAll(cases)];
   const named = (what: string, titles: readonly string[]): string[] =>
@@ -76,13 +75,17 @@ function changesSince(
     ...named('bad now', of(true, false)),
     ...named('good again', of(false, true)),
     ...named('bad still', of(false, false)),
-    ...named('gone', [...before.keys()].filter((title) => !now.has(title))),
-    ...named('new', [...now.keys()].filter((title) => !before.has(title))),
+    ...named(
+      'gone',
+      [...before.keys()].filter((title) => !now.has(title)),
+    ),
+    ...named(
+      'new',
+      [...now.keys()].filter((title) => !before.has(title)),
+    ),
   ];
   const since = `since ${previous.run.startedAt}`;
-  return lines.length === 0
-    ? [`${since}: no part has changed`]
-    : [`${since}:`, ...lines];
+  return lines.length === 0 ? [`${since}: no part has changed`] : [`${since}:`, ...lines];
 }
 
 /** The good and fair ones count; what cannot run here does not. */
@@ -203,7 +206,9 @@ function hostRows(host: string, group: readonly CaseResult[]): Row[] {
   const good = group.filter(
     (one) => isWell(one) || (hasMeasurement(one) && one.verdict.level === 'none'),
   );
-  const others = group.filter(({ status }) => status !== 'waived').filter((one) => !good.some((other) => other === one));
+  const others = group
+    .filter(({ status }) => status !== 'waived')
+    .filter((one) => !good.some((other) => other === one));
   const title = `${host}: ${countText(good.length, 'part')}`;
   const row: Row = { word: 'good', title, figure: '', text: 'by itself', cause: null };
   return [...others.map(rowOf), ...(good.length === 0 ? [] : [row])];
@@ -240,6 +245,11 @@ function table(rows: readonly Row[]): string[] {
 export function checkToolSince(previous?: Report): Tool {
   return {
     name: 'check',
+    answer: ({ cases }) => {
+      const text = checkAnswer(cases);
+      const bad = text.startsWith('bad');
+      return { text, level: bad ? 'poor' : text.includes('fair') ? 'fair' : 'good' };
+    },
     // The answer comes first, and is known last.
     head: () => [],
     groups: (cases) => [cases],

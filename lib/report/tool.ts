@@ -1,6 +1,6 @@
 // What a command that measures prints, as one record: the same lines while it runs and from its report afterwards.
 import type { RankInfo } from '../measure/common-run.js';
-import type { CaseResult, Report, ReportHead } from '../results/result.js';
+import type { CaseResult, Report, ReportHead, VerdictLevel } from '../results/result.js';
 
 /** `room` is the width that a terminal has for a line; absent: tables are as wide as their cells. */
 export interface Tool {
@@ -8,6 +8,8 @@ export interface Tool {
   readonly name: string;
   /** Whether a report of that name is this tool's; absent where no other has the name. */
   readonly owns?: (report: Pick<Report, 'cases'>) => boolean;
+  /** The whole report in one line, and what that is worth; absent where there is none. */
+  readonly answer?: (report: Report) => { readonly text: string; readonly level: VerdictLevel };
   /** Lines above the first case; `ranks` where they are known and shown. */
   readonly head: (head: ReportHead, ranks?: readonly RankInfo[], room?: number) => string[];
   /** The cases of a report as its run told them: those that {@link rows} takes together. */

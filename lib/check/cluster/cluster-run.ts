@@ -3,13 +3,21 @@ import type { CheckGiven } from '../check-options.js';
 import { partOf } from '../part.js';
 import { rankTasks, ShellFleet, type Fleet, type FleetHost } from './fleet.js';
 import { withJobFleet } from './over-job.js';
-import { better, hostFaults, judgedWays, suspects, type Point, type Way } from './ways.js';
+import {
+  better,
+  hostFaults,
+  judgedWays,
+  suspects,
+  type HostFault,
+  type Point,
+  type Way,
+} from './ways.js';
 import { judgedSums, slowPart } from './whole.js';
 import { hostFindings, type HostSeen, type HostUnseen } from '../../doctor/hosts/compare.js';
 import type { Ended } from '../../doctor/hosts/own-command.js';
 import { GradlinkError } from '../../errors.js';
 import { headOf, Steps, type RunEvents } from '../../measure/common-run.js';
-import { failedCase } from '../../results/case.js';
+import { failedCase, waivedCase } from '../../results/case.js';
 import { parseReport } from '../../results/read-report.js';
 import { hasMeasurement, type CaseResult, type Report } from '../../results/result.js';
 import { mebibyte } from '../../results/units.js';
@@ -21,17 +29,18 @@ const machinePatienceMs = 600_000;
 const jobPatienceMs = 300_000;
 
 /** Messages before an answer: enough to fill a way, and few enough for one at a thousandth of its rate. */
-const window = 8;
-/** Ways that stand out and are measured a second time, with nothing else at work between the hosts. */
+const window = 4;
+/** Ways that stand out and are measured again, twice at the most, with nothing else at work between the hosts. */
 const mostAgain = 8;
+const timesAgain = 2;
 
-const sumSizes = [16 * 2 ** 10, 16 * mebibyte];
+const sumSizes = [16 * 2 ** 10, 4 * mebibyte];
 
 /** `gradlink pairs` of one kind; both directions of a bandwidth are apart. */
 const kinds = [
   { kind: 'latency', bytes: 8, samples: 100 },
-  { kind: 'bandwidth', bytes: mebibyte, samples: 5 },
-  { kind: 'bidirectional', bytes: mebibyte, samples: 5 },
+  { kind: 'bandwidth', bytes: mebibyte, samples: 4 },
+  { kind: 'bidirectional', bytes: mebibyte, samples: 4 },
 ] as const;
 
 interface Telling {
@@ -72,21 +81,33 @@ export async function runCluster(
 
 const lastLine = (text: string): string => text.trim().split('\n').at(-1) ?? '';
 
+/** A host that ranks cannot be on, and ways on which one cannot reach another. */
+interface CutOff extends HostUnseen {
+  readonly ways: readonly { readonly from: string; readonly to: string; readonly error: string }[];
+  /** Whether no other host is reached: else it is left out for the sake of the others. */
+  readonly byItself: boolean;
+}
+
 /** Hosts without which all others reach one another: those with the most broken ways first. */
-export function cutOff(seen: readonly HostSeen[]): HostUnseen[] {
-  const broken = seen.flatMap(({ host, reached }) =>
-    reached.flatMap(({ to, error }) => (error === undefined ? [] : [{ host, to, error }])),
+export function cutOff(seen: readonly HostSeen[]): CutOff[] {
+  let left = seen.flatMap(({ host, reached }) =>
+    reached.flatMap(({ to, error }) => (error === undefined ? [] : [{ from: host, to, error }])),
   );
-  const off: HostUnseen[] = [];
-  for (let left = broken; left.length > 0; ) {
-    const counts = seen.map(({ host }) => ({
-      host,
-      ways: left.filter((way) => way.host === host || way.to === host),
-    }));
-    const worst = counts.reduce((one, other) => (other.ways.length >= one.ways.length ? other : one));
-    const texts = worst.ways.map(({ host, to, error }) => `${host} cannot reach ${to} (${error})`);
-    off.push({ host: worst.host, reason: texts.join('; ') });
-    left = left.filter((way) => !worst.ways.includes(way));
+  const off: CutOff[] = [];
+  while (left.length > 0) {
+    const waysOf = (host: string): typeof left =>
+      left.filter(({ from, to }) => from === host || to === host);
+    const host = seen
+      .map((one) => one.host)
+      .reduce((one, other) => (waysOf(other).length >= waysOf(one).length ? other : one));
+    const ways = waysOf(host);
+    const partners = new Set(ways.map(({ from, to }) => (from === host ? to : from)));
+    const byItself = seen.length > 2 && partners.size === seen.length - 1 - off.length;
+    const reason = byItself
+      ? `no host reaches it, or it reaches none: ${ways[0]!.error}`
+      : `left out, for it and ${[...partners].join(', ')} do not reach each other`;
+    off.push({ host, reason, ways, byItself });
+    left = left.filter((way) => !ways.includes(way));
   }
   return off;
 }
@@ -106,7 +127,7 @@ function sumOfMachine(host: string, { stdout, stderr, code }: Ended): CaseResult
 class ClusterCheck {
   /** Hosts that ranks may be on. */
   private joined: readonly FleetHost[] = [];
-  private readonly off: HostUnseen[] = [];
+  private readonly off: CutOff[] = [];
   private readonly start = monotonicSeconds();
 
   constructor(
@@ -175,13 +196,21 @@ class ClusterCheck {
     const advice = different.flatMap((one) => one.advice ?? []);
     const verdict =
       different.length === 0
-        ? ({ level: 'good', text: 'versions, hardware and clocks alike', likelyCause: null } as const)
+        ? ({
+            level: 'good',
+            text: 'versions, hardware and clocks alike',
+            likelyCause: null,
+          } as const)
         : ({
             level: 'fair',
-            text: different.map(({ name, text }) => `${name.replace('hosts:', '')}: ${text}`).join('; '),
+            text: different
+              .map(({ name, text }) => `${name.replace('hosts:', '')}: ${text}`)
+              .join('; '),
             likelyCause: advice.join('; '),
           } as const);
-    return [partOf({ name: 'hosts', parameters: {} }, { samplesSeconds: [this.seconds()], verdict })];
+    return [
+      partOf({ name: 'hosts', parameters: {} }, { samplesSeconds: [this.seconds()], verdict }),
+    ];
   }
 
   private seconds(): number {
@@ -232,8 +261,13 @@ class ClusterCheck {
       if (first !== undefined && 'stdout' in first && first.stdout !== '') {
         return { report: parseReport(first.stdout, `a report of ${hosts[0]!.host}`), hosts };
       }
-      const why = failed.map((one) => (one !== undefined && 'stderr' in one ? lastLine(one.stderr) : ''));
-      throw new GradlinkError('ERR_INTERNAL', `${args.join(' ')}: ${why.find((text) => text !== '') ?? ''}`);
+      const why = failed.map((one) =>
+        one !== undefined && 'stderr' in one ? lastLine(one.stderr) : '',
+      );
+      throw new GradlinkError(
+        'ERR_INTERNAL',
+        `${args.join(' ')}: ${why.find((text) => text !== '') ?? ''}`,
+      );
     }
   }
 
@@ -241,10 +275,14 @@ class ClusterCheck {
   private async pairs(figure: (typeof kinds)[number]): Promise<Point> {
     try {
       let ways: Point = await this.exchange(figure);
-      for (const { from, to } of suspects(ways).slice(0, mostAgain)) {
-        const isSame = (one: Way): boolean => one.from === from && one.to === to;
-        const again = (await this.exchange(figure, [from, to])).find(isSame);
-        if (again !== undefined) ways = ways.map((one) => (isSame(one) ? better(one, again) : one));
+      for (let times = 0; times < timesAgain; times += 1) {
+        for (const { from, to } of suspects(ways).slice(0, mostAgain)) {
+          const again = await this.exchange(figure, [from, to]);
+          ways = ways.map((one) => {
+            const other = again.find((same) => same.from === one.from && same.to === one.to);
+            return other === undefined ? one : better(one, other);
+          });
+        }
       }
       return ways;
     } catch (error) {
@@ -262,7 +300,7 @@ class ClusterCheck {
       [
         ...['pairs', kind, '-b', String(bytes), '-e', String(bytes), '-i', String(samples)],
         ...['-W', String(window)],
-        ...(directed && process.env['EW'] !== undefined ? ['--each-way'] : []),
+        ...(directed ? ['--each-way'] : []),
       ],
       () => this.joined.filter(({ host }) => among?.includes(host) ?? true),
     );
@@ -291,12 +329,26 @@ class ClusterCheck {
     const slowest = perByte.length === 0 ? undefined : Math.max(...perByte);
     const sumOver = async (part?: readonly FleetHost[]): Promise<CaseResult[]> => {
       const [smallest = 0, largest = 0] = sumSizes;
-      const range = ['-b', String(smallest), '-e', String(largest), '-f', String(largest / smallest)];
+      const range = [
+        '-b',
+        String(smallest),
+        '-e',
+        String(largest),
+        '-f',
+        String(largest / smallest),
+      ];
       const left = (): readonly FleetHost[] =>
         this.joined.filter((one) => part === undefined || part.includes(one));
-      const found = await this.together(['collectives', 'all_reduce', ...range, '--iters', '5'], left);
+      const found = await this.together(
+        ['collectives', 'all_reduce', ...range, '--iters', '3', '-w', '1'],
+        left,
+      );
       if (found === undefined) return [];
-      return judgedSums(found.report, found.hosts.map(({ host }) => host), slowest);
+      return judgedSums(
+        found.report,
+        found.hosts.map(({ host }) => host),
+        slowest,
+      );
     };
     const isSlow = (cases: readonly CaseResult[]): boolean =>
       cases.some((one) => one.status === 'error' && hasMeasurement(one) && one.check.passed);
@@ -313,30 +365,53 @@ class ClusterCheck {
       });
       const which =
         part.length === names.length ? 'in no half of them by itself' : `among ${part.join(', ')}`;
-      return cases.map((one) => (one.status === 'error' ? { ...one, reason: `${one.reason}; ${which}` } : one));
+      return cases.map((one) =>
+        one.status === 'error' ? { ...one, reason: `${one.reason}; ${which}` } : one,
+      );
     } catch (error) {
       return [failedCase({ name: 'all_reduce', parameters: { between: 'hosts' } }, error)];
     }
   }
 
   /** A part for each host that was asked for: does it answer, is it reached, are its ways as those of the others. */
-  private hosts(faults: readonly HostUnseen[]): CaseResult[] {
-    const gone = new Map(
-      [...this.fleet.unseen, ...this.off].map(({ host, reason }) => [host, reason]),
-    );
+  private hosts(faults: readonly HostFault[]): CaseResult[] {
+    const gone = new Map(this.fleet.unseen.map(({ host, reason }) => [host, reason]));
+    for (const { host, reason, byItself } of this.off) if (byItself) gone.set(host, reason);
+    const out = new Map(this.off.map(({ host, reason }) => [host, reason]));
     const slow = new Map(faults.map(({ host, reason }) => [host, reason]));
-    return this.asked.map((host) => {
+    const reach = this.off
+      .filter(({ byItself }) => !byItself)
+      .flatMap(({ ways }) => ways)
+      .map(({ from, to, error }) =>
+        failedCase(
+          { name: 'reach', parameters: { from, to } },
+          new GradlinkError('ERR_PEER_LOST', `no connection: ${error}`),
+        ),
+      );
+    const hosts = this.asked.map((host): CaseResult => {
       const lost = gone.get(host);
       const identity = { name: 'host', parameters: { host } };
       if (lost !== undefined) return failedCase(identity, new GradlinkError('ERR_PEER_LOST', lost));
+      const left = out.get(host);
+      if (left !== undefined) return waivedCase(identity, left);
       const fault = slow.get(host);
       return partOf(identity, {
         samplesSeconds: [this.seconds()],
         verdict:
           fault === undefined
-            ? { level: 'good', text: 'it answers, and its ways are as those of the others', likelyCause: null }
-            : { level: 'poor', text: fault, likelyCause: "its network interface, cable or port of the switch, or what else is at work on it" },
+            ? {
+                level: 'good',
+                text: 'it answers, and its ways are as those of the others',
+                likelyCause: null,
+              }
+            : {
+                level: 'poor',
+                text: fault,
+                likelyCause:
+                  'its network interface, cable or port of the switch, or what else is at work on it',
+              },
       });
     });
+    return [...reach, ...hosts];
   }
 }

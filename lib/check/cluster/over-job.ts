@@ -117,7 +117,9 @@ export async function withJobFleet<T>(
     });
     const leads = leaders.get(host) === world.rank;
     if (world.rank === 0) {
-      const addresses = new Map([...leaders].map(([name, rank]) => [name, all[rank]?.address ?? '']));
+      const addresses = new Map(
+        [...leaders].map(([name, rank]) => [name, all[rank]?.address ?? '']),
+      );
       const fleet = new JobFleet(world, seen, leaders, addresses, env);
       const result = await lead(fleet, [...leaders.keys()]);
       await fleet.end();

@@ -1,5 +1,4 @@
 // Which host, or which way between two, is slow or loses packets: from what pairs of hosts measured.
-import type { HostUnseen } from '../../doctor/hosts/compare.js';
 import {
   hasMeasurement,
   type CaseResult,
@@ -109,34 +108,24 @@ function rated(one: Figure, others: readonly Figure[], what = ''): Rated {
 }
 
 const sides = ['all ways', 'ways from it', 'ways to it'] as const;
+type Side = (typeof sides)[number];
 
-function isOf(way: Way, host: string, side: (typeof sides)[number]): boolean {
+function isOf(way: Way, host: string, side: Side): boolean {
   if (side === 'all ways') return way.from === host || way.to === host;
   return way.directed && (side === 'ways from it' ? way.from : way.to) === host;
 }
 
-/** What is wrong with a host, by one kind of figure; of all its ways before those of one direction. */
-function faultOf(host: string, hosts: readonly string[], point: Point): Rated | undefined {
-  for (const side of sides) {
-    const figures = (of: string): Figure[] =>
-      point.filter((way) => isOf(way, of, side)).flatMap(figureOf);
-    const own = figures(host);
-    const others = hosts.filter((one) => one !== host).map(figures);
-    if (own.length === 0 || others.some((its) => its.length === 0)) continue;
-    const what = point[0]?.result.name ?? '';
-    const found = rated(middleOf(own), others.map(middleOf), `${what} `);
-    if (found.level === 'poor') return { ...found, text: `${side}: ${found.text}` };
-  }
-  return undefined;
-}
-
-/** The ways that stand out, the slowest first. */
+/** The ways that stand out, by chance or not; the slowest first. */
 export function suspects(point: Point): Way[] {
   const seconds = (way: Way): number => figureOf(way)[0]?.medianSeconds ?? 0;
   const stands = (way: Way): boolean => {
     const [figure] = figureOf(way);
-    const others = point.filter((other) => other !== way).flatMap(figureOf);
-    return figure !== undefined && rated(figure, others).level === 'poor';
+    const usual = middleOf(point.filter((other) => other !== way).flatMap(figureOf));
+    if (figure === undefined) return false;
+    return (
+      figure.medianSeconds >= margins.poor * usual.medianSeconds ||
+      figure.lost - usual.lost >= losses.poor
+    );
   };
   return point.filter(stands).toSorted((one, other) => seconds(other) - seconds(one));
 }
@@ -146,22 +135,55 @@ export function better(one: Way, again: Way): Way {
   const [first] = figureOf(one);
   const [second] = figureOf(again);
   if (first === undefined || second === undefined) return one;
-  return second.medianSeconds + second.lost < first.medianSeconds + first.lost ? again : one;
+  const isBetter =
+    first.lost >= losses.poor
+      ? second.lost < first.lost
+      : second.medianSeconds < first.medianSeconds;
+  return isBetter ? again : one;
 }
 
-/** Hosts all of whose ways, or those of one direction, stand out: a host each, with what is wrong. */
-export function hostFaults(hosts: readonly string[], points: readonly Point[]): HostUnseen[] {
+
+/** What is wrong with a host, by one kind of figure. */
+interface Finding {
+  readonly side: Side;
+  readonly text: string;
+}
+
+/** Of all its ways before those of one direction. */
+function findingOf(host: string, hosts: readonly string[], point: Point): Finding | undefined {
+  for (const side of sides) {
+    const figures = (of: string): Figure[] =>
+      point.filter((way) => isOf(way, of, side)).flatMap(figureOf);
+    const own = figures(host);
+    const others = hosts.filter((one) => one !== host).map(figures);
+    if (own.length === 0 || others.some((its) => its.length === 0)) continue;
+    const what = point[0]?.result.name ?? '';
+    const { level, text } = rated(middleOf(own), others.map(middleOf), `${what} `);
+    if (level === 'poor') return { side, text: `${side}: ${text}` };
+  }
+  return undefined;
+}
+
+/** A host whose ways stand out. */
+export interface HostFault {
+  readonly host: string;
+  /** Of each kind of figure that shows it. */
+  readonly sides: readonly Side[];
+  readonly reason: string;
+}
+
+/** Hosts all of whose ways, or those of one direction, stand out. */
+export function hostFaults(hosts: readonly string[], points: readonly Point[]): HostFault[] {
   // Of two, both have the one way between them: it tells nothing of either.
   if (hosts.length < 3) return [];
   return hosts.flatMap((host) => {
-    const texts = points
-      .map((point) => faultOf(host, hosts, point)?.text)
-      .filter((text) => text !== undefined);
+    const found = points.flatMap((point) => findingOf(host, hosts, point) ?? []);
     // Both ways at once are slow where one is.
-    const told = texts.some((text) => text.startsWith(sides[1]) || text.startsWith(sides[2]))
-      ? texts.filter((text) => !text.startsWith(sides[0]))
-      : texts;
-    return told.length === 0 ? [] : [{ host, reason: told.join('; ') }];
+    const ofOne = found.filter(({ side }) => side !== 'all ways');
+    const told = ofOne.length > 0 ? ofOne : found;
+    if (told.length === 0) return [];
+    const reason = told.map(({ text }) => text).join('; ');
+    return [{ host, sides: told.map(({ side }) => side), reason }];
   });
 }
 
@@ -182,11 +204,16 @@ export function judgedWays(points: readonly Point[], faulty: ReadonlySet<string>
       const { result } = way;
       if (figure === undefined || !hasMeasurement(result) || !result.check.passed) return result;
       const others = point.filter((other) => other !== way && isFree(other)).flatMap(figureOf);
-      const known: CaseResult & Measurement = { ...result, verdict: verdictOf(figure, others, way) };
+      const known: CaseResult & Measurement = {
+        ...result,
+        verdict: verdictOf(figure, others, way),
+      };
       if (!isFree(way)) return excused(failedWherePoor(known), 'one of these hosts is at fault');
       const failed = failedWherePoor(known);
       if (failed.status === 'error') found.add(pairOf(way));
-      return blamed.has(pairOf(way)) ? excused(failed, 'this way is slow in another figure') : failed;
+      return blamed.has(pairOf(way))
+        ? excused(failed, 'this way is slow in another figure')
+        : failed;
     });
     for (const pair of found) blamed.add(pair);
     return judged;
@@ -195,10 +222,17 @@ export function judgedWays(points: readonly Point[], faulty: ReadonlySet<string>
 
 function verdictOf(figure: Figure, others: readonly Figure[], way: Way): Verdict {
   if (others.length === 0 && figure.lost < losses.fair) {
-    return { level: 'none', reason: 'none alike', text: 'no other way to judge it by', likelyCause: null };
+    return {
+      level: 'none',
+      reason: 'none alike',
+      text: 'no other way to judge it by',
+      likelyCause: null,
+    };
   }
   const { level, text } = rated(figure, others);
   const likelyCause =
-    level === 'good' ? null : `the way ${way.directed ? 'from' : 'between'} ${way.from} ${way.directed ? 'to' : 'and'} ${way.to}: cable, port, switch or route`;
+    level === 'good'
+      ? null
+      : `the way ${way.directed ? 'from' : 'between'} ${way.from} ${way.directed ? 'to' : 'and'} ${way.to}: cable, port, switch or route`;
   return { level, reason: 'others', text, likelyCause };
 }

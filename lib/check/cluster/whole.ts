@@ -47,7 +47,9 @@ export function judgedSums(
         level,
         text: `${percentText(ratio)} of what the slowest way carries both ways at once`,
         likelyCause:
-          level === 'good' ? null : 'links that several hosts share: switches, and ways between racks',
+          level === 'good'
+            ? null
+            : 'links that several hosts share: switches, and ways between racks',
       },
     });
   });

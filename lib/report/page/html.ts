@@ -11,6 +11,7 @@ import { policy, sortScript } from './sorting.js';
 import { style } from './style.js';
 import { formulas, remarks, runFacts } from './words.js';
 import { setOf } from '../charts/series.js';
+import { toolOf } from '../tools.js';
 import { groupBy } from '../../results/grouping.js';
 
 const widths = { wide: 860, narrow: 344 } as const;
@@ -82,6 +83,20 @@ function allCases(runs: readonly LabelledRun[]): string {
     .join('\n');
 }
 
+/** What a report says in one line, where its tool has that. */
+function answers(runs: readonly LabelledRun[]): string {
+  return runs
+    .flatMap(({ label, report }) => {
+      const answer = toolOf(report).answer?.(report);
+      if (answer === undefined) return [];
+      const of = runs.length > 1 ? `${label}: ` : '';
+      return [
+        `<p><span class="level ${answer.level}">${answer.level}</span> ${breakable(escaped(`${of}${answer.text}`))}</p>`,
+      ];
+    })
+    .join('\n');
+}
+
 function titleOf(runs: readonly LabelledRun[]): string {
   const tools = [...new Set(runs.map(({ report }) => report.run.tool))];
   return `gradlink ${tools.join(', ')}${runs.length > 1 ? `: ${String(runs.length)} runs` : ''}`;
@@ -114,6 +129,7 @@ ${style}
 <p class="quiet">Written by gradlink report. KiB, MiB and GiB are powers of 1024 bytes, GB/s is 1e9 bytes a second; bandwidths are those of the median time.<span class="screen"> A click on a column sorts.</span></p></header>
 <main>
 <section id="answer"><h2>Result</h2>
+${answers(runs)}
 ${tableHtml(answer, 'Result', true)}
 <p class="quiet">${escaped(answer.note)}</p></section>
 ${sections.join('\n')}
