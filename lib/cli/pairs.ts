@@ -37,8 +37,9 @@ then only rank 0 prints. Messages are those of send and receive of a communicato
   message_rate    the first half of the ranks sends to the second, all pairs at once; the sum
 
 Of more than two ranks every pair is measured, in rounds that pair each rank with one other, all pairs of a round at
-once. A pair is slow where it takes 1.5 times as long as the median of the others, in the median and in the fastest;
-pairs within a host and between hosts are compared apart.
+once; bandwidth each way, one after the other. A pair or a way is slow where it takes 1.5 times as long as the median of
+the others, in the median and in the fastest; pairs within a host and between hosts are compared apart. Between hosts
+with a rank each, TCP segments that were lost and sent again are told, from 0.1 % of them on.
 
 OSU's names are known: osu_latency, osu_bw, osu_bibw, osu_mbw_mr. -m 1:4096 there is -b 1 -e 4096 here, -x is -w.
 Bandwidths are GB/s of 1e9 bytes. K, M and G on the command line are 1024, 1024^2 and 1024^3.

@@ -7,7 +7,7 @@ import {
   type Report,
   type ReportHead,
 } from '../results/result.js';
-import { sizeText } from '../results/units.js';
+import { countText, sizeText } from '../results/units.js';
 import type { RankInfo } from '../measure/common-run.js';
 import { headLines } from './summary.js';
 import { matrixLines } from './table.js';
@@ -63,10 +63,14 @@ function line(first: string, cells: readonly string[]): string {
 }
 
 function head(report: ReportHead, ranks: readonly RankInfo[] = []): string[] {
-  const { kinds, ranks: size, backend, hosts } = report.run.options;
+  const { kinds, ranks: size, backend, hosts, eachWay = Number(size) > 2 } = report.run.options;
   const shown = String(kinds).split(',');
   const pairs = (Number(size) * (Number(size) - 1)) / 2;
-  const of = pairs > 1 ? `; figures are the median of ${pairs} pairs` : '';
+  const ways = eachWay === true && shown.includes('bandwidth') ? ', of bandwidth each way' : '';
+  const of =
+    pairs > 1 || ways !== ''
+      ? `; figures are the median of ${countText(pairs, 'pair')}${ways}`
+      : '';
   return [
     ...headLines(report),
     `# ${String(size)} ranks over ${String(backend)}, ${String(hosts)} host${hosts === 1 ? '' : 's'}${of}`,
@@ -96,9 +100,9 @@ function rows(results: readonly CaseResult[]): string[] {
   return [line(String(first.parameters.bytes), cells), ...reasons];
 }
 
-function wayOf({ parameters: { from, to, hosts } }: CaseResult): string {
+function wayOf({ name, parameters: { from, to, hosts } }: CaseResult): string {
   if (typeof from !== 'string' || typeof to !== 'string') return '';
-  return `${from} - ${to}${typeof hosts === 'string' ? ` (${hosts})` : ''}: `;
+  return `${from} ${name === 'bandwidth' ? 'to' : '-'} ${to}${typeof hosts === 'string' ? ` (${hosts})` : ''}: `;
 }
 
 /** At the smallest size, where latency is asked for, else at the largest. */
@@ -117,7 +121,7 @@ function figureOf(one: Measured): string {
 
 const unitOf = (name: string): string => (name === 'latency' ? 'us' : 'GB/s');
 
-/** From the lower rank of each pair to the higher one. */
+/** Of what is of both ways alike, from the lower rank of each pair to the higher one. */
 function matrix(cases: readonly Measured[], room: number): string[] {
   const [first] = cases;
   if (first === undefined) return [];

@@ -1,10 +1,12 @@
 // What was measured between pairs of ranks, as cases: each pair is judged by the others of its kind.
 import { beside, type Judged, type Spread } from '../../results/hosts.js';
-import type { CaseIdentity, CaseResult, Verdict } from '../../results/result.js';
+import type { CaseIdentity, CaseResult, Verdict, VerdictLevel } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
+import { countText } from '../../results/units.js';
 import type { RankInfo } from '../common-run.js';
 import { messageCase, noneAlike, shareVerdict } from '../hosts/message-case.js';
 import type { PairKind } from './pairs-options.js';
+import { lossBetween, type Loss, type Segments } from './segments.js';
 import type { Pair, RankSeconds } from './world.js';
 
 /** One kind at one size. */
@@ -13,8 +15,9 @@ export interface Point {
   readonly bytes: number;
   /** Messages of a sample before the answer; of latency 1. */
   readonly window: number;
-  readonly warmup: number;
   readonly check: boolean;
+  /** Whether each way of a pair has a figure of its own. */
+  readonly eachWay: boolean;
 }
 
 interface Place {
@@ -28,7 +31,11 @@ export interface PairSamples {
   readonly pair: Pair;
   /** Of one message: half of there and back, or the window's share; both ways at once: of one each way. */
   readonly seconds: readonly number[];
+  /** Exchanges that were not timed, before them. */
+  readonly warmup: number;
   readonly wrong: number;
+  /** Of the hosts of its ranks. */
+  readonly segments?: readonly [Segments | undefined, Segments | undefined];
 }
 
 /** The samples of a pair from what its two ranks brought. */
@@ -36,17 +43,20 @@ export function samplesOf(
   { kind, window }: Point,
   pair: Pair,
   found: readonly RankSeconds[],
+  warmup: number,
 ): PairSamples {
-  const [lower, higher] = pair.map((rank) => found[rank] ?? { seconds: [], wrong: 0 });
-  const there = lower?.seconds ?? [];
-  const back = higher?.seconds ?? [];
+  const none: RankSeconds = { seconds: [], wrong: 0 };
+  const [first, second] = [found[pair[0]] ?? none, found[pair[1]] ?? none];
+  const [there, back] = [first.seconds, second.seconds];
   const whole =
     kind === 'bidirectional' ? there.map((one, at) => Math.max(one, back[at] ?? 0)) : there;
   const share = kind === 'latency' ? 2 : window;
   return {
     pair,
     seconds: whole.map((one) => one / share),
-    wrong: (lower?.wrong ?? 0) + (higher?.wrong ?? 0),
+    warmup,
+    wrong: first.wrong + second.wrong,
+    segments: [first.segments, second.segments],
   };
 }
 
@@ -55,12 +65,17 @@ function hostOf({ ranks }: Place, rank: number): string {
 }
 
 /** Whether a pair is within a host: what crosses hosts is no measure of it. */
-function isWithin(place: Place, [lower, higher]: Pair): boolean {
-  return hostOf(place, lower) === hostOf(place, higher);
+function isWithin(place: Place, [one, other]: Pair): boolean {
+  return hostOf(place, one) === hostOf(place, other);
+}
+
+/** Whether two are the two ways of one pair. */
+function areOpposite([from, to]: Pair, other: Pair): boolean {
+  return from === other[1] && to === other[0];
 }
 
 export function identityOf(
-  { kind, bytes, window }: Point,
+  { kind, bytes, window, eachWay }: Point,
   place: Place,
   pair?: Pair,
 ): CaseIdentity {
@@ -75,8 +90,8 @@ export function identityOf(
       window,
       ranks: ranks.length,
       backend,
-      // Of two ranks there is one pair, and its sizes are one line.
-      ...(from === undefined || to === undefined || ranks.length === 2
+      // Of two ranks there is one pair, and its sizes are one line, or each way is.
+      ...(from === undefined || to === undefined || (ranks.length === 2 && !eachWay)
         ? {}
         : { from: `rank ${from}`, to: `rank ${to}` }),
       ...(from === undefined || to === undefined || !several
@@ -92,7 +107,7 @@ interface JudgedPair {
   readonly others: number;
 }
 
-/** Each pair beside the others within hosts, or between hosts, as it is itself. */
+/** Each beside the others within hosts, or between hosts, as it is itself; beside its own other way where there is no more. */
 function judgePairs(place: Place, samples: readonly PairSamples[]): JudgedPair[] {
   const spreads = samples.map(({ pair, seconds }) => {
     const { medianSeconds, minSeconds } = describe(seconds);
@@ -100,7 +115,9 @@ function judgePairs(place: Place, samples: readonly PairSamples[]): JudgedPair[]
     return { pair, spread, within: isWithin(place, pair) };
   });
   return spreads.map((one) => {
-    const others = spreads.filter((other) => other !== one && other.within === one.within);
+    const alike = spreads.filter((other) => other !== one && other.within === one.within);
+    const ofOthers = alike.filter((other) => !areOpposite(other.pair, one.pair));
+    const others = ofOthers.length > 0 ? ofOthers : alike;
     const judged = beside(
       one.spread,
       others.map(({ spread }) => spread),
@@ -109,12 +126,30 @@ function judgePairs(place: Place, samples: readonly PairSamples[]): JudgedPair[]
   });
 }
 
-/** The rank of a slow pair all of whose pairs stand out. */
-function slowRank(pair: Pair, all: readonly JudgedPair[]): number | undefined {
-  return pair.find((rank) => {
-    const own = all.filter((one) => one.pair.includes(rank) && one.judged !== undefined);
-    return own.length > 1 && own.every(({ judged }) => judged?.standsOut === true);
-  });
+/** Whether all that are judged of several stand out. */
+function allStandOut(all: readonly JudgedPair[], isMeant: (pair: Pair) => boolean): boolean {
+  const meant = all.filter(({ pair, judged }) => judged !== undefined && isMeant(pair));
+  return meant.length > 1 && meant.every(({ judged }) => judged?.standsOut === true);
+}
+
+/** What a slow pair, or one way of it, has in common with others. */
+function slowCause(pair: Pair, place: Place, all: readonly JudgedPair[]): string {
+  const rank = pair.find((one) => allStandOut(all, (ranks) => ranks.includes(one)));
+  if (rank !== undefined) {
+    return `all pairs of rank ${rank} on ${hostOf(place, rank)} are slow: its core, or its host's network`;
+  }
+  if (isWithin(place, pair)) return 'these two: their cores, or what else runs there';
+  const [from, to] = [hostOf(place, pair[0]), hostOf(place, pair[1])];
+  const back = all.find((one) => areOpposite(one.pair, pair));
+  if (back?.judged?.standsOut !== false) return `the way between ${from} and ${to}`;
+  const cross = (side: 0 | 1, host: string) => (ranks: Pair) =>
+    !isWithin(place, ranks) && hostOf(place, ranks[side]) === host;
+  const [out, into] = [allStandOut(all, cross(0, from)), allStandOut(all, cross(1, to))];
+  if (out && !into)
+    return `all ways out of ${from} are slow, not those into it: what it sends with`;
+  if (into && !out)
+    return `all ways into ${to} are slow, not those out of it: what it receives with`;
+  return `the way from ${from} to ${to} alone: the other direction is good`;
 }
 
 /** Where the ranks of a host are more than its cores, or their threads where both ways are busy; null elsewhere. */
@@ -137,27 +172,45 @@ function crowdedCause(
   return null;
 }
 
-function verdictOf(
+function besideOthers(
   { pair, judged, others }: JudgedPair,
   point: Point,
   place: Place,
   all: readonly JudgedPair[],
 ): Verdict {
   const crowded = crowdedCause(point, place, pair);
-  if (judged === undefined) return noneAlike('no other pair to judge it by', crowded);
+  const one = point.eachWay ? 'way' : 'pair';
+  if (judged === undefined) return noneAlike(`no other ${one} to judge it by`, crowded);
   const { times, standsOut } = judged;
-  const text = `${times.toFixed(1)} times the time of the median of ${others} other pair${others === 1 ? '' : 's'}`;
+  const text = `${times.toFixed(1)} times the time of the median of ${countText(others, `other ${one}`)}`;
   if (!standsOut) return { level: 'good', reason: 'others', text, likelyCause: null };
-  if (crowded !== null) return shareVerdict(1 / times, text, crowded);
-  const rank = slowRank(pair, all);
-  const cause = isWithin(place, pair)
-    ? 'these two: their cores, or what else runs there'
-    : `the way between ${pair.map((one) => hostOf(place, one)).join(' and ')}`;
-  const whole =
-    rank === undefined
-      ? cause
-      : `all pairs of rank ${rank} on ${hostOf(place, rank)} are slow: its core, or its host's network`;
-  return shareVerdict(1 / times, text, whole);
+  return shareVerdict(1 / times, text, crowded ?? slowCause(pair, place, all));
+}
+
+/** The hosts count for all their ranks: what a pair lost is known where each of its hosts has no other. */
+function lossOf(place: Place, { pair, segments = [undefined, undefined] }: PairSamples) {
+  const alone = (rank: number): boolean =>
+    place.ranks.filter(({ host }) => host === hostOf(place, rank)).length === 1;
+  if (!pair.every(alone)) return undefined;
+  return lossBetween([
+    { host: hostOf(place, pair[0]), segments: segments[0] },
+    { host: hostOf(place, pair[1]), segments: segments[1] },
+  ]);
+}
+
+const severity: Readonly<Record<VerdictLevel, number>> = { none: 0, good: 0, fair: 1, poor: 2 };
+
+/** A slow pair may be slow because it loses: both are told, and the worse decides. */
+function withLoss(verdict: Verdict, loss: Loss | undefined): Verdict {
+  if (loss === undefined || severity[loss.level] === 0) return verdict;
+  const { likelyCause } = verdict;
+  return {
+    ...(severity[loss.level] > severity[verdict.level]
+      ? { level: loss.level, reason: 'faults' }
+      : verdict),
+    text: `${verdict.text}; ${loss.text}`,
+    likelyCause: likelyCause === null ? loss.cause : `${likelyCause}; ${loss.cause}`,
+  };
 }
 
 function perSecond(messages: number) {
@@ -166,7 +219,7 @@ function perSecond(messages: number) {
   });
 }
 
-const counts = ({ window, warmup, kind }: Point) => ({
+const counts = ({ window, kind }: Point, warmup: number) => ({
   iterationsPerSample: kind === 'latency' ? 2 : window,
   warmupIterations: warmup * (kind === 'latency' ? 2 : window),
 });
@@ -179,16 +232,25 @@ export function pairCases(
 ): CaseResult[] {
   const all = judgePairs(place, samples);
   const ways = point.kind === 'bidirectional' ? 2 : 1;
-  return samples.map(({ pair, seconds, wrong }, at) =>
-    messageCase(identityOf(point, place, pair), {
-      samplesSeconds: seconds,
-      ...counts(point),
+  return samples.map((one, at) => {
+    const loss = lossOf(place, one);
+    const rate = point.kind === 'latency' ? undefined : perSecond(ways);
+    return messageCase(identityOf(point, place, one.pair), {
+      samplesSeconds: one.seconds,
+      ...counts(point, one.warmup),
       bytes: ways * point.bytes,
-      wrong: point.check ? wrong : null,
-      verdict: verdictOf(all[at]!, point, place, all),
-      ...(point.kind === 'latency' ? {} : { values: perSecond(ways) }),
-    }),
-  );
+      wrong: point.check ? one.wrong : null,
+      verdict: withLoss(besideOthers(all[at]!, point, place, all), loss),
+      ...(rate === undefined && loss === undefined
+        ? {}
+        : {
+            values: (statistics) => ({
+              ...rate?.(statistics),
+              ...(loss === undefined ? {} : { retransmittedShare: loss.share }),
+            }),
+          }),
+    });
+  });
 }
 
 /** One case of all pairs that were busy at once: as long as the slowest of them. */
@@ -200,7 +262,7 @@ export function rateCase(point: Point, place: Place, samples: readonly PairSampl
   const wrong = samples.reduce((sum, one) => sum + one.wrong, 0);
   return messageCase(identityOf(point, place), {
     samplesSeconds: slowest,
-    ...counts(point),
+    ...counts(point, first?.warmup ?? 0),
     bytes: samples.length * point.bytes,
     wrong: point.check ? wrong : null,
     verdict: noneAlike(

@@ -1,7 +1,7 @@
 // The options of messages between pairs of ranks: `gradlink pairs` and its run have them from here.
 import type { RunOptions } from '../common-run.js';
 import { checkRows, rankRows } from '../collectives/collectives-options.js';
-import { choice, list, whole } from '../../options/kinds.js';
+import { choice, flag, list, whole } from '../../options/kinds.js';
 import { optionTable, type OptionsOf } from '../../options/table.js';
 
 /** What is measured of a pair; message_rate of all pairs of two halves at once. */
@@ -38,7 +38,7 @@ export const pairsTable = optionTable({
   },
   /** Bytes of a message, ascending; default 1 B to 4 MiB by doubling, of more than two ranks 8 B and 1 MiB. */
   sizes: { kind: list(whole({ min: 1 })) },
-  /** Timed samples; absent: 1000 of latency, 100 of others; of more than 8 KiB 100 and 20. */
+  /** Timed samples; absent: 1000 of latency, 100 of others; of more than 8 KiB 100 and 20; fewer of slow messages. */
   iterations: {
     flag: '-i, --iters <count>',
     help: 'samples: 1000 messages there and back, 100 windows; above 8K: 100, 20',
@@ -56,6 +56,12 @@ export const pairsTable = optionTable({
     help: 'messages that are sent before an answer is waited for; not of latency',
     kind: count,
     default: 64,
+  },
+  /** Whether bandwidth is measured from either rank of a pair to the other; default of more than two ranks. */
+  eachWay: {
+    flag: '--each-way',
+    help: 'bandwidth from either rank of a pair to the other, one after the other (default: of more than two ranks)',
+    kind: flag,
   },
   ...checkRows,
   timeoutMs: rankRows.timeoutMs,

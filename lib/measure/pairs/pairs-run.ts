@@ -1,4 +1,6 @@
 // Messages between pairs of ranks: all that `gradlink pairs` does but reading its options and printing.
+import { mean } from 'simple-statistics';
+
 import { argumentError, GradlinkError } from '../../errors.js';
 import { failedCase } from '../../results/case.js';
 import type { CaseResult, Report } from '../../results/result.js';
@@ -21,7 +23,7 @@ import {
   type Point,
 } from './cases.js';
 import { iterationsOf, pairsTable, type PairKind, type PairsOptions } from './pairs-options.js';
-import { openPairs, type Pair, type PairWorld } from './world.js';
+import { openPairs, type Exchange, type Pair, type PairWorld, type RankSeconds } from './world.js';
 
 const defaultRanks = 2;
 /** OSU's. */
@@ -30,34 +32,70 @@ const sizesOfTwo: readonly number[] = Array.from({ length: 23 }, (_, power) => 2
 const sizesOfMany: readonly number[] = [8, 2 ** 20];
 /** Of an answer to a window, as OSU's. */
 const answerBytes = 4;
+/** Of the samples of a round: over 1 Gbit/s a window of 64 MiB takes half a second, and a few of them are enough. */
+const mostSeconds = 3;
 
-/** Who exchanges with whom, one round after the other; of the message rate the first half of the ranks with the second. */
-export function roundsFor(kind: PairKind, size: number): Pair[][] {
+/**
+ * Who exchanges with whom, one round after the other; of the message rate the first half of the ranks with the second.
+ *
+ * @param eachWay each round is followed by one from the higher ranks to the lower
+ */
+export function roundsFor(kind: PairKind, size: number, eachWay = false): Pair[][] {
   if (kind === 'message_rate') {
     const half = Math.floor(size / 2);
     return [Array.from({ length: half }, (_, rank) => [rank, rank + half] as const)];
   }
-  return roundsOf(size).map((round) =>
+  const rounds = roundsOf(size).map((round) =>
     Array.from({ length: size }, (_, rank) => rank).flatMap((rank): Pair[] => {
       const partner = partnerIn(round, rank, size);
       return partner === undefined || partner < rank ? [] : [[rank, partner]];
     }),
   );
+  if (!eachWay) return rounds;
+  return rounds.flatMap((pairs) => [pairs, pairs.map(([from, to]) => [to, from] as const)]);
+}
+
+/**
+ * Times a round. Where nobody said how many samples there are to be, slow messages have fewer: every rank learns from the
+ * same figures how long they take.
+ */
+async function timeRound(
+  world: PairWorld,
+  pairs: readonly Pair[],
+  exchange: Exchange,
+  bothWays: boolean,
+  bounded: boolean,
+): Promise<{ readonly found: readonly RankSeconds[]; readonly warmup: number }> {
+  if (!bounded) {
+    return { found: await world.time(pairs, exchange, bothWays), warmup: exchange.warmup };
+  }
+  const tried = async (samples: number): Promise<number> => {
+    const trial = { ...exchange, warmup: 0, samples, verify: false };
+    const found = await world.time(pairs, trial, bothWays);
+    return Math.max(...found.map(({ seconds }) => mean(seconds)));
+  };
+  // The first is cold; the rest of the warm-up tells better, and of rare losses, unless it would take long itself.
+  const first = await tried(1);
+  const more = Math.min(exchange.warmup - 1, Math.floor(mostSeconds / 10 / first));
+  const each = more < 1 ? first : await tried(more);
+  const samples = Math.min(exchange.samples, Math.max(1, Math.floor(mostSeconds / each)));
+  const found = await world.time(pairs, { ...exchange, warmup: 0, samples }, bothWays);
+  return { found, warmup: 1 + Math.max(0, more) };
 }
 
 async function measurePoint(
   world: PairWorld,
-  point: Point & { readonly samples: number },
-  timeoutMs: number,
+  point: Point,
+  exchange: Exchange,
+  bounded: boolean,
   advance: () => void,
 ): Promise<CaseResult[]> {
-  const { kind, bytes, window, warmup, check: verify, samples } = point;
-  const answer = kind === 'latency' ? bytes : answerBytes;
-  const exchange = { bytes, answerBytes: answer, window, warmup, samples, verify, timeoutMs };
+  const { kind, eachWay } = point;
   const all: PairSamples[] = [];
-  for (const pairs of roundsFor(kind, world.size)) {
-    const found = await world.time(pairs, exchange, kind === 'bidirectional');
-    all.push(...pairs.map((pair) => samplesOf(point, pair, found)));
+  for (const pairs of roundsFor(kind, world.size, eachWay)) {
+    const bothWays = kind === 'bidirectional';
+    const { found, warmup } = await timeRound(world, pairs, exchange, bothWays, bounded);
+    all.push(...pairs.map((pair) => samplesOf(point, pair, found, warmup)));
     advance();
   }
   all.sort(({ pair: [a, b] }, { pair: [c, d] }) => a - c || b - d);
@@ -71,18 +109,33 @@ async function measureAll(
 ): Promise<CaseResult[]> {
   const { kinds, check, timeoutMs } = given;
   const { sizes = world.size === 2 ? sizesOfTwo : sizesOfMany } = given;
-  const rounds = kinds.reduce((sum, kind) => sum + roundsFor(kind, world.size).length, 0);
+  const isEachWay = (kind: PairKind): boolean =>
+    kind === 'bandwidth' && (given.eachWay ?? world.size > 2);
+  const rounds = kinds.reduce(
+    (sum, kind) => sum + roundsFor(kind, world.size, isEachWay(kind)).length,
+    0,
+  );
   const steps = new Steps(events, rounds * sizes.length);
   const all: CaseResult[] = [];
   for (const bytes of sizes) {
     const cases: CaseResult[] = [];
     let usable = true;
     for (const kind of kinds) {
-      const { samples, warmup } = iterationsOf(kind, bytes, given);
       const window = kind === 'latency' ? 1 : given.window;
-      const point = { kind, bytes, window, warmup, check, samples };
+      const answer = kind === 'latency' ? bytes : answerBytes;
+      const point = { kind, bytes, window, check, eachWay: isEachWay(kind) };
+      const exchange = {
+        ...iterationsOf(kind, bytes, given),
+        bytes,
+        answerBytes: answer,
+        window,
+        verify: check,
+        timeoutMs,
+      };
+      const bounded = given.iterations === undefined;
       try {
-        cases.push(...(await measurePoint(world, point, timeoutMs, () => steps.advance())));
+        const advance = (): void => steps.advance();
+        cases.push(...(await measurePoint(world, point, exchange, bounded, advance)));
       } catch (error) {
         cases.push(failedCase(identityOf(point, world), error));
         usable &&= error instanceof GradlinkError ? error.usable : true;

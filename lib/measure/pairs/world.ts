@@ -10,8 +10,9 @@ import type { RankInfo } from '../common-run.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import { coresOfHosts } from '../machine/shared-limit.js';
 import type { PairsOptions } from './pairs-options.js';
+import { readSegments, type Segments } from './segments.js';
 
-/** Two ranks, the lower first. */
+/** Two ranks: the one that takes the time first, which sends the windows. */
 export type Pair = readonly [number, number];
 
 /** How the messages of a pair are timed. */
@@ -21,6 +22,8 @@ export type Exchange = Omit<NativeMessageOptions, 'peer' | 'first'>;
 export interface RankSeconds {
   readonly seconds: readonly number[];
   readonly wrong: number;
+  /** Of its host in that time; undefined where it does not tell. */
+  readonly segments?: Segments;
 }
 
 export interface PairWorld {
@@ -32,7 +35,7 @@ export interface PairWorld {
   /** Of each rank's host, the cores' worth of time that its ranks have together. */
   readonly cores: readonly number[];
   /**
-   * All pairs at once, no rank in two; what every rank found, in their order. Of a pair the lower rank has the seconds,
+   * All pairs at once, no rank in two; what every rank found, in their order. Of a pair the first rank has the seconds,
    * where both ways are busy the other one those of its own; the rest have zeros. All processes call it alike.
    *
    * @param bothWays each way on a communicator of its own, as two threads of a program would
@@ -52,20 +55,20 @@ interface Member {
   readonly back: Communicator;
 }
 
-/** The rank that takes the time on this communicator is `first`; undefined of a rank in no pair. */
+/** On `back` the second rank of a pair takes the time; undefined of a rank in no pair. */
 async function timeOne(
   comm: Communicator,
   pairs: readonly Pair[],
   exchange: Exchange,
-  isFirst: (lower: boolean) => boolean,
+  back: boolean,
 ): Promise<RankSeconds | undefined> {
   const pair = pairs.find((one) => one.includes(comm.rank));
   if (pair === undefined) return undefined;
-  const lower = pair[0] === comm.rank;
+  const first = pair[0] === comm.rank;
   const { seconds, wrong } = await native().timeMessages(nativeOf(comm), {
     ...exchange,
-    peer: pair[lower ? 1 : 0],
-    first: isFirst(lower),
+    peer: pair[first ? 1 : 0],
+    first: first !== back,
   });
   return { seconds: [...seconds], wrong };
 }
@@ -78,8 +81,9 @@ async function timeMember(
 ): Promise<readonly number[]> {
   // Nobody begins while the round before still keeps a core busy.
   await there.barrier();
-  const ways = [timeOne(there, pairs, exchange, (lower) => lower)];
-  if (bothWays) ways.push(timeOne(back, pairs, exchange, (lower) => !lower));
+  const before = readSegments();
+  const ways = [timeOne(there, pairs, exchange, false)];
+  if (bothWays) ways.push(timeOne(back, pairs, exchange, true));
   // All are awaited, so that a failure leaves none behind.
   const settled = await Promise.allSettled(ways);
   const failed = settled.find((one) => one.status === 'rejected');
@@ -87,7 +91,14 @@ async function timeMember(
   const found = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const seconds = found.find((one) => (one?.seconds.length ?? 0) > 0)?.seconds;
   const wrong = found.reduce((sum, one) => sum + (one?.wrong ?? 0), 0);
-  return [...(seconds ?? new Array<number>(exchange.samples).fill(0)), wrong];
+  const after = readSegments();
+  return [
+    ...(seconds ?? new Array<number>(exchange.samples).fill(0)),
+    wrong,
+    ...(['sent', 'again'] as const).map(
+      (count) => (after?.[count] ?? NaN) - (before?.[count] ?? NaN),
+    ),
+  ];
 }
 
 function opened(
@@ -112,10 +123,15 @@ function opened(
       const failed = settled.find((one) => one.status === 'rejected');
       if (failed !== undefined) throw failed.reason;
       const own = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-      return (await gather(own)).map((values) => ({
-        seconds: values.slice(0, exchange.samples),
-        wrong: values[exchange.samples] ?? 0,
-      }));
+      return (await gather(own)).map((values) => {
+        const [wrong = 0, sent = NaN, again = NaN] = values.slice(exchange.samples);
+        const told = Number.isFinite(sent);
+        return {
+          seconds: values.slice(0, exchange.samples),
+          wrong,
+          ...(told ? { segments: { sent, again } } : {}),
+        };
+      });
     },
     close: async () => {
       await Promise.all(members.map(({ back }) => back.close()));

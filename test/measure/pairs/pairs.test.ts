@@ -2,8 +2,15 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { roundsFor, run } from '../../../lib/measure/pairs/pairs-run.js';
-import { pairCases, rateCase, samplesOf, type Point } from '../../../lib/measure/pairs/cases.js';
+import {
+  pairCases,
+  rateCase,
+  samplesOf,
+  type PairSamples,
+  type Point,
+} from '../../../lib/measure/pairs/cases.js';
 import { iterationsOf } from '../../../lib/measure/pairs/pairs-options.js';
+import { segmentsIn, type Segments } from '../../../lib/measure/pairs/segments.js';
 import { native } from '../../../lib/native/load.js';
 import type { CaseResult, Measurement } from '../../../lib/results/result.js';
 import { pairsTool } from '../../../lib/report/index.js';
@@ -24,8 +31,8 @@ const point = (kind: Point['kind']): Point => ({
   kind,
   bytes: 1000,
   window: kind === 'latency' ? 1 : 64,
-  warmup: 1,
   check: true,
+  eachWay: kind === 'bandwidth',
 });
 const found = (...seconds: readonly number[]) =>
   seconds.map((one) => ({ seconds: [one, one, one], wrong: 0 }));
@@ -36,7 +43,7 @@ afterEach(() => {
 
 describe('figures', () => {
   const only = (kind: Point['kind'], ...seconds: readonly number[]): Measured => {
-    const samples = samplesOf(point(kind), [0, 1], found(...seconds));
+    const samples = samplesOf(point(kind), [0, 1], found(...seconds), 1);
     const [one] = pairCases(point(kind), place(['a', 'a']), [samples]);
     return one as Measured;
   };
@@ -71,7 +78,7 @@ describe('figures', () => {
         [0, 2],
         [1, 3],
       ] as const
-    ).map((pair) => samplesOf(point('message_rate'), pair, found(64e-6, 128e-6, 0, 0)));
+    ).map((pair) => samplesOf(point('message_rate'), pair, found(64e-6, 128e-6, 0, 0), 1));
     const rate = rateCase(point('message_rate'), place(['a', 'a', 'b', 'b']), samples) as Measured;
     expect(rate.values?.messagesPerSecond).toBeCloseTo(1e6, 6);
     expect(rate.bytes).toBe(2000);
@@ -94,6 +101,8 @@ describe('rounds', () => {
     const pairs = roundsFor('latency', 5).flat();
     expect(new Set(pairs.map(String)).size).toBe(10);
     for (const round of roundsFor('bandwidth', 6)) expect(new Set(round.flat()).size).toBe(6);
+    expect(roundsFor('bandwidth', 2, true)).toEqual([[[0, 1]], [[1, 0]]]);
+    expect(new Set(roundsFor('bandwidth', 5, true).flat().map(String)).size).toBe(20);
     expect(roundsFor('message_rate', 5)).toEqual([
       [
         [0, 2],
@@ -110,12 +119,13 @@ describe('verdicts', () => {
     cores?: number,
     kind: Point['kind'] = 'latency',
   ): Measured[] => {
-    const pairs = roundsFor(kind, hosts.length)
+    const pairs = roundsFor(kind, hosts.length, kind === 'bandwidth')
       .flat()
       .sort(([a, b], [c, d]) => a - c || b - d);
     const samples = pairs.map((pair) => ({
       pair,
       seconds: [slow(...pair), slow(...pair)],
+      warmup: 1,
       wrong: 0,
     }));
     return pairCases(point(kind), place(hosts, cores), samples) as Measured[];
@@ -173,9 +183,101 @@ describe('verdicts', () => {
     expect(foot).toContain(`# Note: latency: ${only!.verdict.likelyCause!}`);
   });
 
+  it('name the one direction that is slow, and all those out of a host or into it', () => {
+    const named =
+      /^(?:(?:all ways (out of|into)|the (way) between|the way (from)|all pairs of (rank)) (\w))/;
+    const causes = (hosts: readonly string[], slow: (a: number, b: number) => boolean) =>
+      judged(hosts, (a, b) => (slow(a, b) ? 3e-6 : 1e-6), 64, 'bandwidth')
+        .filter(({ verdict }) => verdict.level === 'poor')
+        .map(({ parameters, verdict }) =>
+          [parameters.hosts, ...named.exec(verdict.likelyCause!)!.slice(1)]
+            .filter((part) => part !== undefined)
+            .join(' '),
+        );
+    const hosts = ['a', 'b', 'c'];
+    expect(causes(['a', 'b'], (from) => from === 1)).toEqual(['b - a from b']);
+    expect(causes(hosts, (from, to) => from === 1 && to === 0)).toEqual(['b - a from b']);
+    const both = ['a - b way a', 'b - a way b'];
+    expect(causes(hosts, (from, to) => from + to === 1)).toEqual(both);
+    const out = ['b - a out of b', 'b - c out of b'];
+    expect(causes(hosts, (from) => from === 1)).toEqual(out);
+    const into = ['a - c into c', 'b - c into c'];
+    expect(causes(hosts, (_, to) => to === 2)).toEqual(into);
+    const whole = ['a - c', 'b - c', 'c - a', 'c - b'].map((way) => `${way} rank 2`);
+    expect(causes(hosts, (from, to) => from === 2 || to === 2)).toEqual(whole);
+  });
+
+  describe('of pairs that lose packets', () => {
+    const of = (
+      hosts: readonly string[],
+      first: Segments | undefined,
+      second: Segments | undefined,
+      seconds = 1e-6,
+    ): Measured => {
+      const pairs = roundsFor('latency', hosts.length).flat();
+      const samples = pairs.map((pair): PairSamples => {
+        const mine = pair[0] === 0 && pair[1] === 1;
+        return {
+          pair,
+          seconds: [mine ? seconds : 1e-6],
+          warmup: 1,
+          wrong: 0,
+          segments: mine ? [first, second] : [undefined, undefined],
+        };
+      });
+      const cases = pairCases(point('latency'), place(hosts), samples) as Measured[];
+      return cases.find(({ parameters: { from, to } }) => from !== 'rank 2' && to !== 'rank 2')!;
+    };
+    const three = ['a', 'b', 'c'];
+    const lost = (again: number, sent = 10_000): Segments => ({ sent, again });
+
+    it('are the share that is sent again, by the host that does most', () => {
+      const levels = [4, 10, 49, 50].map((again) => {
+        const { verdict, values } = of(three, lost(again), lost(0));
+        expect(values).toEqual({ retransmittedShare: again / 10_000 });
+        return [verdict.level, verdict.reason];
+      });
+      expect(levels).toEqual([
+        ['good', 'others'],
+        ['fair', 'faults'],
+        ['fair', 'faults'],
+        ['poor', 'faults'],
+      ]);
+      const { text, likelyCause } = of(three, lost(0), lost(110)).verdict;
+      expect(text).toMatch(/^1\.0 .*; 1\.1 % .* from b /);
+      expect(likelyCause).toMatch(/^packets .* a and b: /);
+    });
+
+    it('are both causes where they are slow too, and the worse level', () => {
+      const { level, reason, text, likelyCause } = of(three, lost(20), lost(0), 3e-6).verdict;
+      expect([level, reason]).toEqual(['poor', 'others']);
+      expect(text).toMatch(/^3\.0 .*; 0\.2 % .* from a /);
+      expect(likelyCause).toMatch(/ a and b; packets /);
+      expect(of(three, lost(90), lost(0), 1.7e-6).verdict.level).toBe('poor');
+    });
+
+    it('are none of few segments, and of a host with more ranks, which it counts together', () => {
+      expect(of(three, lost(9, 999), undefined).values).toBeUndefined();
+      expect(of(['a', 'b', 'b'], lost(900), lost(900)).values).toBeUndefined();
+    });
+
+    it('are told of the only pair, too', () => {
+      expect(of(['a', 'b'], undefined, lost(300)).verdict.level).toBe('poor');
+    });
+  });
+
   it('are none of the only pair', () => {
     expect(judged(['a', 'b'], () => 1e-6)[0]?.verdict.level).toBe('none');
   });
+});
+
+it('segments that were sent again needlessly count as not lost', () => {
+  const snmp = 'Ip: Forwarding\nIp: 1\nTcp: RtoMin OutSegs RetransSegs\nTcp: 200 5000 12\n';
+  const netstat = (name: string): string => `TcpExt: SyncookiesSent ${name}\nTcpExt: 1 7\n`;
+  expect(segmentsIn(snmp, netstat('TCPDSACKRecvSegs'))).toEqual({ sent: 5000, again: 5 });
+  expect(segmentsIn(snmp, netstat('TCPDSACKRecv'))).toEqual({ sent: 5000, again: 5 });
+  expect(segmentsIn(snmp, '')).toEqual({ sent: 5000, again: 12 });
+  expect(segmentsIn('', '')).toBeUndefined();
 });
 
 describe('gradlink pairs', () => {
@@ -204,13 +306,14 @@ describe('gradlink pairs', () => {
     expect(
       report.cases.map(({ name, parameters: { bytes } }) => `${name} ${String(bytes)}`),
     ).toEqual(
-      [8, 2 ** 20].flatMap((bytes) =>
-        ['latency', 'bandwidth'].flatMap((name) => Array<string>(3).fill(`${name} ${bytes}`)),
-      ),
+      [8, 2 ** 20].flatMap((bytes) => [
+        ...Array<string>(3).fill(`latency ${bytes}`),
+        ...Array<string>(6).fill(`bandwidth ${bytes}`),
+      ]),
     );
     const text = textLines(pairsTool, report);
     expect(text.filter((line) => /^\d/.test(line))).toHaveLength(2);
-    expect(text.filter((line) => /^# {3}rank \d/.test(line))).toHaveLength(4);
+    expect(text.filter((line) => /^# {3}rank \d/.test(line))).toHaveLength(5);
   });
 
   it('counts wrong bytes, and ends with 1', async () => {
@@ -226,6 +329,34 @@ describe('gradlink pairs', () => {
     ]);
     const unchecked = await run({ kinds: ['latency'], sizes: [16], iterations: 2, check: false });
     expect(unchecked.cases).toMatchObject([{ status: 'ok', check: { kind: 'none' } }]);
+  });
+
+  it('takes fewer samples of slow messages, where no number is given', async () => {
+    const secondsEach = 0.7;
+    vi.spyOn(native(), 'timeMessages').mockImplementation((_, { first, samples }) =>
+      Promise.resolve({
+        seconds: new Float64Array(first ? samples : 0).fill(secondsEach),
+        wrong: 0,
+      }),
+    );
+    const counts = async (more: object): Promise<number[]> => {
+      const { cases } = await run({ kinds: ['latency'], sizes: [16], ...more });
+      const [{ statistics, warmupIterations }] = cases as [Measured];
+      return [statistics.samples, warmupIterations];
+    };
+    expect(await counts({})).toEqual([4, 2]);
+    expect(await counts({ iterations: 50 })).toEqual([50, 10]);
+  });
+
+  it('measures bandwidth each way of two ranks where that is asked for', async () => {
+    const argv = [...words('pairs osu_latency osu_bw --each-way -b 64 -e 64'), ...quick];
+    const { stdout } = await gradlink([...argv, '--format', 'json']);
+    const { cases } = parseReport(stdout);
+    expect(cases.map(({ name, parameters: { from } }) => `${name} ${String(from)}`)).toEqual([
+      'latency undefined',
+      'bandwidth rank 0',
+      'bandwidth rank 1',
+    ]);
   });
 
   it('answers with as many bytes for latency, and with 4 for the rest', async () => {
