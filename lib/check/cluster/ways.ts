@@ -142,7 +142,6 @@ export function better(one: Way, again: Way): Way {
   return isBetter ? again : one;
 }
 
-
 /** What is wrong with a host, by one kind of figure. */
 interface Finding {
   readonly side: Side;
