@@ -27,7 +27,7 @@ const parts: Readonly<
 > = {
   hosts: {
     include: [
-      'test/process/{doctor-hosts,launch-hosts,launch-slurm,launch-slurm-hosts,slow-hosts,train-hosts}.test.ts',
+      'test/process/{check-hosts,doctor-hosts,launch-hosts,launch-slurm,launch-slurm-hosts,slow-hosts,train-hosts}.test.ts',
     ],
     workers: 1,
   },
