@@ -36,6 +36,9 @@ Looks at one part of this machine after the other, and says in the first line wh
   GPUs        copies each way and both ways, every pair, sums right to the bit, what their
               counters and clocks say before and after
 
+With -H, and as the command of mpirun, srun, torchrun or gradlink launch, it looks at several hosts: each by itself, all at
+once; then pairs of them in rounds; then all together. A host that does not answer is named, and the others go on.
+
 A part is good, fair (told, and no failure) or bad. Where it has a limit, that is measured in the same run, or what the
 links carry. A sum is not judged beside a bad part that it needs. Small sizes are judged by their result alone.
 
@@ -44,6 +47,8 @@ Examples:
   $ gradlink check --format junit --output check.xml
   $ gradlink check --gpus 0,1,2,3 --quick
   $ gradlink check --parts cores,memory
+  $ gradlink check -H hosts --bad-hosts bad.txt
+  $ srun --ntasks-per-node=1 gradlink check
 
 Exit status: 0 all good or fair, 1 a part is bad, 2 wrong usage.`;
 
