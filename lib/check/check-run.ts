@@ -18,6 +18,7 @@ import type { CaseIdentity, CaseResult, Report } from '../results/result.js';
 import { checkTable, type CheckGiven, type partNames } from './check-options.js';
 import { runCluster } from './cluster/cluster-run.js';
 import { checkCores, isBusy } from './cores.js';
+import { judgeByExpected, unmatched, type Expectations } from './expect.js';
 import { checkCopies, checkSums, copiesOf, HealthPart, gpusOf } from './gpus.js';
 import { checkDoctor, checkMemory } from './machine.js';
 import { excused, hasPoor } from './part.js';
@@ -27,6 +28,8 @@ import { checkProcesses, checkThreads, rankCountFor, type RunAsJob } from './ran
 export interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
   readonly asJob: RunAsJob;
+  /** Besides the hardware's limits, and figures that were published. */
+  readonly expected?: Expectations;
 }
 
 /** What is looked at, and what it is called where that throws. */
@@ -70,19 +73,19 @@ interface Group {
  */
 export async function run(
   options: OptionsOf<typeof checkTable> & RunOptions,
-  { env, asJob }: Surroundings,
+  { env, asJob, expected = {} }: Surroundings,
   events: RunEvents = {},
 ): Promise<Report> {
   checkEvents(events);
   const given = givenOptions(checkTable, options);
   return given.hosts === undefined && jobSize() === undefined
-    ? checkMachine(given, { env, asJob }, events)
-    : runCluster(given, given.hosts, env, events);
+    ? checkMachine(given, { env, asJob, expected }, events)
+    : runCluster(given, { env, expected }, events);
 }
 
 async function checkMachine(
   given: CheckGiven,
-  { env, asJob }: Surroundings,
+  { env, asJob, expected = {} }: Surroundings,
   events: RunEvents,
 ): Promise<Report> {
   const { parts, timeoutMs } = given;
@@ -142,16 +145,17 @@ async function checkMachine(
   const cases: CaseResult[] = [];
   let before: readonly CaseResult[] = [];
   for (const { parts: those, excuse } of groups) {
-    const all: CaseResult[] = [];
+    const measured: CaseResult[] = [];
     for (const part of those) {
-      all.push(...(await partsOf(part)));
+      measured.push(...(await partsOf(part)));
       steps.advance();
     }
+    const all = judgeByExpected(measured, head, expected, cases);
     const why = hasPoor(all) ? await excuse?.(before) : undefined;
     const found = why === undefined ? all : all.map((one) => excused(one, why));
     if (found.length > 0) events.onCases?.(found);
     cases.push(...found);
     before = found;
   }
-  return { ...head, cases };
+  return { ...head, cases: [...cases, ...unmatched(cases, expected)] };
 }

@@ -64,5 +64,6 @@ export function excused(result: CaseResult, needed: string): CaseResult {
   if (!isPoor(result)) return result;
   const { reason, ...measured } = result;
   const text = `${reason}; not judged: ${needed}`;
-  return { ...measured, status: 'ok', verdict: { level: 'none', text, likelyCause: null } };
+  const verdict = { level: 'none', reason: 'excused', text, likelyCause: null } as const;
+  return { ...measured, status: 'ok', verdict };
 }

@@ -9,7 +9,7 @@ import { measured } from './measured-command.js';
 import { addTable, givenOf, typedOf } from './parse.js';
 import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
-import { readable } from './reports/read-runs.js';
+import { readable, readRuns } from './reports/read-runs.js';
 import {
   addReportOptions,
   checkOutput,
@@ -17,7 +17,8 @@ import {
   type ReportOptions,
 } from './reports/report-output.js';
 import { UsageError } from './usage-error.js';
-import { checkTable, run, type RunAsJob } from '../check/index.js';
+import { checkTable, readExpected, run, type RunAsJob } from '../check/index.js';
+import { Baselines, type NamedRuns } from '../compare/index.js';
 import { GradlinkError } from '../errors.js';
 import { writeFileAtomic } from '../files/index.js';
 import { flatOptions } from '../measure/common-run.js';
@@ -47,6 +48,7 @@ Examples:
   $ gradlink check --format junit --output check.xml
   $ gradlink check --gpus 0,1,2,3 --quick
   $ gradlink check --parts cores,memory
+  $ gradlink check --expect expected.yaml --baseline good-day
   $ gradlink check -H hosts --bad-hosts bad.txt
   $ srun --ntasks-per-node=1 gradlink check
 
@@ -56,6 +58,8 @@ interface OwnOptions extends ReportOptions {
   readonly hostfile?: string;
   readonly badHosts?: string;
   readonly previous?: string;
+  readonly expect?: string;
+  readonly baseline?: string;
 }
 
 /** @throws UsageError for what is no report of a check */
@@ -99,17 +103,27 @@ function jobsOf(io: Io): RunAsJob {
   };
 }
 
+function goodDay(name: string, io: Io): NamedRuns {
+  const runs = readRuns(name, new Baselines(io.env), '--baseline');
+  const other = runs.reports.find(({ run: { tool } }) => tool !== 'check');
+  if (other === undefined) return runs;
+  throw UsageError.of('--baseline', 'runs of gradlink check', `one of ${other.run.tool}`);
+}
+
 export const registerCheck: Register = (program, io, done, argv) => {
   const command = program
     .command('check')
-    .description('whether this machine or a cluster is good, and which part is not')
+    .description('whether this machine or a cluster is good, and which part is not');
+  addTable(command, checkTable)
     .option(
       '-H, --hostfile <file>',
       'the hosts to look at, over ssh; or the hosts themselves: node1,node2',
     )
     .option('--bad-hosts <file>', 'write the names of bad hosts to this file, one a line')
-    .option('--previous <file>', 'an earlier report (JSON): say what has changed since');
-  addReportOptions(addTable(command, checkTable))
+    .option('--previous <file>', 'an earlier report (JSON): say what has changed since')
+    .option('--expect <file>', 'figures that are expected, as YAML: docs/check.md')
+    .option('--baseline <name>', 'runs of a good day: a baseline, a report or a folder of them');
+  addReportOptions(command)
     .addHelpText('after', examples)
     .action(async (options: OwnOptions) => {
       const output = new ReportOutput(options, io);
@@ -124,7 +138,7 @@ export const registerCheck: Register = (program, io, done, argv) => {
         return Promise.resolve();
       };
       const asked = { commandLine: argv, options: flatOptions(typedOf(checkTable, options)) };
-      const { hostfile } = options;
+      const { hostfile, expect, baseline } = options;
       const hosts =
         hostfile === undefined
           ? undefined
@@ -137,7 +151,11 @@ export const registerCheck: Register = (program, io, done, argv) => {
         throw new UsageError('--remote-shell needs -H.');
       }
       if (given.gpus !== undefined && hosts === undefined) presentGpus(given.gpus);
-      const surroundings = { env: io.env, asJob: jobsOf(io) };
+      const expected = {
+        figures: expect === undefined ? [] : readable(expect, () => readExpected(expect)),
+        baseline: baseline === undefined ? undefined : goodDay(baseline, io),
+      };
+      const surroundings = { env: io.env, asJob: jobsOf(io), expected };
       done(
         await measured({ tool, output, io, unit: 'parts', after }, (events) =>
           run(given, surroundings, events),

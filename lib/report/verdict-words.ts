@@ -23,9 +23,11 @@ const reasons: Readonly<Record<VerdictReason, string>> = {
   'none alike': 'there is nothing of its kind to judge it by',
   comparison: 'measured for comparison',
   'nothing exchanged': 'nothing is exchanged in it',
+  excused: 'what it needs is at fault, and told there',
   others: 'slower than others of its kind',
   faults: 'links are down, or errors were counted',
   hidden: 'by the share of communication that is hidden',
+  expected: 'by what is expected of it',
 };
 
 /** `not judged: measured for comparison`: alike for all cases that have one reason. */

@@ -157,9 +157,9 @@ export type VerdictLevel = 'good' | 'fair' | 'poor' | 'none';
 /**
  * What made a verdict where the share of the limit did not. Without a level: `no limit`, `fixed cost` (too small for its
  * limit to decide), `above limit` (its link is not what is said of it), `host time` (the host's clock), `none alike`
- * (nothing of its kind beside it), `comparison` (what others are compared with), `nothing exchanged`. With a level:
- * `others` (figures of its kind), `faults` (links that are down, counted errors), `hidden` (the share of communication
- * that is).
+ * (nothing of its kind beside it), `comparison` (what others are compared with), `nothing exchanged`, `excused` (what it
+ * needs is at fault). With a level: `others` (figures of its kind), `faults` (links that are down, counted errors),
+ * `hidden` (the share of communication that is), `expected` (what a file, a table or a good day says).
  */
 export type VerdictReason =
   | 'no limit'
@@ -169,9 +169,11 @@ export type VerdictReason =
   | 'none alike'
   | 'comparison'
   | 'nothing exchanged'
+  | 'excused'
   | 'others'
   | 'faults'
-  | 'hidden';
+  | 'hidden'
+  | 'expected';
 
 /** What a figure is worth beside its limit. */
 export interface Verdict {

@@ -52,9 +52,11 @@ const verdictReasons: Readonly<Record<VerdictReason, true>> = {
   'none alike': true,
   comparison: true,
   'nothing exchanged': true,
+  excused: true,
   others: true,
   faults: true,
   hidden: true,
+  expected: true,
 };
 
 const measurement = {

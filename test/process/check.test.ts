@@ -1,6 +1,6 @@
 // `gradlink check` on this machine: what it looks at, and faults that are made here.
 import { spawn, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -9,6 +9,7 @@ import { afterEach, describe, expect, it, type TestContext } from 'vitest';
 import { allowedCores, bindToCores } from '../../lib/launch/cores.js';
 import { parseReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { MemoryGroup } from '../support/memory-group.js';
 
 const program = join(import.meta.dirname, '../../bench/gradlink.js');
@@ -25,6 +26,8 @@ function check(
   return { status, stdout };
 }
 
+let folder = '';
+folderOfAllTests((made) => (folder = made));
 let group: MemoryGroup | undefined;
 afterEach(async () => {
   await group?.remove();
@@ -48,6 +51,16 @@ describe('a check', { tags: 'smoke' }, () => {
     const { status, stdout } = check(['--parts', 'doctor,memory']);
     expect(status).toBe(0);
     expect(stdout).toMatch(/^good: 2 of 2/);
+  });
+
+  it('is bad by what a file expects, and none by a file that is wrong', () => {
+    const file = join(folder, 'expected.yaml');
+    writeFileSync(file, 'memory: { copyGBps: 100000 }');
+    const { status, stdout } = check(['--parts', 'memory', '--expect', file]);
+    expect(stdout).toMatch(/^bad: memory: .* 0\.0\d of 100000 \(.*expected\.yaml\)/);
+    expect(status).toBe(1);
+    writeFileSync(file, 'memory: { copyMBps: 100000 }');
+    expect(check(['--parts', 'memory', '--expect', file]).status).toBe(2);
   });
 
   it('names memory that is too little to measure', (context) => {

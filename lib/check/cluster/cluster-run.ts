@@ -1,5 +1,6 @@
 // The check of several hosts: each by itself, all at once; then pairs of them in rounds; then all together.
 import type { CheckGiven } from '../check-options.js';
+import { judgeByExpected, unmatched, type Expectations } from '../expect.js';
 import { partOf } from '../part.js';
 import { rankTasks, ShellFleet, type Fleet, type FleetHost } from './fleet.js';
 import { withJobFleet } from './over-job.js';
@@ -44,36 +45,45 @@ const kinds = [
 ] as const;
 
 interface Telling {
-  /** The cases of one step. */
-  tell(cases: readonly CaseResult[]): void;
+  /** The cases of one step, as they are judged after those before it. */
+  told(cases: readonly CaseResult[], before: readonly CaseResult[]): readonly CaseResult[];
   advance(): void;
 }
 
 /**
  * Looks at hosts over a remote shell, or at those of the job that this process is a rank of; then every rank calls it, and
  * rank 0 has the cases.
- *
- * @param asked the hosts of a remote shell
  */
 export async function runCluster(
   given: CheckGiven,
-  asked: readonly string[] | undefined,
-  env: NodeJS.ProcessEnv,
+  { env, expected }: { readonly env: NodeJS.ProcessEnv; readonly expected: Expectations },
   events: RunEvents,
 ): Promise<Report> {
   const head = headOf('check', given);
+  const { hosts: asked } = given;
   const check = async (fleet: Fleet, hosts: readonly string[]): Promise<readonly CaseResult[]> => {
     events.onStart?.(head, []);
     const steps = new Steps(events, hosts.length + kinds.length + 2);
     return new ClusterCheck(fleet, hosts, given, env, {
-      tell: (cases) => events.onCases?.(cases),
+      told: (cases, before) => {
+        const judged = judgeByExpected(cases, head, expected, before);
+        if (judged.length > 0) events.onCases?.(judged);
+        return judged;
+      },
       advance: () => steps.advance(),
     }).run();
   };
-  if (asked === undefined) return { ...head, cases: (await withJobFleet(env, check)) ?? [] };
+  const whole = (cases: readonly CaseResult[]): Report => ({
+    ...head,
+    cases: [...cases, ...unmatched(cases, expected)],
+  });
+  if (asked === undefined) {
+    const cases = await withJobFleet(env, check);
+    return cases === undefined ? { ...head, cases: [] } : whole(cases);
+  }
   const fleet = await ShellFleet.meet(asked, given.remoteShell, env);
   try {
-    return { ...head, cases: await check(fleet, asked) };
+    return whole(await check(fleet, asked));
   } finally {
     await fleet.end();
   }
@@ -141,8 +151,7 @@ class ClusterCheck {
   async run(): Promise<CaseResult[]> {
     const all: CaseResult[] = [];
     const add = (cases: readonly CaseResult[]): void => {
-      if (cases.length > 0) this.telling.tell(cases);
-      all.push(...cases);
+      all.push(...this.telling.told(cases, all));
     };
     this.joined = this.fleet.hosts;
     const seen = await this.look();

@@ -38,8 +38,9 @@ function filesOf(path: string, isFolder: boolean): string[] {
  * a baseline.
  *
  * @param baselines where names are looked up
+ * @param subject the argument or option that it is
  */
-export function readRuns(name: string, baselines: Baselines): NamedRuns {
+export function readRuns(name: string, baselines: Baselines, subject = 'RUN'): NamedRuns {
   if (name === '-') {
     const file = '/dev/stdin';
     return { name: 'standard input', reports: [readable(file, () => readReport(file))] };
@@ -49,7 +50,7 @@ export function readRuns(name: string, baselines: Baselines): NamedRuns {
     if (!readable(name, () => baselines.has(name))) {
       const names = baselines.names();
       throw UsageError.of(
-        'RUN',
+        subject,
         'a file or folder of reports, or the name of a baseline',
         name,
         names.length === 0
@@ -61,7 +62,7 @@ export function readRuns(name: string, baselines: Baselines): NamedRuns {
   }
   const files = readable(name, () => filesOf(name, found.isDirectory()));
   if (files.length === 0) {
-    throw UsageError.of('RUN', 'a folder with reports (*.json)', `${name}, which has none`);
+    throw UsageError.of(subject, 'a folder with reports (*.json)', `${name}, which has none`);
   }
   return {
     name: printable(name),

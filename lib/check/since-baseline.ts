@@ -1,0 +1,72 @@
+// Parts beside those of a good day, as `gradlink compare` compares runs.
+import { compareRuns, type NamedRuns } from '../compare/index.js';
+import { identityOf } from '../results/repeats.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type ReportHead,
+  type VerdictLevel,
+} from '../results/result.js';
+import { bandwidthText, mebibyte, timeText } from '../results/units.js';
+
+/** What a part comes to beside what is expected of it. */
+export interface Rated {
+  readonly level: Exclude<VerdictLevel, 'none'>;
+  readonly text: string;
+  readonly likelyCause: string | null;
+}
+
+const confidence = 0.95;
+
+/** The parts that time something; what is only looked at takes as long as looking does. */
+export function timedOf(cases: readonly CaseResult[]): ReadonlySet<string> {
+  const isTimed = (one: CaseResult): boolean =>
+    hasMeasurement(one) && (one.bytes > 0 || one.name === 'cores');
+  return new Set(cases.filter(isTimed).map(identityOf));
+}
+
+/**
+ * What these parts come to, by identity. Another environment excuses nothing: a machine that has changed is not as it was,
+ * and the change is the likely cause.
+ */
+export function sinceBaseline(
+  { name, reports }: NamedRuns,
+  cases: readonly CaseResult[],
+  head: ReportHead,
+): ReadonlyMap<string, Rated> {
+  const before = timedOf(reports.flatMap((report) => report.cases));
+  const both = new Set([...timedOf(cases)].filter((identity) => before.has(identity)));
+  if (both.size === 0) return new Map();
+  const among = (of: readonly CaseResult[]): CaseResult[] =>
+    of.filter((one) => both.has(identityOf(one)));
+  const { cases: compared, environment } = compareRuns(
+    { name, reports: reports.map((report) => ({ ...report, cases: among(report.cases) })) },
+    { name: 'this run', reports: [{ ...head, cases: among(cases) }] },
+    // The intervals of all parts of the baseline hold together, and these are some of them.
+    { ignoreEnvironment: true, confidence: 1 - ((1 - confidence) * both.size) / before.size },
+  );
+  const changed = environment
+    .filter(({ decisive }) => decisive)
+    .map((one) => `${one.name} was ${one.base}, is ${one.next}`);
+  const likelyCause = changed.length === 0 ? null : changed.join('; ');
+  const on = `on ${reports[0]!.run.startedAt.slice(0, 10)}`;
+  const comparisons = new Map(compared.map((one) => [identityOf(one), one]));
+  return new Map(
+    among(cases).flatMap((one): [string, Rated][] => {
+      const { change, text, base, next } = comparisons.get(identityOf(one))!;
+      if (!hasMeasurement(one) || base === null || next === null) return [];
+      const { busBandwidth, statistics, bytes } = one;
+      const moved = busBandwidth.bytesPerSecond * statistics.medianSeconds;
+      const [was, is] = [base, next].map(({ medianSeconds: seconds }) =>
+        bytes < mebibyte ? timeText(seconds) : bandwidthText(moved / seconds),
+      );
+      const told = `was ${was!} ${on}, is ${is!}`;
+      if (change !== 'worse') {
+        return [[identityOf(one), { level: 'good', text: `${told} (${name})`, likelyCause: null }]];
+      }
+      // Other work makes samples longer, and the fastest least.
+      const level = statistics.minSeconds > base.medianSeconds ? 'poor' : 'fair';
+      return [[identityOf(one), { level, text: `${told}: ${text} (${name})`, likelyCause }]];
+    }),
+  );
+}
