@@ -1,5 +1,6 @@
 // The native surface of measuring GPUs: native/binding/measure/gpu_measure.cc.
 import type { NativeGpuHealth } from './gpu.js';
+import type { NativeWrongElement } from './measure.js';
 
 /** Page-locked host memory, where a GPU's ordinal may stand. */
 export const nativeHostMemory = -1;
@@ -50,6 +51,8 @@ export interface NativeGpuCopies {
   readonly hostSeconds: Float64Array;
   /** Elements of four bytes that were wrong. */
   readonly wrong: number;
+  /** The first of them, its rank the number of the copy; null where a second look found all right. */
+  readonly firstWrong: NativeWrongElement | null;
   /** By copy: whether its GPU reached both memories itself. */
   readonly direct: readonly boolean[];
   /** By copy: whether its host memory was allocated near its GPU. */

@@ -155,6 +155,16 @@ export const nativeWaiting = { none: 0, withBarrier: 1, alone: 2, untimedBarrier
 /** Of nccl-tests' -R. */
 export const nativeRegistration = { none: 0, local: 1, symmetric: 2 } as const;
 
+/** An element that is not what it must be. */
+export interface NativeWrongElement {
+  /** Whose output it is in; of copies, which of them. */
+  readonly rank: number;
+  readonly index: number;
+  /** Bits, in the low bytes. */
+  readonly got: bigint;
+  readonly expected: bigint;
+}
+
 export interface NativeTiming {
   /** Of one call, a value a sample. */
   readonly seconds: Float64Array;
@@ -163,6 +173,8 @@ export interface NativeTiming {
   /** Wrong elements on all ranks before the timing, and of the last timed call; 0 without `verify`. */
   readonly wrongBefore: number;
   readonly wrongAfter: number;
+  /** The first of this communicator's of them, by rank and then by index; null where a second look found all right. */
+  readonly firstWrong: NativeWrongElement | null;
   /** The host's, of queueing one call; null where calls are not queued. */
   readonly queueingSeconds: number | null;
   /** What the registration became: an old library makes local of symmetric. */

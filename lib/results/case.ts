@@ -5,6 +5,7 @@ import type {
   CaseIdentity,
   Check,
   FailedCase,
+  FirstWrong,
   IterationLine,
   StoreTraffic,
   Limit,
@@ -130,8 +131,25 @@ export function failedCase(identity: CaseIdentity, error: unknown): FailedCase {
 }
 
 /** Compares every element: `wrong` of them differ from the expected bits. */
-export function exactCheck(wrong: number): Check {
-  return { kind: 'exact', wrong, error: null, tolerance: null, passed: wrong === 0 };
+export function exactCheck(wrong: number, firstWrong?: FirstWrong): Check {
+  return {
+    kind: 'exact',
+    wrong,
+    ...(firstWrong === undefined ? {} : { firstWrong }),
+    error: null,
+    tolerance: null,
+    passed: wrong === 0,
+  };
+}
+
+/** `: element 12 of rank 2 (gpu:2, node1) is 3.5, should be 3`; nothing where none is known. */
+export function firstWrongText({ firstWrong }: Check): string {
+  if (firstWrong === undefined) return '';
+  const { rank, device, host, index, expected, got } = firstWrong;
+  const places = [device, host].filter((place) => place !== undefined).join(', ');
+  const whose = rank === undefined ? '' : ` of rank ${String(rank)}`;
+  const where = places === '' ? '' : ` (${places})`;
+  return `: element ${String(index)}${whose}${where} is ${got}, should be ${expected}`;
 }
 
 /**
@@ -211,7 +229,7 @@ function slower(a: Limit | null, b: Limit | null): Limit | null {
 
 function wrongResult(check: Check): string {
   if (check.kind === 'exact')
-    return `wrong result: ${check.wrong ?? 0} elements differ from the expected sum`;
+    return `wrong result: ${check.wrong ?? 0} elements differ from the expected sum${firstWrongText(check)}`;
   if (check.error === null) return 'wrong result: the error is not a finite number';
   if ((check.wrong ?? 0) > 0)
     return `wrong result: ${check.wrong ?? 0} elements are further off than rounding explains`;

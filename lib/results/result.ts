@@ -137,12 +137,28 @@ export interface Limit {
   ratio: number;
 }
 
+/** One wrong element, and where it was. */
+export interface FirstWrong {
+  /** Whose output it is in; absent of copies. */
+  rank?: number;
+  /** Whose memory it is in: `gpu:2`, or of a copy `host`; absent of ranks that are no GPUs. */
+  device?: string;
+  host?: string;
+  /** Of the element, in that output or copy. */
+  index: number;
+  /** As text: JSON has no NaN, and no whole numbers of 64 bits. */
+  expected: string;
+  got: string;
+}
+
 /** Whether the results were right. */
 export interface Check {
   /** `exact`: every element compared bit for bit; `error`: MXNet's relative error against a bound; `none`: not checked. */
   kind: 'exact' | 'error' | 'none';
   /** Elements that were wrong (`exact`), over all ranks; null when not counted. */
   wrong: number | null;
+  /** The first of them, by rank and then by index; absent where a second look found all right. */
+  firstWrong?: FirstWrong;
   /** sum |out - expected| / sum |expected| (`error`); null when not computed or not finite. */
   error: number | null;
   /** Bound on `error`; null for the other kinds. */

@@ -166,13 +166,20 @@ const definitions = {
     },
     ['kind', 'basis', 'loopBytes'],
   ),
-  check: object({
-    kind: { enum: ['exact', 'error', 'none'] },
-    wrong: nullable(count),
-    error: nullable(positive),
-    tolerance: nullable(positive),
-    passed: { type: 'boolean' },
-  }),
+  check: object(
+    {
+      kind: { enum: ['exact', 'error', 'none'] },
+      wrong: nullable(count),
+      firstWrong: object(
+        { rank: count, device: text, host: text, index: count, expected: text, got: text },
+        ['rank', 'device', 'host'],
+      ),
+      error: nullable(positive),
+      tolerance: nullable(positive),
+      passed: { type: 'boolean' },
+    },
+    ['firstWrong'],
+  ),
   verdict: object(
     {
       level: { enum: ['good', 'fair', 'poor', 'none'] },

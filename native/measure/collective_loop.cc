@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "measure/page_buffer.h"
 #include "measure/pattern.h"
+#include "measure/wrong_elements.h"
 
 namespace gradlink::measure {
 namespace {
@@ -93,25 +94,33 @@ class CollectiveArrays {
   }
 
   std::uint64_t countWrong() const {
-    const Shape shape = record_.shape(options_.count, options_.dtype, options_.op, options_.root);
     std::uint64_t wrong = 0;
-    for (std::size_t i = 0; i < comm_.heldRanks().size(); ++i) {
-      const int rank = comm_.heldRanks()[i];
-      if (!record_.receives(rank, options_.root)) continue;
-      for (std::size_t block = 0; block < record_.outputBlocks(comm_.size()); ++block) {
-        const Segment part = record_.segment(rank, block, shape, options_.root, comm_.size());
-        const auto* got =
-            static_cast<const std::uint8_t*>(out_[i]) + part.begin * sizeOf(options_.dtype);
-        wrong += part.origin.reducedRanks
-                     ? countWrongReduction(got, part.first, part.count, pattern_,
-                                           *part.origin.reducedRanks)
-                     : countWrongInput(got, part.first, part.count, pattern_, part.origin.rank);
-      }
-    }
+    eachPart(comm_, options_, [&](std::size_t held, const Segment& part) {
+      wrong += countIn(held, part, 0, part.count);
+    });
     return wrong;
+  }
+  std::optional<WrongElement> firstWrong() const {
+    return measure::firstWrong(comm_, options_, pattern_, *this);
+  }
+  std::uint64_t countIn(std::size_t held, const Segment& part, std::size_t from,
+                        std::size_t count) const {
+    const std::uint8_t* const got = at(held, part.begin + from);
+    return part.origin.reducedRanks
+               ? countWrongReduction(got, part.first + from, count, pattern_,
+                                     *part.origin.reducedRanks)
+               : countWrongInput(got, part.first + from, count, pattern_, part.origin.rank);
+  }
+  std::uint64_t bitsAt(std::size_t held, std::size_t index) const {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, at(held, index), sizeOf(options_.dtype));
+    return bits;
   }
 
  private:
+  const std::uint8_t* at(std::size_t held, std::size_t index) const {
+    return static_cast<const std::uint8_t*>(out_[held]) + index * sizeOf(options_.dtype);
+  }
   std::uint8_t* add(std::size_t bytes) {
     arrays_.emplace_back(comm_, bytes, options_.shared);
     return arrays_.back().data();
@@ -193,9 +202,14 @@ CollectiveResult timeCollective(Communicator& comm, const CollectiveOptions& opt
 
   CollectiveArrays arrays(comm, options, record);
   const Buffers buffers = arrays.buffers();
+  const auto countWrong = [&] {
+    const std::uint64_t mine = arrays.countWrong();
+    if (mine > 0 && !result.firstWrong) result.firstWrong = arrays.firstWrong();
+    return sumOverJob(comm, mine, call);
+  };
   if (options.verify) {
     runRecord(record, comm, shape, buffers, call);
-    result.wrongBefore = sumOverJob(comm, arrays.countWrong(), call);
+    result.wrongBefore = countWrong();
     arrays.fill();
   }
   for (int i = 0; i < options.warmup; ++i) runRecord(record, comm, shape, buffers, call);
@@ -216,7 +230,7 @@ CollectiveResult timeCollective(Communicator& comm, const CollectiveOptions& opt
     result.seconds.push_back(elapsed.count() / batch);
   }
   result.totalSeconds = total;
-  if (options.verify) result.wrongAfter = sumOverJob(comm, arrays.countWrong(), call);
+  if (options.verify) result.wrongAfter = countWrong();
   // Also a last barrier: no rank frees memory that a peer's call still reads.
   comm.barrier(call);
   if (options.combine != Combine::own &&

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "measure/collective_record.h"
+#include "measure/pattern.h"
 
 namespace gradlink::measure {
 
@@ -48,6 +50,9 @@ struct CollectiveResult {
   /// without `verify`.
   std::uint64_t wrongBefore = 0;
   std::uint64_t wrongAfter = 0;
+  /// The first of the held ranks' of them, by rank and then by index; nothing where a second look
+  /// finds all right.
+  std::optional<WrongElement> firstWrong;
 };
 
 /// Blocks; all ranks of the communicator must call it. Throws what the communicator throws,

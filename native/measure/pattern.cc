@@ -96,4 +96,19 @@ std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t 
   });
 }
 
+std::uint64_t inputBits(std::size_t index, const Pattern& pattern, int rank) {
+  return kernels::withPattern(pattern.dtype, [&](auto type) -> std::uint64_t {
+    using P = decltype(type);
+    return P::encode(patternOf<P>(pattern).input(index, static_cast<std::uint64_t>(rank)));
+  });
+}
+
+std::uint64_t reductionBits(std::size_t index, const Pattern& pattern, int ranks) {
+  if (ranks == 0) return identityBits(pattern.dtype, pattern.op);
+  return kernels::withPattern(pattern.dtype, [&](auto type) -> std::uint64_t {
+    using P = decltype(type);
+    return P::encode(patternOf<P>(pattern).reduction(index, static_cast<std::uint64_t>(ranks)));
+  });
+}
+
 }  // namespace gradlink::measure

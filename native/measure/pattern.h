@@ -36,4 +36,17 @@ std::size_t countWrongInput(const void* got, std::size_t first, std::size_t coun
 std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t count,
                                 const Pattern&, int ranks);
 
+/// What these compare with: the bits of element `index`, in the low bytes.
+std::uint64_t inputBits(std::size_t index, const Pattern&, int rank);
+std::uint64_t reductionBits(std::size_t index, const Pattern&, int ranks);
+
+/// An element that is not what it must be; bits are in the low bytes.
+struct WrongElement {
+  /// Whose output it is in; of copies, which of them.
+  int rank = 0;
+  std::uint64_t index = 0;
+  std::uint64_t got = 0;
+  std::uint64_t expected = 0;
+};
+
 }  // namespace gradlink::measure

@@ -60,6 +60,13 @@ describe('a check of GPUs', () => {
     const wrong = report.cases.filter(({ status }) => status === 'error');
     expect(wrong.filter(hasMeasurement).map(({ check }) => check.passed)).not.toContain(true);
     for (const one of wrong) expect(one.status === 'ok' ? '' : one.reason).toMatch(/^gpu:2 /);
+    // The stand-in turns the lowest bit of a float32 in all outputs.
+    for (const { check } of wrong.filter(hasMeasurement)) {
+      expect(check.firstWrong).toMatchObject({ rank: 0, device: 'gpu:0', index: 0 });
+      const { got, expected } = check.firstWrong!;
+      const [a, b] = new Uint32Array(Float32Array.of(Number(got), Number(expected)).buffer);
+      expect(a! ^ b!).toBe(1);
+    }
   });
 
   it('refuses a GPU that is not there', async () => {

@@ -322,7 +322,11 @@ describe('failures', () => {
     });
     expect(code).toBe(1);
     expect(report.cases).toMatchObject([
-      { status: 'error', code: 'ERR_WRONG_RESULT', check: { wrong: 1, passed: false } },
+      {
+        status: 'error',
+        code: 'ERR_WRONG_RESULT',
+        check: { wrong: 1, passed: false, firstWrong: { device: 'gpu:0' } },
+      },
     ]);
   });
 

@@ -6,8 +6,10 @@ import {
   nativeWaiting,
   type NativeEstimated,
   type NativeGpuTimingOptions,
+  type NativeTiming,
 } from '../../native/measure.js';
 import { dtypeNames, elementSize, type AnyDType } from '../../tensor/dtype.js';
+import { elementText } from '../../tensor/element-text.js';
 import {
   collectiveVolume,
   traitsOf,
@@ -22,7 +24,12 @@ import { expectedOf, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
 import type { CoresLimit } from '../machine/cores-limit.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
 import type { Between, CaseLimit, SizedLimit } from '../machine/sized-limit.js';
-import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
+import type {
+  CaseIdentity,
+  CaseResult,
+  EnvironmentInfo,
+  FirstWrong,
+} from '../../results/result.js';
 import { caseValues, type AskedValues } from './case-values.js';
 import type { collectivesTable } from './collectives-options.js';
 import type { SweepWorld } from './world.js';
@@ -248,6 +255,8 @@ async function runCase(
     ...(calls.gpu === undefined ? {} : { gpu: calls.gpu }),
   });
   const { seconds, wrongBefore, wrongAfter } = timing;
+  const wrong = wrongBefore + wrongAfter;
+  const firstWrong = wrong > 0 ? await firstWrongOf(timing, point, world) : undefined;
   const onHost = 'gpus' in limit ? null : limit;
   const registered = registrationNames[timing.registration] ?? null;
   const complete = (sized: CaseLimit) =>
@@ -261,7 +270,7 @@ async function runCase(
       volume,
       ...sized,
       expected: 'gpus' in limit ? expectedOf(volume, limit, ncclSeconds) : undefined,
-      check: sweep.check ? exactCheck(wrongBefore + wrongAfter) : unchecked,
+      check: sweep.check ? exactCheck(wrong, firstWrong) : unchecked,
       context: {
         threads: onHost?.threads ?? null,
         availableCores: onHost?.availableCores ?? environment.availableCores,
@@ -276,6 +285,32 @@ async function runCase(
       : await onHost.sized.complete(volume, complete, betweenOf(sweep, volume, onHost, world));
   const values = caseValues(sweep, timing);
   return values === undefined ? result : { ...result, values };
+}
+
+const halves = (bits: bigint): number[] => [Number(bits >> 32n), Number(bits & 0xffffffffn)];
+const bitsOf = (high: number, low: number): bigint => (BigInt(high) << 32n) | BigInt(low);
+
+/** Of all processes. They tell one another through memory of the host, not by what was wrong. */
+async function firstWrongOf(
+  { firstWrong: mine }: NativeTiming,
+  { dtype }: Point,
+  world: SweepWorld,
+): Promise<FirstWrong | undefined> {
+  const { rank: own = -1, index: at = 0, got = 0n, expected = 0n } = mine ?? {};
+  const all = await world.gather([own, at, ...halves(got), ...halves(expected)]);
+  const first = all.find(([rank = -1]) => rank >= 0);
+  if (first === undefined) return undefined;
+  const [rank = 0, index = 0, ...[a = 0, b = 0, c = 0, d = 0]] = first;
+  const { host, device } = world.ranks.find((one) => one.rank === rank) ?? {};
+  return {
+    rank,
+    // Its name alone: the report has the rest.
+    ...(device === undefined ? {} : { device: device.replace(/ .*/, '') }),
+    ...(host === undefined ? {} : { host }),
+    index,
+    expected: elementText(dtype, bitsOf(c, d)),
+    got: elementText(dtype, bitsOf(a, b)),
+  };
 }
 
 /** What passes between processes; arrays of allocShared are in reach of all, and stay where they are read. */

@@ -50,7 +50,9 @@ export async function timeOnAll(
   members: readonly NativeCommunicator[],
   options: NativeTimingOptions,
 ): Promise<NativeTiming> {
-  return firstOf(members.map((one) => native().timeCollective(one, options)));
+  const all = await settled(members.map((one) => native().timeCollective(one, options)));
+  const firstWrong = all.find((one) => one.firstWrong !== null)?.firstWrong ?? null;
+  return { ...all[0]!, firstWrong };
 }
 
 /** Asks all communicators of this process at once; every rank gets the same estimates. */
@@ -59,17 +61,14 @@ export async function estimateOnAll(
   calls: readonly NativeEstimated[],
   timeoutMs: number,
 ): Promise<readonly (number | null)[]> {
-  return firstOf(members.map((one) => native().estimateCollectives(one, calls, timeoutMs)));
+  const all = members.map((one) => native().estimateCollectives(one, calls, timeoutMs));
+  return (await settled(all))[0]!;
 }
 
 /** All are awaited, so that a failure leaves none behind. */
-async function firstOf<T>(all: readonly Promise<T>[]): Promise<T> {
-  const settled = await Promise.allSettled(all);
-  const failed = settled.find((one) => one.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
-  const [first] = settled;
-  if (first?.status !== 'fulfilled') throw new RangeError('a world has at least one rank');
-  return first.value;
+async function settled<T>(all: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(all);
+  return await Promise.all(all);
 }
 
 /** Of a communicator of one rank a process. */

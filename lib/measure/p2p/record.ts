@@ -1,12 +1,13 @@
 // One figure of `gradlink p2p` as a record of a report.
 import { perSecond } from '../../results/bandwidth.js';
-import { exactCheck, unchecked } from '../../results/case.js';
+import { exactCheck, firstWrongText, unchecked } from '../../results/case.js';
 import type { Machine } from '../machine/gpus.js';
 import { judgeP2p, type P2pEvidence } from './verdict.js';
 import type {
   Bandwidth,
   CaseIdentity,
   FailedCase,
+  FirstWrong,
   Limit,
   MeasuredCase,
   Measurement,
@@ -26,6 +27,7 @@ export interface Observation {
   readonly factor: 1 | 2;
   /** Undefined when nothing was checked. */
   readonly wrong: number | undefined;
+  readonly firstWrong?: FirstWrong | undefined;
   /** Further figures. */
   readonly values?: Readonly<Record<string, number>>;
   /** What is known but the figure itself, which follows from the samples. */
@@ -60,7 +62,7 @@ export function completeP2p(
 ): MeasuredCase | FailedCase {
   const { identity, bytes, factor, wrong } = observation;
   const { statistics } = evidence;
-  const check = wrong === undefined ? unchecked : exactCheck(wrong);
+  const check = wrong === undefined ? unchecked : exactCheck(wrong, observation.firstWrong);
   const measurement: Measurement = {
     samplesSeconds: observation.samplesSeconds,
     iterationsPerSample: observation.iterationsPerSample,
@@ -83,7 +85,7 @@ export function completeP2p(
   return {
     status: 'error',
     ...identity,
-    reason: `wrong data: ${wrong} elements of 4 bytes are not what was sent (${String(identity.parameters.flow)})`,
+    reason: `wrong data: ${wrong} elements of 4 bytes are not what was sent (${String(identity.parameters.flow)})${firstWrongText(check)}`,
     code: 'ERR_WRONG_RESULT',
     ...measurement,
   };

@@ -1,7 +1,11 @@
 // Times the cases of `gradlink p2p` and makes records of what came out.
 import { native } from '../../native/load.js';
 import type { NativeGpuHealth } from '../../native/gpu.js';
-import type { NativeGpuCopies, NativeGpuCopy } from '../../native/gpu-measure.js';
+import {
+  nativeHostMemory,
+  type NativeGpuCopies,
+  type NativeGpuCopy,
+} from '../../native/gpu-measure.js';
 import { failedCase, waivedCase } from '../../results/case.js';
 import { flowOf, isLatency, type CopyPlan, type LatencyPlan, type P2pCase } from './cases.js';
 import { GpuCounters } from './counters.js';
@@ -18,7 +22,7 @@ import { placeName, type Machine } from '../machine/gpus.js';
 import type { p2pTable } from './p2p-options.js';
 import { completeP2p, evidenceOf, type Observation } from './record.js';
 import type { Filled } from '../../options/table.js';
-import type { CaseIdentity, CaseResult } from '../../results/result.js';
+import type { CaseIdentity, CaseResult, FirstWrong } from '../../results/result.js';
 
 /** How each figure is taken. */
 export interface P2pTimingOptions extends Pick<
@@ -251,6 +255,7 @@ export class P2pTiming {
         bytes,
         factor: local ? 2 : 1,
         wrong: options.verify ? result.wrong : undefined,
+        firstWrong: firstWrongOf(plan, result),
         evidence: {
           quantity: record.latency === undefined ? 'bandwidth' : 'latency',
           byHost: isByHost(record),
@@ -379,4 +384,14 @@ function identityOf(
       beside: beside.length === 0 ? null : beside.map(flowOf).join(' + '),
     },
   };
+}
+
+function firstWrongOf(
+  { copies }: CopyPlan,
+  { firstWrong }: NativeGpuCopies,
+): FirstWrong | undefined {
+  if (firstWrong === null) return undefined;
+  const { rank, index, got, expected } = firstWrong;
+  const device = placeName(copies[rank]?.to ?? nativeHostMemory);
+  return { device, index, expected: String(expected), got: String(got) };
 }

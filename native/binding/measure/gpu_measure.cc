@@ -76,6 +76,7 @@ Napi::Object resultObject(Napi::Env env, const GpuCopiesResult& result) {
   object.Set("issueSeconds", toArray(env, result.issueSeconds));
   object.Set("hostSeconds", toArray(env, result.hostSeconds));
   object.Set("wrong", static_cast<double>(result.wrong));
+  object.Set("firstWrong", toValue(env, result.firstWrong));
   object.Set("direct", flags(env, result.direct));
   object.Set("near", flags(env, result.near));
   object.Set("health", health);

@@ -170,6 +170,7 @@ Napi::Object collectiveObject(Napi::Env env, const GpuCollectiveResult& result) 
   object.Set("totalSeconds", result.totalSeconds);
   object.Set("wrongBefore", static_cast<double>(result.wrongBefore));
   object.Set("wrongAfter", static_cast<double>(result.wrongAfter));
+  object.Set("firstWrong", toValue(env, result.firstWrong));
   object.Set("queueingSeconds", result.queueingSeconds
                                     ? Napi::Value(Napi::Number::New(env, *result.queueingSeconds))
                                     : env.Null());

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "binding/args.h"
 #include "binding/napi_setup.h"
+#include "measure/pattern.h"
 
 namespace gradlink::binding {
 
@@ -26,6 +28,17 @@ inline Napi::Float64Array toArray(Napi::Env env, const std::vector<double>& valu
   Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
   for (std::size_t i = 0; i < values.size(); ++i) array[i] = values[i];
   return array;
+}
+
+/// Null where there is none.
+inline Napi::Value toValue(Napi::Env env, const std::optional<measure::WrongElement>& wrong) {
+  if (!wrong) return env.Null();
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("rank", wrong->rank);
+  object.Set("index", static_cast<double>(wrong->index));
+  object.Set("got", Napi::BigInt::New(env, wrong->got));
+  object.Set("expected", Napi::BigInt::New(env, wrong->expected));
+  return object;
 }
 
 /// The measurements of GPUs (lib/native/gpu-measure.ts), on this thread.

@@ -5,6 +5,7 @@
 
 #include "cuda/info.h"
 #include "measure/gpu/affinity.h"
+#include "measure/wrong_elements.h"
 
 namespace gradlink::measure {
 namespace {
@@ -52,11 +53,32 @@ void GpuChecker::spoil(const GpuBuffer& buffer) {
 }
 
 std::uint64_t GpuChecker::countWrong(const GpuBuffer& buffer, int number, int numbers) {
+  return countIn(buffer, number, numbers, 0, buffer.bytes() / kElementBytes);
+}
+
+std::optional<WrongElement> GpuChecker::firstWrong(const GpuBuffer& buffer, int number,
+                                                   int numbers) {
+  const std::size_t at =
+      halveToFirst(buffer.bytes() / kElementBytes, [&](std::size_t from, std::size_t count) {
+        return countIn(buffer, number, numbers, from, count);
+      });
+  std::uint64_t got = 0;
+  cuda::Stream& stream = streamOf(buffer.keeper());
+  stream.copy(&got, static_cast<const char*>(buffer.data()) + at * kElementBytes, kElementBytes);
+  stream.synchronize();
+  const std::uint64_t expected =
+      inputBits(at, {DType::uint32, ReduceOp::max, numbers, kSeed}, number);
+  if (got == expected) return std::nullopt;
+  return WrongElement{number, at, got, expected};
+}
+
+std::uint64_t GpuChecker::countIn(const GpuBuffer& buffer, int number, int numbers,
+                                  std::size_t from, std::size_t count) {
   auto* const wrong = static_cast<std::uint64_t*>(wrong_.data());
   *wrong = 0;
   cuda::Stream& stream = streamOf(buffer.keeper());
-  cuda::countWrong(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,
-                   ReduceOp::max, numbers, kSeed, number, wrong);
+  cuda::countWrong(stream, static_cast<const char*>(buffer.data()) + from * kElementBytes, from,
+                   count, DType::uint32, ReduceOp::max, numbers, kSeed, number, wrong);
   stream.synchronize();
   return *wrong;
 }

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "cuda/kernels.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
+#include "measure/pattern.h"
 
 namespace gradlink::measure {
 
@@ -46,9 +48,13 @@ class GpuChecker {
   void spoil(const GpuBuffer&);
   /// Elements of four bytes that are not the data of `number`.
   std::uint64_t countWrong(const GpuBuffer&, int number, int numbers);
+  /// The first of them; nothing where a second look finds all right.
+  std::optional<WrongElement> firstWrong(const GpuBuffer&, int number, int numbers);
 
  private:
   cuda::Stream& streamOf(int gpu);
+  std::uint64_t countIn(const GpuBuffer&, int number, int numbers, std::size_t from,
+                        std::size_t count);
 
   std::map<int, std::unique_ptr<cuda::Stream>> streams_;
   cuda::PinnedMemory wrong_{sizeof(std::uint64_t)};

@@ -84,7 +84,7 @@ class GpuCollectiveMeasurement {
     comm_.barrier(call_);
     if (options_.verify) {
       callAndWait(1);
-      result_.wrongBefore = sumOverJob(data_.countWrong());
+      result_.wrongBefore = countWrong();
       data_.fill();
     }
     comm_.barrier(call_);
@@ -102,7 +102,7 @@ class GpuCollectiveMeasurement {
       comm_.barrier(call_);
       callAndWait(1);
     }
-    if (options_.verify) result_.wrongAfter = sumOverJob(data_.countWrong());
+    if (options_.verify) result_.wrongAfter = countWrong();
     if (queued_ > 0) result_.queueingSeconds = queueing_.count() / queued_;
     combine();
     comm_.barrier(call_);
@@ -284,6 +284,12 @@ class GpuCollectiveMeasurement {
   std::uint64_t sumOverJob(std::uint64_t mine) {
     if (!holdsAll()) reduceOverJob(&mine, 1, DType::uint64, ReduceOp::sum);
     return mine;
+  }
+
+  std::uint64_t countWrong() {
+    const std::uint64_t mine = data_.countWrong();
+    if (mine > 0 && !result_.firstWrong) result_.firstWrong = data_.firstWrong();
+    return sumOverJob(mine);
   }
 
   void combine() {

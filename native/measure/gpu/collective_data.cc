@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "cuda/kernel_module.h"
 #include "measure/pattern.h"
+#include "measure/wrong_elements.h"
 
 namespace gradlink::measure {
 
@@ -91,42 +92,53 @@ void GpuCollectiveData::fill() {
 }
 
 std::uint64_t GpuCollectiveData::countWrong() {
-  auto* const wrong = static_cast<std::uint64_t*>(wrong_.data());
-  const Shape shape = record_.shape(options_.count, options_.dtype, options_.op, options_.root);
-  std::uint64_t all = 0;
-  for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const int rank = comm_.heldRanks()[i];
-    if (!record_.receives(rank, options_.root)) continue;
-    *wrong = 0;
-    for (std::size_t block = 0; block < record_.outputBlocks(comm_.size()); ++block) {
-      const Segment part = record_.segment(rank, block, shape, options_.root, comm_.size());
-      const auto* const got =
-          static_cast<const char*>(out_[i]) + part.begin * sizeOf(options_.dtype);
-      const BlockOrigin& origin = part.origin;
-      if (part.count == 0) continue;
-      if (origin.reducedRanks && *origin.reducedRanks != comm_.size()) {
-        all += countWrongOnHost(*streams_[i], got, origin);
-        continue;
-      }
-      cuda::countWrong(*streams_[i], got, part.first, part.count, options_.dtype, patternOp_,
-                       comm_.size(), options_.seed, origin.reducedRanks ? -1 : origin.rank, wrong);
-    }
-    streams_[i]->synchronize();
-    all += *wrong;
+  std::uint64_t wrong = 0;
+  eachPart(comm_, options_, [&](std::size_t held, const Segment& part) {
+    wrong += countIn(held, part, 0, part.count);
+  });
+  return wrong;
+}
+
+std::optional<WrongElement> GpuCollectiveData::firstWrong() {
+  return measure::firstWrong(comm_, options_, pattern(), *this);
+}
+
+std::uint64_t GpuCollectiveData::countIn(std::size_t held, const Segment& part, std::size_t from,
+                                         std::size_t count) {
+  if (count == 0) return 0;
+  cuda::Stream& stream = *streams_[held];
+  const BlockOrigin& origin = part.origin;
+  const char* const got = at(held, part.begin + from);
+  if (origin.reducedRanks && *origin.reducedRanks != comm_.size()) {
+    return countWrongOnHost(stream, got, part.first + from, count, *origin.reducedRanks);
   }
-  return all;
+  auto* const wrong = static_cast<std::uint64_t*>(wrong_.data());
+  *wrong = 0;
+  cuda::countWrong(stream, got, part.first + from, count, options_.dtype, patternOp_, comm_.size(),
+                   options_.seed, origin.reducedRanks ? -1 : origin.rank, wrong);
+  stream.synchronize();
+  return *wrong;
+}
+
+std::uint64_t GpuCollectiveData::bitsAt(std::size_t held, std::size_t index) {
+  std::uint64_t bits = 0;
+  streams_[held]->copy(&bits, at(held, index), sizeOf(options_.dtype));
+  streams_[held]->synchronize();
+  return bits;
+}
+
+const char* GpuCollectiveData::at(std::size_t held, std::size_t index) const {
+  return static_cast<const char*>(out_[held]) + index * sizeOf(options_.dtype);
 }
 
 // The kernel reduces all ranks or none.
 std::uint64_t GpuCollectiveData::countWrongOnHost(cuda::Stream& stream, const void* got,
-                                                  const BlockOrigin& origin) const {
-  const std::size_t bytes = options_.count * sizeOf(options_.dtype);
-  std::vector<std::byte> there(bytes);
-  stream.copy(there.data(), got, bytes);
+                                                  std::size_t first, std::size_t count,
+                                                  int ranks) const {
+  std::vector<std::byte> there(count * sizeOf(options_.dtype));
+  stream.copy(there.data(), got, there.size());
   stream.synchronize();
-  const Pattern pattern{options_.dtype, patternOp_, comm_.size(), options_.seed};
-  return countWrongReduction(there.data(), origin.block * options_.count, options_.count, pattern,
-                             *origin.reducedRanks);
+  return countWrongReduction(there.data(), first, count, pattern(), ranks);
 }
 
 nccl::RegistrationKind GpuCollectiveData::registerAll(nccl::RegistrationKind kind,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cuda/kernels.h"
@@ -27,16 +28,22 @@ class GpuCollectiveData {
   std::span<cuda::Stream* const> streams() const { return streamPointers_; }
   /// Writes every held rank's input. Out of place, also spoils the outputs. Waits.
   void fill();
-  /// Of the held ranks' outputs. Waits.
+  /// Of the held ranks' outputs. Waits, as those below.
   std::uint64_t countWrong();
+  std::optional<WrongElement> firstWrong();
+  std::uint64_t countIn(std::size_t held, const Segment&, std::size_t from, std::size_t count);
+  std::uint64_t bitsAt(std::size_t held, std::size_t index);
   /// Makes all memory known to the library; what it became.
   nccl::RegistrationKind registerAll(nccl::RegistrationKind, const CallOptions&);
 
  private:
   std::size_t bytesOf(std::size_t blocks) const;
   char* add(cuda::Device&, std::size_t bytes);
-  /// Of one block that is the reduction of some of the ranks.
-  std::uint64_t countWrongOnHost(cuda::Stream&, const void* got, const BlockOrigin&) const;
+  Pattern pattern() const { return {options_.dtype, patternOp_, comm_.size(), options_.seed}; }
+  const char* at(std::size_t held, std::size_t index) const;
+  /// Of a part that is the reduction of some of the ranks.
+  std::uint64_t countWrongOnHost(cuda::Stream&, const void* got, std::size_t first,
+                                 std::size_t count, int ranks) const;
   void synchronize();
 
   nccl::NcclCommunicator& comm_;

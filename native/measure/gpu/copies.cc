@@ -145,7 +145,11 @@ class GpuCopiesMeasurement {
       takeSample();
       if (options_.hostTimes) timeByHost();
       for (int i = 0; i < numbers && options_.verify; ++i) {
-        result_.wrong += checker_.countWrong(lanes_[i]->target(), i, numbers);
+        const std::uint64_t wrong = checker_.countWrong(lanes_[i]->target(), i, numbers);
+        result_.wrong += wrong;
+        if (wrong > 0 && !result_.firstWrong) {
+          result_.firstWrong = checker_.firstWrong(lanes_[i]->target(), i, numbers);
+        }
       }
     }
     if (options_.health) readHealth();

@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "cuda/info.h"
+#include "measure/pattern.h"
 
 namespace gradlink::measure {
 
@@ -67,6 +69,8 @@ struct GpuCopiesResult {
   std::vector<double> hostSeconds;
   /// Elements of four bytes that were wrong, of all copies and samples.
   std::uint64_t wrong = 0;
+  /// The first of them that was wrong at a second look too.
+  std::optional<WrongElement> firstWrong;
   /// By copy: whether the GPU that made it reached both memories itself.
   std::vector<bool> direct;
   /// By copy: whether host memory was allocated near its GPU.

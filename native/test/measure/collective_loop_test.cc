@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/forwarding_communicator.h"
@@ -13,21 +15,26 @@
 namespace gradlink::measure {
 namespace {
 
-/// Passes every call on, and spoils one byte of an output of each all-reduce from `spoilFrom` on.
+/// Passes every call on, and spoils one bit of these bytes of rank 1's output of each all-reduce
+/// from `spoilFrom` on.
 class SpoilingGroup : public ForwardingCommunicator {
  public:
-  SpoilingGroup(int size, int spoilFrom)
-      : ForwardingCommunicator(shm::makeLocalGroup(size)), spoilFrom_(spoilFrom) {}
+  SpoilingGroup(int size, int spoilFrom, std::vector<std::size_t> bytes = {0})
+      : ForwardingCommunicator(shm::makeLocalGroup(size)),
+        spoilFrom_(spoilFrom),
+        bytes_(std::move(bytes)) {}
   void collective(const Shape& shape, const Buffers& b, const CallOptions& o) override {
     inner().collective(shape, b, o);
     if (shape.kind != Kind::allReduce) return;
-    if (calls++ >= spoilFrom_) *static_cast<unsigned char*>(b.out[1]) ^= 1;
+    if (calls++ < spoilFrom_) return;
+    for (const std::size_t at : bytes_) static_cast<unsigned char*>(b.out[1])[at] ^= 1;
   }
 
   int calls = 0;
 
  private:
   int spoilFrom_;
+  std::vector<std::size_t> bytes_;
 };
 
 TEST(CollectiveLoop, EveryCollectiveIsRightInBothPlacements) {
@@ -90,6 +97,22 @@ TEST(CollectiveLoop, SeesAResultThatIsWrongFromTheStart) {
   const CollectiveResult result = timeCollective(group, {.count = 64, .warmup = 1, .samples = 2});
   EXPECT_EQ(result.wrongBefore, 1u);
   EXPECT_EQ(result.wrongAfter, 1u);
+}
+
+TEST(CollectiveLoop, NamesTheFirstElementThatIsWrong) {
+  for (const std::size_t count : {64, 200001}) {
+    for (const std::size_t at : {std::size_t{0}, count / 3, count - 1}) {
+      SpoilingGroup group(3, 0, {4 * at, 4 * (count - 1) + 1});
+      const auto first = timeCollective(group, {.count = count, .dtype = DType::int32}).firstWrong;
+      ASSERT_TRUE(first);
+      EXPECT_EQ(first->rank, 1);
+      EXPECT_EQ(first->index, at);
+      const std::uint64_t others = at == count - 1 ? 0x101 : 1;
+      EXPECT_EQ(first->got ^ first->expected, others);
+    }
+  }
+  SpoilingGroup right(2, 1000000);
+  EXPECT_FALSE(timeCollective(right, {.count = 64}).firstWrong);
 }
 
 TEST(CollectiveLoop, SeesATimedResultThatIsWrong) {
