@@ -1,5 +1,6 @@
 // The options of `gradlink check`.
 import {
+  above,
   choice,
   flag,
   gpuList,
@@ -43,6 +44,13 @@ export const checkTable = optionTable({
     kind: inUnits(milliseconds, 1000, whole({ min: 1, max: 86_400 })),
     default: 30_000,
   },
+  /** Burn-in: rounds without end for so long, together with `hours`; default one round. */
+  minutes: {
+    flag: '--minutes <number>',
+    help: 'burn-in: round after round for so long; 0.5 is half a minute',
+    kind: above(0),
+  },
+  hours: { flag: '--hours <number>', help: 'the same in hours', kind: above(0) },
   /** Hosts of a cluster, as a remote shell names them; default this machine, or the hosts of the job. */
   hosts: { kind: list(text()) },
   /** Default ssh. */

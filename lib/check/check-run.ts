@@ -15,6 +15,7 @@ import type { Machine } from '../measure/machine/gpus.js';
 import type { OptionsOf } from '../options/table.js';
 import { failedCase } from '../results/case.js';
 import type { CaseIdentity, CaseResult, Report } from '../results/result.js';
+import { burnIn, type BurnInSurroundings } from './burn-in.js';
 import { checkTable, type CheckGiven, type partNames } from './check-options.js';
 import { runCluster } from './cluster/cluster-run.js';
 import { checkCores, isBusy } from './cores.js';
@@ -25,7 +26,7 @@ import { excused, hasPoor } from './part.js';
 import { checkProcesses, checkThreads, rankCountFor, type RunAsJob } from './ranks.js';
 
 /** What a check needs of the command that it is. */
-export interface Surroundings {
+export interface Surroundings extends BurnInSurroundings {
   readonly env: NodeJS.ProcessEnv;
   readonly asJob: RunAsJob;
   /** Besides the hardware's limits, and figures that were published. */
@@ -73,19 +74,23 @@ interface Group {
  */
 export async function run(
   options: OptionsOf<typeof checkTable> & RunOptions,
-  { env, asJob, expected = {} }: Surroundings,
+  surroundings: Surroundings,
   events: RunEvents = {},
 ): Promise<Report> {
   checkEvents(events);
   const given = givenOptions(checkTable, options);
-  return given.hosts === undefined && jobSize() === undefined
-    ? checkMachine(given, { env, asJob, expected }, events)
-    : runCluster(given, { env, expected }, events);
+  const { hosts, minutes = 0, hours = 0 } = given;
+  const look = (telling: RunEvents): Promise<Report> =>
+    hosts === undefined && jobSize() === undefined
+      ? checkMachine(given, surroundings, telling)
+      : runCluster(given, surroundings, telling);
+  const seconds = minutes * 60 + hours * 3600;
+  return seconds === 0 ? look(events) : burnIn(seconds, look, events, surroundings);
 }
 
 async function checkMachine(
   given: CheckGiven,
-  { env, asJob, expected = {} }: Surroundings,
+  { env, asJob, expected = {}, stop }: Surroundings,
   events: RunEvents,
 ): Promise<Report> {
   const { parts, timeoutMs } = given;
@@ -147,6 +152,7 @@ async function checkMachine(
   for (const { parts: those, excuse } of groups) {
     const measured: CaseResult[] = [];
     for (const part of those) {
+      if (stop?.aborted === true) break;
       measured.push(...(await partsOf(part)));
       steps.advance();
     }

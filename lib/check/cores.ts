@@ -13,7 +13,7 @@ import { partOf } from './part.js';
 const rounds = 15;
 const roundSeconds = 0.02;
 /** A core that is shared with one other thread is free for half of the time. */
-const busyShare = 0.8;
+export const busyShare = 0.8;
 /** Where the others are no freer, it is the machine that is busy, and no core of it. */
 const freeShare = 0.9;
 /** What passes by leaves a core alone for some rounds; what is bound to it does not. */

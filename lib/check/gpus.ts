@@ -192,7 +192,8 @@ export class HealthPart {
       const errors = this.counters.read(new Map([[ordinal, health]]));
       const verdict = healthVerdict(errors, health.throttleReasons ?? []);
       const parameters = { gpu: placeName(ordinal) };
-      return [partOf({ name: 'health', parameters }, { samplesSeconds, verdict })];
+      const values = { errors: this.counters.counted.get(ordinal) ?? 0 };
+      return [partOf({ name: 'health', parameters }, { samplesSeconds, verdict, values })];
     });
   }
 }

@@ -5,7 +5,8 @@ import { Writable } from 'node:stream';
 import { presentGpus } from './gpus.js';
 import { namedHosts } from './launch/options.js';
 import type { Io } from './io.js';
-import { measured } from './measured-command.js';
+import { measured, type Print } from './measured-command.js';
+import { durationText } from './progress/estimate.js';
 import { addTable, givenOf, typedOf } from './parse.js';
 import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
@@ -17,15 +18,22 @@ import {
   type ReportOptions,
 } from './reports/report-output.js';
 import { UsageError } from './usage-error.js';
-import { checkTable, readExpected, run, type RunAsJob } from '../check/index.js';
+import {
+  checkTable,
+  readExpected,
+  run,
+  type BurnInSurroundings,
+  type RunAsJob,
+} from '../check/index.js';
 import { Baselines, type NamedRuns } from '../compare/index.js';
 import { GradlinkError } from '../errors.js';
 import { writeFileAtomic } from '../files/index.js';
 import { flatOptions } from '../measure/common-run.js';
 import { jobSize } from '../measure/job.js';
-import { badHosts, checkToolSince } from '../report/check-lines.js';
+import { badHosts, checkAnswer, checkToolSince } from '../report/check-lines.js';
 import { parseReport, readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
+import { monotonicSeconds } from '../time.js';
 
 const examples = `
 Looks at one part of this machine after the other, and says in the first line whether it is good:
@@ -43,12 +51,15 @@ once; then pairs of them in rounds; then all together. A host that does not answ
 A part is good, fair (told, and no failure) or bad. Where it has a limit, that is measured in the same run, or what the
 links carry. A sum is not judged beside a bad part that it needs. Small sizes are judged by their result alone.
 
+With --minutes or --hours it goes on, round after round. Ctrl-C or SIGTERM ends that: what was measured is reported.
+
 Examples:
   $ gradlink check
   $ gradlink check --format junit --output check.xml
   $ gradlink check --gpus 0,1,2,3 --quick
   $ gradlink check --parts cores,memory
   $ gradlink check --expect expected.yaml --baseline good-day
+  $ gradlink check --hours 8 --output burn-in.json
   $ gradlink check -H hosts --bad-hosts bad.txt
   $ srun --ntasks-per-node=1 gradlink check
 
@@ -81,8 +92,34 @@ class Kept extends Writable {
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
+/** Of a burn-in: a signal says that it is enough, and the next one ends the process as ever. */
+function stoppedBy(io: Io): AbortSignal {
+  const stop = new AbortController();
+  const enough = (): void => {
+    for (const signal of signals) io.off(signal, enough);
+    stop.abort();
+  };
+  for (const signal of signals) io.on(signal, enough);
+  return stop.signal;
+}
+
+/** Seconds between lines of rounds that are as good, or as bad, as the one before. */
+const quietSeconds = 60;
+
+/** `round 12: so far good: 21 of 21; 40 min left`. */
+function roundLines(print: Print): NonNullable<BurnInSurroundings['onRound']> {
+  const last = { good: undefined as boolean | undefined, at: 0 };
+  return (round, secondsLeft, cases) => {
+    const answer = checkAnswer(cases);
+    const [good, at] = [answer.startsWith('good'), monotonicSeconds()];
+    if (good === last.good && at - last.at < quietSeconds) return;
+    Object.assign(last, { good, at });
+    print([`round ${String(round)}: so far ${answer}; ${durationText(secondsLeft)} left`]);
+  };
+}
+
 /** A job whose report is read rather than printed. */
-function jobsOf(io: Io): RunAsJob {
+function jobsOf(io: Io, stop: AbortSignal | undefined): RunAsJob {
   return async (ranks, args) => {
     const [stdout, stderr] = [new Kept(), new Kept()];
     const { env } = io;
@@ -94,7 +131,7 @@ function jobsOf(io: Io): RunAsJob {
       for (const signal of signals) io.off(signal, note);
     });
     // It ended the job, and was meant for all of the check.
-    if (received !== undefined) process.kill(process.pid, received);
+    if (received !== undefined && stop?.aborted !== true) process.kill(process.pid, received);
     if (stdout.text !== '') return parseReport(stdout.text, 'a report of processes of this host');
     throw new GradlinkError(
       'ERR_INTERNAL',
@@ -155,10 +192,16 @@ export const registerCheck: Register = (program, io, done, argv) => {
         figures: expect === undefined ? [] : readable(expect, () => readExpected(expect)),
         baseline: baseline === undefined ? undefined : goodDay(baseline, io),
       };
-      const surroundings = { env: io.env, asJob: jobsOf(io), expected };
+      const isBurnIn = given.minutes !== undefined || given.hours !== undefined;
+      if (isBurnIn && jobSize() !== undefined) {
+        throw new UsageError('--minutes and --hours are for one machine, or for hosts with -H.');
+      }
+      const stop = isBurnIn ? stoppedBy(io) : undefined;
+      const surroundings = { env: io.env, asJob: jobsOf(io, stop), stop, expected };
+      const shown = isBurnIn ? { unit: undefined, lines: io.stderr } : { unit: 'parts' };
       done(
-        await measured({ tool, output, io, unit: 'parts', after }, (events) =>
-          run(given, surroundings, events),
+        await measured({ tool, output, io, after, ...shown }, (events, print) =>
+          run(given, { ...surroundings, onRound: roundLines(print) }, events),
         ),
       );
     });

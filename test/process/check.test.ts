@@ -80,6 +80,34 @@ describe('a check', { tags: 'smoke' }, () => {
     expect(await ended).toBe('SIGINT');
   });
 
+  it('says of how many rounds its figures are, where it goes on for a time', () => {
+    const { stdout } = check(['--parts', 'memory', '--minutes', '0.001', '--format', 'json']);
+    const [memory] = parseReport(stdout, 'check').cases.filter(hasMeasurement);
+    expect(memory?.values?.rounds).toBeGreaterThan(0);
+  });
+
+  it('keeps what was measured when a signal ends its rounds', async () => {
+    const args = ['check', '--parts', 'memory,ranks', '--hours', '1', '--format', 'json'];
+    // As of a terminal: its processes get the signal too.
+    const child = spawn(process.execPath, [program, ...args], { detached: true });
+    let stdout = '';
+    child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    // The line of the first round; its processes are those of a later one then.
+    await new Promise((resolve) => child.stderr.once('data', resolve));
+    const children = `/proc/${child.pid}/task/${child.pid}/children`;
+    while (child.exitCode === null && readFileSync(children, 'utf8') === '') await sleep(1);
+    process.kill(-child.pid!, 'SIGINT');
+    const code = await ended;
+    const { cases } = parseReport(stdout, 'check');
+    expect(cases).toHaveLength(9);
+    const rounds = cases.filter(hasMeasurement).map(({ values }) => values?.rounds ?? 0);
+    expect(rounds).toHaveLength(9);
+    expect(rounds[0]).toBeGreaterThan(1);
+    expect(rounds.at(-1)).toBe(rounds[0]! - 1);
+    expect(code).toBe(cases.some((one) => one.status === 'error') ? 1 : 0);
+  });
+
   it('is refused as a rank of a job', () => {
     const env = { GRADLINK_JOB: 'check', GRADLINK_RANK: '0', GRADLINK_SIZE: '1' };
     expect(check([], { env }).status).toBe(2);

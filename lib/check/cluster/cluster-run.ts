@@ -50,13 +50,18 @@ interface Telling {
   advance(): void;
 }
 
+interface ClusterSurroundings {
+  readonly env: NodeJS.ProcessEnv;
+  readonly expected?: Expectations;
+}
+
 /**
  * Looks at hosts over a remote shell, or at those of the job that this process is a rank of; then every rank calls it, and
  * rank 0 has the cases.
  */
 export async function runCluster(
   given: CheckGiven,
-  { env, expected }: { readonly env: NodeJS.ProcessEnv; readonly expected: Expectations },
+  { env, expected = {} }: ClusterSurroundings,
   events: RunEvents,
 ): Promise<Report> {
   const head = headOf('check', given);

@@ -27,6 +27,8 @@ const words: Readonly<Record<keyof Counts, string>> = {
 /** Counters only grow; what grew while a pair was measured belongs to it. */
 export class GpuCounters {
   private readonly last = new Map<number, Counts>();
+  /** By GPU, of all kinds and looks. */
+  readonly counted = new Map<number, number>();
 
   constructor(private readonly machine: Machine) {
     for (const { ordinal, health } of machine.gpus) {
@@ -40,7 +42,7 @@ export class GpuCounters {
       const before = this.last.get(gpu);
       const counts = countsOf(health);
       this.last.set(gpu, counts);
-      return before === undefined ? [] : differences(gpu, before, counts);
+      return before === undefined ? [] : this.differences(gpu, before, counts);
     });
   }
 
@@ -55,15 +57,16 @@ export class GpuCounters {
     }
     return this.read(now);
   }
-}
 
-function differences(gpu: number, before: Counts, now: Counts): string[] {
-  const kinds: readonly (keyof Counts)[] = ['links', 'replays', 'memory'];
-  return kinds.flatMap((kind) => {
-    const counted = (now[kind] ?? 0) - (before[kind] ?? 0);
-    if (before[kind] === null || now[kind] === null || counted <= 0) return [];
-    return [
-      `${placeName(gpu)} counted ${counted} ${words[kind]}${counted === 1 ? '' : 's'} during the run`,
-    ];
-  });
+  private differences(gpu: number, before: Counts, now: Counts): string[] {
+    const kinds: readonly (keyof Counts)[] = ['links', 'replays', 'memory'];
+    return kinds.flatMap((kind) => {
+      const counted = (now[kind] ?? 0) - (before[kind] ?? 0);
+      if (before[kind] === null || now[kind] === null || counted <= 0) return [];
+      this.counted.set(gpu, (this.counted.get(gpu) ?? 0) + counted);
+      return [
+        `${placeName(gpu)} counted ${counted} ${words[kind]}${counted === 1 ? '' : 's'} during the run`,
+      ];
+    });
+  }
 }

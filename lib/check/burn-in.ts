@@ -1,0 +1,281 @@
+// Rounds of a check without end, as one report: a part's figures over all rounds, what has drifted, and the first fault
+// with its round and time.
+import { median } from 'simple-statistics';
+
+import { busyShare } from './cores.js';
+import type { RunEvents } from '../measure/common-run.js';
+import { bandwidth, perSecond } from '../results/bandwidth.js';
+import { failedCase } from '../results/case.js';
+import { identityOf } from '../results/repeats.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type FirstWrong,
+  type Measurement,
+  type Report,
+  type Verdict,
+  type VerdictLevel,
+} from '../results/result.js';
+import { describe } from '../results/statistics.js';
+import { countText, mebibyte, percentText } from '../results/units.js';
+import { monotonicSeconds } from '../time.js';
+
+type Measured = CaseResult & Measurement;
+
+/** Rounds of which a part's samples are kept: these and no more, so that days take no more memory than minutes. */
+const mostKept = 64;
+/** Slow by chance now and then, a part is bad from a tenth of the rounds on; what is wrong once is bad. */
+const slowShare = 0.1;
+/** In each third: of fewer the median is still the figure of one. */
+const leastOfThird = 3;
+/**
+ * Drift, of each round's fastest sample: what disturbs a sample makes it longer, never shorter. Quiet machines stay within
+ * a few percent over hours. Clocks that heat takes from their boost to their base lose a quarter or more.
+ */
+const driftLimits = { fair: 1.1, poor: 1.25 } as const;
+const driftCause =
+  'clocks that heat or power holds back, memory or links that correct more and more, or other work that began meanwhile';
+
+/** What has a figure of its own: others are only looked at, or so small that the cost of a call decides. */
+function isTimed({ name, bytes, parameters: { quantity } }: Measured): boolean {
+  return bytes >= mebibyte || quantity === 'latency' || name === 'cores';
+}
+
+function isSlow(result: CaseResult): boolean {
+  if (!hasMeasurement(result) || !result.check.passed) return false;
+  return result.verdict.reason !== 'faults' && (isTimed(result) || result.name === 'host');
+}
+
+interface Bad {
+  readonly result: CaseResult;
+  readonly round: number;
+  readonly at: Date;
+  count: number;
+}
+
+interface Round {
+  readonly samples: readonly number[];
+  /** Whether nothing else was at work, so that it can be compared with others. */
+  readonly quiet: boolean;
+}
+
+/** One part in all rounds. */
+class PartOverRounds {
+  private rounds = 0;
+  /** Evenly over the time: each time there are too many, every second one goes, and half as many come. */
+  private kept: Round[] = [];
+  private stride = 1;
+  private last: CaseResult | undefined;
+  measured: Measured | undefined;
+  private readonly levels = new Map<VerdictLevel, { count: number; last: Measured }>();
+  private readonly sums: Record<string, number> = {};
+  private wrong = 0;
+  private firstWrong: FirstWrong | undefined;
+  private fault: Bad | undefined;
+  private slow: Bad | undefined;
+
+  add(result: CaseResult, round: number, at: Date, isBusy: boolean): void {
+    this.last = result;
+    if (result.status === 'error') {
+      const kind = isSlow(result) ? 'slow' : 'fault';
+      this[kind] ??= { result, round, at, count: 0 };
+      this[kind].count += 1;
+    }
+    const index = this.rounds;
+    this.rounds += 1;
+    if (!hasMeasurement(result)) return;
+    this.measured = result;
+    const { check, verdict, samplesSeconds, values = {} } = result;
+    const count = (this.levels.get(verdict.level)?.count ?? 0) + 1;
+    this.levels.set(verdict.level, { count, last: result });
+    this.wrong += check.wrong ?? 0;
+    this.firstWrong ??= check.firstWrong;
+    for (const [name, value] of Object.entries(values))
+      this.sums[name] = (this.sums[name] ?? 0) + (value ?? 0);
+    if (index % this.stride !== 0) return;
+    this.kept.push({ samples: samplesSeconds, quiet: !isBusy && verdict.level !== 'none' });
+    if (this.kept.length <= mostKept) return;
+    this.kept = this.kept.filter((_, place) => place % 2 === 0);
+    this.stride *= 2;
+  }
+
+  /** How many times as long the last third takes as the first; undefined where that cannot be said. */
+  private drift(): number | undefined {
+    const best = this.kept.filter(({ quiet }) => quiet).map(({ samples }) => Math.min(...samples));
+    const third = Math.floor(best.length / 3);
+    if (third < leastOfThird) return undefined;
+    return median(best.slice(-third)) / median(best.slice(0, third));
+  }
+
+  private told({ result, round, at, count }: Bad): string {
+    const reason = result.status === 'ok' ? '' : result.reason;
+    const often = count > 1 ? `, in ${String(count)} of them` : '';
+    return `${reason}; first in round ${String(round)} of ${String(this.rounds)}, ${at.toISOString()}${often}`;
+  }
+
+  private verdict(usual: Verdict, bad: Bad | undefined, drift: number | undefined): Verdict {
+    const poor = ({ result }: Bad): Verdict | undefined =>
+      hasMeasurement(result) && result.verdict.level === 'poor' ? result.verdict : undefined;
+    if (bad !== undefined) {
+      const likelyCause = poor(bad)?.likelyCause ?? null;
+      return { level: 'poor', text: this.told(bad), likelyCause };
+    }
+    const of = countText(this.rounds, 'round');
+    if (drift !== undefined && drift >= driftLimits.fair) {
+      const level = drift >= driftLimits.poor ? 'poor' : 'fair';
+      const text = `${percentText(drift - 1)} slower in the last third of ${of} than in the first`;
+      return { level, text, likelyCause: driftCause };
+    }
+    const { slow } = this;
+    if (slow !== undefined) {
+      const likelyCause = poor(slow)?.likelyCause ?? null;
+      return { level: 'fair', text: this.told(slow), likelyCause };
+    }
+    return { ...usual, text: `${usual.text} (the latest of ${of})` };
+  }
+
+  /** A part that is bad in all has its figures nevertheless. */
+  result(startedAt: Date): CaseResult {
+    const [good, fair, none, poor] = (['good', 'fair', 'none', 'poor'] as const).map((level) =>
+      this.levels.get(level),
+    );
+    const usual = (fair?.count ?? 0) > (good?.count ?? 0) ? fair : (good ?? none ?? poor);
+    const { rounds, slow } = this;
+    const bad =
+      this.fault ?? (slow !== undefined && slow.count >= slowShare * rounds ? slow : undefined);
+    if (usual === undefined) {
+      return bad === undefined
+        ? this.last!
+        : ({ ...bad.result, reason: this.told(bad) } as CaseResult);
+    }
+    const { last: base } = usual;
+    const timed = isTimed(base);
+    const drift = timed ? this.drift() : undefined;
+    const samplesSeconds = this.kept.flatMap(({ samples }) => samples);
+    const statistics = describe(samplesSeconds);
+    const { bytes, algorithmBandwidth, busBandwidth, limit, check } = base;
+    const factor = busBandwidth.bytesPerSecond / (algorithmBandwidth.bytesPerSecond || 1);
+    const verdict = this.verdict(base.verdict, bad, drift);
+    const { firstWrong } = this;
+    const all = {
+      ...base,
+      samplesSeconds,
+      statistics,
+      algorithmBandwidth: bandwidth(bytes, statistics, algorithmBandwidth.formula),
+      busBandwidth: bandwidth(bytes * factor, statistics, busBandwidth.formula),
+      limit:
+        limit === null
+          ? null
+          : { ...limit, ratio: perSecond(limit.boundSeconds, statistics.medianSeconds) },
+      check: {
+        ...check,
+        wrong: check.wrong === null ? null : this.wrong,
+        ...(firstWrong === undefined ? {} : { firstWrong }),
+        passed: check.passed && this.wrong === 0,
+      },
+      verdict,
+      values: {
+        // What is only looked at counts, and counts add up.
+        ...(timed ? base.values : this.sums),
+        rounds,
+        ...(drift === undefined ? {} : { drift }),
+        ...(bad === undefined
+          ? {}
+          : {
+              badRounds: bad.count,
+              firstBadRound: bad.round,
+              firstBadSeconds: (bad.at.getTime() - startedAt.getTime()) / 1000,
+            }),
+      },
+    };
+    if (verdict.level !== 'poor') return { ...all, status: 'ok' };
+    const code = bad?.result.status === 'error' ? bad.result.code : undefined;
+    const failed = { ...all, status: 'error', reason: verdict.text } as const;
+    return code === undefined ? failed : { ...failed, code };
+  }
+}
+
+/** Takes the cases of each round, and has those of all rounds. */
+export class BurnIn {
+  private readonly parts = new Map<string, PartOverRounds>();
+  private rounds = 0;
+
+  constructor(private readonly startedAt: Date) {}
+
+  /** @param isWhole whether the round has ended: then what was there before, and is not now, is bad */
+  add(cases: readonly CaseResult[], at: Date, isWhole = true): void {
+    this.rounds += 1;
+    const busy = cases
+      .filter(hasMeasurement)
+      .filter(({ values }) => (values?.leastFreeShare ?? 1) < busyShare);
+    const busyHosts = new Set(busy.map(({ parameters: { host } }) => host));
+    for (const one of isWhole ? [...cases, ...this.missing(cases)] : cases) {
+      const identity = identityOf(one);
+      const part = this.parts.get(identity) ?? new PartOverRounds();
+      part.add(one, this.rounds, at, busyHosts.has(one.parameters.host));
+      this.parts.set(identity, part);
+    }
+  }
+
+  /** A part that threw has no figures, and a host that is lost no parts: those are told already. */
+  private missing(cases: readonly CaseResult[]): CaseResult[] {
+    const failed = cases.filter((one) => one.status === 'error' && !hasMeasurement(one));
+    const told = new Set(failed.flatMap(({ name, parameters: { host } }) => [name, host]));
+    told.delete(undefined);
+    const now = new Set(cases.map(identityOf));
+    return [...this.parts]
+      .filter(([identity]) => !now.has(identity))
+      .flatMap(([, { measured }]) => measured ?? [])
+      .filter(({ name, parameters: { host, from, to } }) =>
+        [name, host, from, to].every((one) => !told.has(one)),
+      )
+      .map(({ name, parameters }) =>
+        failedCase({ name, parameters }, new Error('it was there before, and is no more')),
+      );
+  }
+
+  cases(): CaseResult[] {
+    return [...this.parts.values()].map((part) => part.result(this.startedAt));
+  }
+}
+
+/** What a burn-in needs of the command that it is. */
+export interface BurnInSurroundings {
+  /** Ends it; what was measured until then is kept. */
+  readonly stop?: AbortSignal | undefined;
+  /** After each round, with all until then. */
+  readonly onRound?:
+    ((round: number, secondsLeft: number, cases: readonly CaseResult[]) => void) | undefined;
+}
+
+/**
+ * Looks again and again until the time is up: a round that has begun then is finished. A signal may have ended processes
+ * in the middle: of its round what was measured counts.
+ *
+ * @param look one round
+ */
+export async function burnIn(
+  seconds: number,
+  look: (events: RunEvents) => Promise<Report>,
+  events: RunEvents,
+  { stop, onRound }: BurnInSurroundings,
+): Promise<Report> {
+  const whole = new BurnIn(new Date());
+  const end = monotonicSeconds() + seconds;
+  let told = events;
+  for (let round = 1; ; round += 1) {
+    const report = await look(told);
+    // What begins is told once.
+    told = { ...events, onStart: () => undefined };
+    const isStopped = stop?.aborted === true;
+    whole.add(
+      isStopped ? report.cases.filter(hasMeasurement) : report.cases,
+      new Date(),
+      !isStopped,
+    );
+    const left = Math.max(0, end - monotonicSeconds());
+    const cases = whole.cases();
+    onRound?.(round, left, cases);
+    if (left === 0 || isStopped) return { ...report, cases };
+  }
+}
