@@ -160,7 +160,7 @@ function foot({ cases }: Pick<Report, 'cases'>, room = Infinity): string[] {
   return [
     ...[...groupBy(pairs, ({ name }) => name).values()].flatMap((of) => matrix(shownAt(of), room)),
     ...(slow.length > 0 ? ['# Slow pairs:', ...slow.map(slowLine)] : []),
-    ...(pairs.length > 0 && slow.length === 0 ? ['# No pair is slow beside the others.'] : []),
+    ...(pairs.length > 0 && slow.length === 0 ? [noneSlow(pairs)] : []),
     ...notes(measured),
     checked || failed
       ? `# Wrong bytes : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`
@@ -168,7 +168,13 @@ function foot({ cases }: Pick<Report, 'cases'>, room = Infinity): string[] {
   ];
 }
 
-/** What may explain figures that have nothing beside them, once for each kind. */
+function noneSlow(pairs: readonly Measured[]): string {
+  const hidden = pairs.filter(({ verdict: { reason } }) => reason === 'host time').length;
+  const but = hidden === 0 ? '' : `; ${hidden} of ${pairs.length} figures cannot be judged`;
+  return `# No pair is slow beside the others${but}.`;
+}
+
+/** What may explain figures that are not judged, once for each kind. */
 function notes(measured: readonly Measured[]): string[] {
   const lines = measured.flatMap(({ name, verdict: { level, likelyCause } }) =>
     level === 'none' && likelyCause !== null ? [`# Note: ${name}: ${likelyCause}`] : [],

@@ -1,5 +1,5 @@
 // What was measured between pairs of ranks, as cases: each pair is judged by the others of its kind.
-import { beside, type Judged, type Spread } from '../../results/hosts.js';
+import { beside, hostMargin, type Judged, type Spread } from '../../results/hosts.js';
 import type { CaseIdentity, CaseResult, Verdict, VerdictLevel } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
 import { countText } from '../../results/units.js';
@@ -34,6 +34,8 @@ export interface PairSamples {
   /** Exchanges that were not timed, before them. */
   readonly warmup: number;
   readonly wrong: number;
+  /** For a core, a second, of either rank. */
+  readonly waited?: readonly [number, number];
   /** Of the hosts of its ranks. */
   readonly segments?: readonly [Segments | undefined, Segments | undefined];
 }
@@ -56,6 +58,7 @@ export function samplesOf(
     seconds: whole.map((one) => one / share),
     warmup,
     wrong: first.wrong + second.wrong,
+    waited: [first.waitedShare ?? 0, second.waitedShare ?? 0],
     segments: [first.segments, second.segments],
   };
 }
@@ -104,15 +107,24 @@ export function identityOf(
 interface JudgedPair {
   readonly pair: Pair;
   readonly judged: Judged | undefined;
+  /** Hosts whose cores its ranks waited for so long that without that it would not stand out; then it does not. */
+  readonly busy: readonly string[];
   readonly others: number;
+}
+
+function busyHosts(place: Place, { pair, waited = [0, 0] }: PairSamples, times: number): string[] {
+  const rest = 1 - waited[0] - waited[1];
+  if (times * Math.max(0, rest) >= hostMargin) return [];
+  const most = Math.max(...waited);
+  return pair.filter((_, at) => waited[at]! >= most / 2).map((rank) => hostOf(place, rank));
 }
 
 /** Each beside the others within hosts, or between hosts, as it is itself; beside its own other way where there is no more. */
 function judgePairs(place: Place, samples: readonly PairSamples[]): JudgedPair[] {
-  const spreads = samples.map(({ pair, seconds }) => {
-    const { medianSeconds, minSeconds } = describe(seconds);
+  const spreads = samples.map((sample) => {
+    const { medianSeconds, minSeconds } = describe(sample.seconds);
     const spread: Spread = { medianSeconds, fastestSeconds: minSeconds };
-    return { pair, spread, within: isWithin(place, pair) };
+    return { sample, pair: sample.pair, spread, within: isWithin(place, sample.pair) };
   });
   return spreads.map((one) => {
     const alike = spreads.filter((other) => other !== one && other.within === one.within);
@@ -122,7 +134,10 @@ function judgePairs(place: Place, samples: readonly PairSamples[]): JudgedPair[]
       one.spread,
       others.map(({ spread }) => spread),
     );
-    return { pair: one.pair, judged, others: others.length };
+    const own = { pair: one.pair, others: others.length };
+    if (judged?.standsOut !== true) return { ...own, judged, busy: [] };
+    const busy = busyHosts(place, one.sample, judged.times);
+    return { ...own, judged: { ...judged, standsOut: busy.length === 0 }, busy };
   });
 }
 
@@ -140,8 +155,12 @@ function slowCause(pair: Pair, place: Place, all: readonly JudgedPair[]): string
   }
   if (isWithin(place, pair)) return 'these two: their cores, or what else runs there';
   const [from, to] = [hostOf(place, pair[0]), hostOf(place, pair[1])];
-  const back = all.find((one) => areOpposite(one.pair, pair));
-  if (back?.judged?.standsOut !== false) return `the way between ${from} and ${to}`;
+  const timesOf = (meant: (ranks: Pair) => boolean) => all.find((one) => meant(one.pair))?.judged;
+  const back = timesOf((ranks) => areOpposite(ranks, pair));
+  const own = timesOf((ranks) => ranks === pair);
+  // Busy cores may be most of what the other way took, but not of this one then.
+  const bothSlow = back === undefined || own === undefined || own.times < hostMargin * back.times;
+  if (bothSlow || back.standsOut) return `the way between ${from} and ${to}`;
   const cross = (side: 0 | 1, host: string) => (ranks: Pair) =>
     !isWithin(place, ranks) && hostOf(place, ranks[side]) === host;
   const [out, into] = [allStandOut(all, cross(0, from)), allStandOut(all, cross(1, to))];
@@ -149,7 +168,7 @@ function slowCause(pair: Pair, place: Place, all: readonly JudgedPair[]): string
     return `all ways out of ${from} are slow, not those into it: what it sends with`;
   if (into && !out)
     return `all ways into ${to} are slow, not those out of it: what it receives with`;
-  return `the way from ${from} to ${to} alone: the other direction is good`;
+  return `the way from ${from} to ${to} alone, not the other direction`;
 }
 
 /** Where the ranks of a host are more than its cores, or their threads where both ways are busy; null elsewhere. */
@@ -173,7 +192,7 @@ function crowdedCause(
 }
 
 function besideOthers(
-  { pair, judged, others }: JudgedPair,
+  { pair, judged, busy, others }: JudgedPair,
   point: Point,
   place: Place,
   all: readonly JudgedPair[],
@@ -183,7 +202,17 @@ function besideOthers(
   if (judged === undefined) return noneAlike(`no other ${one} to judge it by`, crowded);
   const { times, standsOut } = judged;
   const text = `${times.toFixed(1)} times the time of the median of ${countText(others, `other ${one}`)}`;
-  if (!standsOut) return { level: 'good', reason: 'others', text, likelyCause: null };
+  if (busy.length > 0 && crowded === null) {
+    const hosts = [...new Set(busy)].join(' and ');
+    return {
+      level: 'none',
+      reason: 'host time',
+      text: `${text}, most of it until a core was free`,
+      likelyCause: `the cores of ${hosts} are busy with other work, which hides the network: measure without it`,
+    };
+  }
+  if (!standsOut && busy.length === 0)
+    return { level: 'good', reason: 'others', text, likelyCause: null };
   return shareVerdict(1 / times, text, crowded ?? slowCause(pair, place, all));
 }
 

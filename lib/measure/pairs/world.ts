@@ -6,11 +6,13 @@ import { argumentError } from '../../errors.js';
 import { native } from '../../native/load.js';
 import type { NativeMessageOptions } from '../../native/measure.js';
 import { ranksOfJob } from '../collectives/world.js';
+import { monotonicSeconds } from '../../time.js';
 import type { RankInfo } from '../common-run.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import { coresOfHosts } from '../machine/shared-limit.js';
 import type { PairsOptions } from './pairs-options.js';
 import { readSegments, type Segments } from './segments.js';
+import { waitedSeconds } from './waiting.js';
 
 /** Two ranks: the one that takes the time first, which sends the windows. */
 export type Pair = readonly [number, number];
@@ -24,6 +26,8 @@ export interface RankSeconds {
   readonly wrong: number;
   /** Of its host in that time; undefined where it does not tell. */
   readonly segments?: Segments;
+  /** For a core, a second, by its threads together; undefined of a thread of this process, and where nobody tells. */
+  readonly waitedShare?: number;
 }
 
 export interface PairWorld {
@@ -81,7 +85,7 @@ async function timeMember(
 ): Promise<readonly number[]> {
   // Nobody begins while the round before still keeps a core busy.
   await there.barrier();
-  const before = readSegments();
+  const [before, waited, start] = [readSegments(), waitedSeconds(), monotonicSeconds()];
   const ways = [timeOne(there, pairs, exchange, false)];
   if (bothWays) ways.push(timeOne(back, pairs, exchange, true));
   // All are awaited, so that a failure leaves none behind.
@@ -91,10 +95,12 @@ async function timeMember(
   const found = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const seconds = found.find((one) => (one?.seconds.length ?? 0) > 0)?.seconds;
   const wrong = found.reduce((sum, one) => sum + (one?.wrong ?? 0), 0);
+  const waitedShare = (waitedSeconds() - waited) / (monotonicSeconds() - start);
   const after = readSegments();
   return [
     ...(seconds ?? new Array<number>(exchange.samples).fill(0)),
     wrong,
+    waitedShare,
     ...(['sent', 'again'] as const).map(
       (count) => (after?.[count] ?? NaN) - (before?.[count] ?? NaN),
     ),
@@ -124,12 +130,16 @@ function opened(
       if (failed !== undefined) throw failed.reason;
       const own = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
       return (await gather(own)).map((values) => {
-        const [wrong = 0, sent = NaN, again = NaN] = values.slice(exchange.samples);
+        const [wrong = 0, waitedShare = NaN, sent = NaN, again = NaN] = values.slice(
+          exchange.samples,
+        );
         const told = Number.isFinite(sent);
         return {
           seconds: values.slice(0, exchange.samples),
           wrong,
           ...(told ? { segments: { sent, again } } : {}),
+          // Threads of one process wait for one another, too.
+          ...(Number.isFinite(waitedShare) && members.length === 1 ? { waitedShare } : {}),
         };
       });
     },

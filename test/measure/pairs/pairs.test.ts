@@ -1,4 +1,7 @@
 // Messages between pairs of ranks: units and formulas on times that are given, and who is called slow.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { roundsFor, run } from '../../../lib/measure/pairs/pairs-run.js';
@@ -11,11 +14,13 @@ import {
 } from '../../../lib/measure/pairs/cases.js';
 import { iterationsOf } from '../../../lib/measure/pairs/pairs-options.js';
 import { segmentsIn, type Segments } from '../../../lib/measure/pairs/segments.js';
+import { waitedSeconds } from '../../../lib/measure/pairs/waiting.js';
 import { native } from '../../../lib/native/load.js';
 import type { CaseResult, Measurement } from '../../../lib/results/result.js';
 import { pairsTool } from '../../../lib/report/index.js';
 import { textLines } from '../../../lib/report/tool.js';
 import { gradlink } from '../../support/cli.js';
+import { folderOfAllTests } from '../../support/folders.js';
 import { parseReport } from '../../support/measure.js';
 import { words } from '../../support/words.js';
 import { report } from '../../support/reports.js';
@@ -207,6 +212,27 @@ describe('verdicts', () => {
     expect(causes(hosts, (from, to) => from === 2 || to === 2)).toEqual(whole);
   });
 
+  it('are none of a pair that took longer because it waited for a core', () => {
+    const of = (seconds: number, first: number, second: number): Measured => {
+      const samples = roundsFor('latency', 3)
+        .flat()
+        .map((pair): PairSamples => {
+          const mine = pair.includes(0) && pair.includes(1);
+          const waited = mine ? ([first, second] as const) : ([0, 0] as const);
+          return { pair, seconds: [mine ? seconds : 1e-6], warmup: 1, wrong: 0, waited };
+        });
+      const cases = pairCases(point('latency'), place(['a', 'b', 'c']), samples) as Measured[];
+      return cases.find(({ parameters: { hosts } }) => hosts === 'a - b')!;
+    };
+    const { level, reason, likelyCause } = of(4e-6, 0.6, 0.1).verdict;
+    expect([level, reason]).toEqual(['none', 'host time']);
+    expect(likelyCause).toMatch(/of a are/);
+    expect(of(4e-6, 0.7, 0.8).verdict.likelyCause).toMatch(/of a and b are/);
+    expect(of(4e-6, 0.5, 0.1).verdict.level).toBe('poor');
+    expect(of(100e-6, 0.5, 0.3).verdict.level).toBe('poor');
+    expect(of(1.2e-6, 0.9, 0.9).verdict.level).toBe('good');
+  });
+
   describe('of pairs that lose packets', () => {
     const of = (
       hosts: readonly string[],
@@ -278,6 +304,25 @@ it('segments that were sent again needlessly count as not lost', () => {
   expect(segmentsIn(snmp, netstat('TCPDSACKRecv'))).toEqual({ sent: 5000, again: 5 });
   expect(segmentsIn(snmp, '')).toEqual({ sent: 5000, again: 12 });
   expect(segmentsIn('', '')).toBeUndefined();
+});
+
+describe('the time that threads waited for a core', () => {
+  let tasks = '';
+  folderOfAllTests((folder) => {
+    tasks = folder;
+  });
+
+  it('is the second number of each, in nanoseconds', () => {
+    for (const [task, text] of [
+      ['1', '5000 2000000000 7\n'],
+      ['2', '0 500000000 1\n'],
+    ] as const) {
+      mkdirSync(join(tasks, task));
+      writeFileSync(join(tasks, task, 'schedstat'), text);
+    }
+    expect(waitedSeconds(tasks)).toBeCloseTo(2.5, 9);
+    expect(waitedSeconds(join(tasks, 'none'))).toBeNaN();
+  });
 });
 
 describe('gradlink pairs', () => {
