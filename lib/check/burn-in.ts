@@ -41,6 +41,11 @@ function isTimed({ name, bytes, parameters: { quantity } }: Measured): boolean {
   return bytes >= mebibyte || quantity === 'latency' || name === 'cores';
 }
 
+/** What is slower where other work is on the cores; GPUs have a clock of their own. */
+function needsCores({ name, parameters: { between } }: CaseResult): boolean {
+  return name === 'memory' || between === 'threads' || between === 'processes';
+}
+
 function isSlow(result: CaseResult): boolean {
   if (!hasMeasurement(result) || !result.check.passed) return false;
   return result.verdict.reason !== 'faults' && (isTimed(result) || result.name === 'host');
@@ -205,14 +210,14 @@ export class BurnIn {
   /** @param isWhole whether the round has ended: then what was there before, and is not now, is bad */
   add(cases: readonly CaseResult[], at: Date, isWhole = true): void {
     this.rounds += 1;
-    const busy = cases
+    const free = cases
       .filter(hasMeasurement)
-      .filter(({ values }) => (values?.leastFreeShare ?? 1) < busyShare);
-    const busyHosts = new Set(busy.map(({ parameters: { host } }) => host));
+      .filter(({ values }) => (values?.leastFreeShare ?? 0) >= busyShare);
+    const quietHosts = new Set(free.map(({ parameters: { host } }) => host));
     for (const one of isWhole ? [...cases, ...this.missing(cases)] : cases) {
       const identity = identityOf(one);
       const part = this.parts.get(identity) ?? new PartOverRounds();
-      part.add(one, this.rounds, at, busyHosts.has(one.parameters.host));
+      part.add(one, this.rounds, at, needsCores(one) && !quietHosts.has(one.parameters.host));
       this.parts.set(identity, part);
     }
   }

@@ -79,8 +79,11 @@ describe('a part over rounds', () => {
     const { samplesSeconds, values } = measuredOf(part);
     expect(samplesSeconds.length).toBeGreaterThan(60);
     expect(samplesSeconds.length).toBeLessThanOrEqual(128);
-    expect(samplesSeconds[0]).toBe(1);
-    expect(samplesSeconds.at(-1)).toBeGreaterThan(9_500);
+    const rounds = [...new Set(samplesSeconds)];
+    expect(rounds[0]).toBe(1);
+    expect(rounds.at(-1)).toBeGreaterThan(9_500);
+    // Evenly.
+    expect(new Set(rounds.slice(1).map((round, before) => round - rounds[before]!)).size).toBe(1);
     expect(values?.rounds).toBe(10_000);
   });
 
@@ -160,6 +163,9 @@ describe('drift', () => {
   it('is not told of few rounds, nor of those in which others were at work', () => {
     expect(measuredOf(drifted(8, 2)[0]).values).toEqual({ rounds: 8 });
     expect(measuredOf(drifted(30, 2, 0.5)[0]).verdict.level).toBe('good');
+    // Nobody looked at the cores.
+    const [unseen] = after(30, (round) => [memory([round])]);
+    expect(measuredOf(unseen).values).toEqual({ rounds: 30 });
   });
 });
 
