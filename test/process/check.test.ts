@@ -107,11 +107,6 @@ describe('a check', { tags: 'smoke' }, () => {
     expect(rounds.at(-1)).toBe(rounds[0]! - 1);
     expect(code).toBe(cases.some((one) => one.status === 'error') ? 1 : 0);
   });
-
-  it('is refused as a rank of a job', () => {
-    const env = { GRADLINK_JOB: 'check', GRADLINK_RANK: '0', GRADLINK_SIZE: '1' };
-    expect(check([], { env }).status).toBe(2);
-  });
 });
 
 describe('a core', () => {

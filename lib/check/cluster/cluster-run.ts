@@ -31,6 +31,11 @@ const jobPatienceMs = 300_000;
 
 /** Messages before an answer: enough to fill a way, and few enough for one at a thousandth of its rate. */
 const window = 4;
+/** A report keeps all samples of all ways: of more hosts there are fewer of each. */
+const manyHosts = 16;
+const fewSamples = 20;
+/** So that what is known of one host gets to all. */
+const quickRounds = (hosts: number): number => Math.max(1, Math.ceil(Math.log2(hosts)));
 /** Ways that stand out and are measured again, twice at the most, with nothing else at work between the hosts. */
 const mostAgain = 8;
 const timesAgain = 2;
@@ -39,9 +44,9 @@ const sumSizes = [16 * 2 ** 10, 4 * mebibyte];
 
 /** `gradlink pairs` of one kind; both directions of a bandwidth are apart. */
 const kinds = [
-  { kind: 'latency', bytes: 8, samples: 100 },
-  { kind: 'bandwidth', bytes: mebibyte, samples: 4 },
-  { kind: 'bidirectional', bytes: mebibyte, samples: 4 },
+  { kind: 'latency', bytes: 8 },
+  { kind: 'bandwidth', bytes: mebibyte },
+  { kind: 'bidirectional', bytes: mebibyte },
 ] as const;
 
 interface Telling {
@@ -306,14 +311,15 @@ class ClusterCheck {
   }
 
   private async exchange(
-    { kind, bytes, samples }: (typeof kinds)[number],
+    { kind, bytes }: (typeof kinds)[number],
     among?: readonly string[],
   ): Promise<Way[]> {
     const directed = kind === 'bandwidth';
     const found = await this.together(
       [
-        ...['pairs', kind, '-b', String(bytes), '-e', String(bytes), '-i', String(samples)],
-        ...['-W', String(window)],
+        ...['pairs', kind, '-b', String(bytes), '-e', String(bytes), '-W', String(window)],
+        ...(this.joined.length > manyHosts ? ['-i', String(fewSamples)] : []),
+        ...(this.given.quick ? ['--rounds', String(quickRounds(this.joined.length))] : []),
         ...(directed ? ['--each-way'] : []),
       ],
       () => this.joined.filter(({ host }) => among?.includes(host) ?? true),

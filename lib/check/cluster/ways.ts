@@ -36,6 +36,8 @@ interface Figure {
   readonly minSeconds: number;
   /** Sent again; 0 where nobody counted. */
   readonly lost: number;
+  /** Of the time, that its ranks waited for a core: no fault of the way. */
+  readonly waited: number;
 }
 
 interface Rated {
@@ -46,7 +48,9 @@ interface Rated {
 function figureOf({ result }: Way): Figure[] {
   if (!hasMeasurement(result)) return [];
   const { medianSeconds, minSeconds } = result.statistics;
-  return [{ medianSeconds, minSeconds, lost: result.values?.['retransmittedShare'] ?? 0 }];
+  const { retransmittedShare: lost, waitedShare } = result.values ?? {};
+  const waited = Math.min(1, Math.max(0, waitedShare ?? 0));
+  return [{ medianSeconds, minSeconds, lost: lost ?? 0, waited }];
 }
 
 /** Of an even number the lower of the two in the middle, so that one slow way of two does not make its host slow. */
@@ -60,7 +64,14 @@ function middleOf(figures: readonly Figure[]): Figure {
     medianSeconds: of(({ medianSeconds }) => medianSeconds),
     minSeconds: of(({ minSeconds }) => minSeconds),
     lost: of(({ lost }) => lost),
+    waited: of(({ waited }) => waited),
   };
+}
+
+/** As it would be had nobody waited for a core, at least. */
+function undisturbed({ medianSeconds, minSeconds, lost, waited }: Figure): Figure {
+  const rest = 1 - waited;
+  return { medianSeconds: medianSeconds * rest, minSeconds: minSeconds * rest, lost, waited: 0 };
 }
 
 /** Whether so long is chance among these. */
@@ -157,7 +168,7 @@ function findingOf(host: string, hosts: readonly string[], point: Point): Findin
     const others = hosts.filter((one) => one !== host).map(figures);
     if (own.length === 0 || others.some((its) => its.length === 0)) continue;
     const what = point[0]?.result.name ?? '';
-    const { level, text } = rated(middleOf(own), others.map(middleOf), `${what} `);
+    const { level, text } = rated(middleOf(own.map(undisturbed)), others.map(middleOf), `${what} `);
     if (level === 'poor') return { side, text: `${side}: ${text}` };
   }
   return undefined;
@@ -228,7 +239,12 @@ function verdictOf(figure: Figure, others: readonly Figure[], way: Way): Verdict
       likelyCause: null,
     };
   }
-  const { level, text } = rated(figure, others);
+  const { level, text } = rated(undisturbed(figure), others);
+  const disturbed = rated(figure, others);
+  if (level === 'good' && disturbed.level === 'poor') {
+    const busy = `${disturbed.text}; not judged: its ranks waited for a core most of the time`;
+    return { level: 'none', reason: 'host time', text: busy, likelyCause: null };
+  }
   const likelyCause =
     level === 'good'
       ? null

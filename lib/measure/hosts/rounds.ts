@@ -3,10 +3,10 @@
 /** Of more hosts each meets so many others, spread over all. */
 export const mostRounds = 63;
 
-/** Rounds of a circle of so many: with all others, where they are not too many. */
-export function roundsOf(count: number): number[] {
+/** Rounds of a circle of so many: with all others, where these are not more than `most`. */
+export function roundsOf(count: number, most = mostRounds): number[] {
   const all = count < 2 ? 0 : count + (count % 2) - 1;
-  const rounds = Math.min(all, mostRounds);
+  const rounds = Math.min(all, most);
   return Array.from({ length: rounds }, (_, at) => Math.floor((at * all) / rounds));
 }
 

@@ -18,6 +18,8 @@ export interface Point {
   readonly check: boolean;
   /** Whether each way of a pair has a figure of its own. */
   readonly eachWay: boolean;
+  /** Partners of each rank, at most. */
+  readonly rounds?: number | undefined;
 }
 
 interface Place {
@@ -270,14 +272,11 @@ export function pairCases(
       bytes: ways * point.bytes,
       wrong: point.check ? one.wrong : null,
       verdict: withLoss(besideOthers(all[at]!, point, place, all), loss),
-      ...(rate === undefined && loss === undefined
-        ? {}
-        : {
-            values: (statistics) => ({
-              ...rate?.(statistics),
-              ...(loss === undefined ? {} : { retransmittedShare: loss.share }),
-            }),
-          }),
+      values: (statistics) => ({
+        ...rate?.(statistics),
+        ...(loss === undefined ? {} : { retransmittedShare: loss.share }),
+        ...(one.waited === undefined ? {} : { waitedShare: one.waited[0] + one.waited[1] }),
+      }),
     });
   });
 }

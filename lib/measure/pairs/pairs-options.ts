@@ -1,5 +1,6 @@
 // The options of messages between pairs of ranks: `gradlink pairs` and its run have them from here.
 import type { RunOptions } from '../common-run.js';
+import { mostRounds } from '../hosts/rounds.js';
 import { checkRows, rankRows } from '../collectives/collectives-options.js';
 import { choice, flag, list, whole } from '../../options/kinds.js';
 import { optionTable, type OptionsOf } from '../../options/table.js';
@@ -62,6 +63,12 @@ export const pairsTable = optionTable({
     flag: '--each-way',
     help: 'bandwidth from either rank of a pair to the other, one after the other (default: of more than two ranks)',
     kind: flag,
+  },
+  /** Of many ranks: so many other ranks each has for a partner at most; default 63. */
+  rounds: {
+    flag: '--rounds <count>',
+    help: 'partners of each rank, of many, spread over all (default: 63)',
+    kind: whole({ min: 1, max: mostRounds }),
   },
   ...checkRows,
   timeoutMs: rankRows.timeoutMs,

@@ -39,13 +39,14 @@ const mostSeconds = 3;
  * Who exchanges with whom, one round after the other; of the message rate the first half of the ranks with the second.
  *
  * @param eachWay each round is followed by one from the higher ranks to the lower
+ * @param most rounds, before that
  */
-export function roundsFor(kind: PairKind, size: number, eachWay = false): Pair[][] {
+export function roundsFor(kind: PairKind, size: number, eachWay = false, most?: number): Pair[][] {
   if (kind === 'message_rate') {
     const half = Math.floor(size / 2);
     return [Array.from({ length: half }, (_, rank) => [rank, rank + half] as const)];
   }
-  const rounds = roundsOf(size).map((round) =>
+  const rounds = roundsOf(size, most).map((round) =>
     Array.from({ length: size }, (_, rank) => rank).flatMap((rank): Pair[] => {
       const partner = partnerIn(round, rank, size);
       return partner === undefined || partner < rank ? [] : [[rank, partner]];
@@ -90,9 +91,9 @@ async function measurePoint(
   bounded: boolean,
   advance: () => void,
 ): Promise<CaseResult[]> {
-  const { kind, eachWay } = point;
+  const { kind, eachWay, rounds } = point;
   const all: PairSamples[] = [];
-  for (const pairs of roundsFor(kind, world.size, eachWay)) {
+  for (const pairs of roundsFor(kind, world.size, eachWay, rounds)) {
     const bothWays = kind === 'bidirectional';
     const { found, warmup } = await timeRound(world, pairs, exchange, bothWays, bounded);
     all.push(...pairs.map((pair) => samplesOf(point, pair, found, warmup)));
@@ -112,7 +113,7 @@ async function measureAll(
   const isEachWay = (kind: PairKind): boolean =>
     kind === 'bandwidth' && (given.eachWay ?? world.size > 2);
   const rounds = kinds.reduce(
-    (sum, kind) => sum + roundsFor(kind, world.size, isEachWay(kind)).length,
+    (sum, kind) => sum + roundsFor(kind, world.size, isEachWay(kind), given.rounds).length,
     0,
   );
   const steps = new Steps(events, rounds * sizes.length);
@@ -123,7 +124,8 @@ async function measureAll(
     for (const kind of kinds) {
       const window = kind === 'latency' ? 1 : given.window;
       const answer = kind === 'latency' ? bytes : answerBytes;
-      const point = { kind, bytes, window, check, eachWay: isEachWay(kind) };
+      const { rounds: most } = given;
+      const point = { kind, bytes, window, check, eachWay: isEachWay(kind), rounds: most };
       const exchange = {
         ...iterationsOf(kind, bytes, given),
         bytes,
