@@ -23,11 +23,12 @@ function titleOf(result: CaseResult): string {
 
 function partTitle(result: CaseResult): string {
   const { name, parameters } = result;
-  const { between, ranks, bytes, placement, gpu, quantity } = parameters;
+  const { between, ranks, bytes, placement, gpu, quantity, rail } = parameters;
   const way = wayOf(result);
   if (way !== '') {
     const both = name.includes('bidirectional') ? ', both ways' : '';
-    return `${way}${both}${quantity === 'latency' ? ', latency' : ''}`;
+    const of = quantity === 'latency' ? ', latency' : typeof rail === 'string' ? `, ${rail}` : '';
+    return `${way}${both}${of}`;
   }
   if (typeof gpu === 'string') return name === 'doctor' ? gpu : `${gpu} ${name}`;
   if (name !== 'all_reduce') return name;
@@ -141,6 +142,7 @@ const kinds: Readonly<Record<string, string>> = {
   latency: 'host to host, latency',
   bandwidth: 'host to host',
   bidirectional: 'host to host, both ways',
+  rail: 'host to host, the same GPU of each',
   host_to_device_memcpy_ce: 'host to GPUs',
   device_to_host_memcpy_ce: 'GPUs to host',
   host_to_device_bidirectional_memcpy_ce: 'host to GPUs, both ways',

@@ -198,7 +198,7 @@ export function hostFaults(hosts: readonly string[], points: readonly Point[]): 
 }
 
 /** The same way, whichever the direction. */
-const pairOf = ({ from, to }: Way): string => [from, to].toSorted().join(' ');
+export const pairOf = ({ from, to }: Way): string => [from, to].toSorted().join(' ');
 
 /**
  * The ways, each judged by the others. One of a host that is at fault is not blamed beside it, and a way is blamed once:
