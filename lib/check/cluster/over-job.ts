@@ -46,7 +46,7 @@ async function round(
 ): Promise<readonly (Ended | null)[]> {
   const task = own === undefined ? undefined : tasks?.[own];
   const ended = task === undefined ? null : await startOwn(task, withoutJob(env)).ended;
-  return (await allGatherObject(world, ended, { timeoutMs: dayMs })) as readonly (Ended | null)[];
+  return allGatherObject<Ended | null>(world, ended, { timeoutMs: dayMs });
 }
 
 /** What rank 0 has of the job's hosts. */

@@ -1,5 +1,5 @@
 // A sum over all hosts beside what their ways carry, and which part of them is slow where no single way is.
-import { hasMeasurement, type CaseResult, type Report } from '../../results/result.js';
+import type { CaseResult, Report } from '../../results/result.js';
 import { mebibyte, percentText, timeText } from '../../results/units.js';
 import { failedWherePoor } from '../part.js';
 
@@ -30,8 +30,8 @@ export function judgedSums(
       bytes: size ?? null,
       placement: placement ?? null,
     };
-    const named = { ...one, parameters };
-    if (!hasMeasurement(named) || named.status !== 'ok') return named;
+    const named: CaseResult = { ...one, parameters };
+    if (named.status !== 'ok') return named;
     const { bytes, statistics } = named;
     // What the machine's own memory allows says nothing of a network.
     const whole = { ...named, limit: null };

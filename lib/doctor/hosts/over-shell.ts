@@ -52,7 +52,7 @@ async function reach(
 export interface Meeting {
   readonly met: readonly Met[];
   readonly unseen: readonly HostUnseen[];
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /** Never fails: a host that does not answer is one with a reason. */
