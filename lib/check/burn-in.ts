@@ -281,6 +281,7 @@ export async function burnIn(
     const left = Math.max(0, end - monotonicSeconds());
     const cases = whole.cases();
     onRound?.(round, left, cases);
-    if (left === 0 || isStopped) return { ...report, cases };
+    // Nothing of what was asked for is here: it would not be later.
+    if (left === 0 || isStopped || cases.length === 0) return { ...report, cases };
   }
 }

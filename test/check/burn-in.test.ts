@@ -177,6 +177,10 @@ describe('rounds', () => {
     expect(cases).toMatchObject([{ values: { rounds: 1 } }]);
   });
 
+  it('end with the first where nothing is here to be looked at', async () => {
+    expect((await burnIn(3600, () => Promise.resolve(round([])), {}, {})).cases).toEqual([]);
+  });
+
   it('end when told to: what was measured stays, and what broke meanwhile does not count', async () => {
     const enough = new AbortController();
     let [looks, starts] = [0, 0];

@@ -58,6 +58,12 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     compiled,
   ],
   [/^(enroot|sbatch) /, 'need Slurm with enroot; test/scripts/cluster.test.ts reads the script'],
+  [/baseline save good-day /, 'prints nothing; docs/compare.md, which is walked, saves one'],
+  [/gradlink check --baseline good-day$/, 'needs that baseline; test/check/expect.test.ts has one'],
+  [
+    /gradlink check -H /,
+    'names the hosts of a cluster; test/process/check-cluster.test.ts has some',
+  ],
   [/^srun /, 'needs four hosts of Slurm; test/process/launch-slurm.test.ts has one'],
 ];
 
@@ -84,6 +90,11 @@ const settings: readonly (readonly [line: RegExp, how: How])[] = [
   [/^npx gradlink measure --gpus 0,1,2,3$/, { gpus: true, behind: smallStore, full: true }],
   // test/optimizers/decentralised.test.ts solves it.
   [/^node bench\/least-squares\.js$/, { full: true }],
+  // test/process/check.test.ts looks at the other parts.
+  [/gradlink check --hours /, { behind: '--hours 0.0001 --parts doctor' }],
+  [/gradlink check --minutes /, { behind: '--minutes 0.001 --parts doctor' }],
+  [/^npx gradlink check --gpus /, { gpus: true, behind: '--parts doctor' }],
+  [/^npx gradlink check .*--output /, { behind: '--parts doctor' }],
   [/ --launcher ssh| -H hosts /, { dryRun: true, needs: ['mpirun'] }],
   [/ --launcher slurm/, { dryRun: true, needs: ['srun'] }],
   [/^mpirun -n 2 /, { behind: '-b 64 -e 64', needs: ['mpirun'] }],
