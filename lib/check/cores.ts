@@ -5,7 +5,7 @@ import { median } from 'simple-statistics';
 import { allowedCores } from '../launch/cores.js';
 import { native } from '../native/load.js';
 import { groupBy } from '../results/grouping.js';
-import { beside, type Spread } from '../results/hosts.js';
+import { beside, lowerMedian, type Spread } from '../results/beside.js';
 import type { CaseResult, Verdict } from '../results/result.js';
 import { percentText } from '../results/units.js';
 import { partOf } from './part.js';
@@ -41,11 +41,6 @@ function names(cores: readonly CoreFigures[]): string {
   return cores.map(({ core }) => `cpu:${String(core)}`).join(', ');
 }
 
-/** The one in the middle, of an even number the lower. */
-function middle(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? 0;
-}
-
 const freeOf = ({ shares }: CoreFigures): number => median([...shares]);
 const rateOf = ({ stepsPerSecond }: CoreFigures): number => median([...stepsPerSecond]);
 
@@ -59,7 +54,7 @@ function slowOf(figures: readonly CoreFigures[]): CoreFigures[] {
   return [...groupBy(figures, ({ kind }) => kind).values()].flatMap((alike) =>
     alike.filter((one) => {
       const others = alike.filter((other) => other !== one).map(secondsOf);
-      return beside(secondsOf(one), others)?.standsOut === true;
+      return (beside(secondsOf(one), others)?.level ?? 'good') !== 'good';
     }),
   );
 }
@@ -72,7 +67,7 @@ function busyOf(figures: readonly CoreFigures[]): CoreFigures[] {
       freeOf(one) < busyShare &&
       freeRounds <= mostFreeRounds &&
       others.length > 0 &&
-      middle(others) >= freeShare
+      lowerMedian(others)! >= freeShare
     );
   });
 }
@@ -99,12 +94,12 @@ export function judgeCores(
   const values = {
     cores: figures.length,
     leastFreeShare: leastFree,
-    slowestOfMedian: Math.min(...rates) / Math.max(middle(rates), Number.MIN_VALUE),
+    slowestOfMedian: Math.min(...rates) / Math.max(lowerMedian(rates) ?? 0, Number.MIN_VALUE),
   };
   const told = (verdict: Verdict): CoresFound => ({ verdict, values });
   if (busy.length > 0) {
     const share = percentText(Math.min(...busy.map(freeOf)));
-    const others = percentText(middle(free.filter((one) => one >= freeShare)));
+    const others = percentText(lowerMedian(free.filter((one) => one >= freeShare)) ?? 0);
     const who = busy.map(({ core }) => running(core)).filter((text) => text !== '');
     return told({
       level: 'poor',

@@ -1,5 +1,5 @@
 // Parts beside those of a good day, as `gradlink compare` compares runs.
-import { compareRuns, type NamedRuns } from '../compare/index.js';
+import { compareRuns, isFigure, type NamedRuns } from '../compare/compare.js';
 import { identityOf } from '../results/repeats.js';
 import {
   hasMeasurement,
@@ -18,11 +18,9 @@ export interface Rated {
 
 const confidence = 0.95;
 
-/** The parts that time something; what is only looked at takes as long as looking does. */
+/** The parts that time something. */
 export function timedOf(cases: readonly CaseResult[]): ReadonlySet<string> {
-  const isTimed = (one: CaseResult): boolean =>
-    hasMeasurement(one) && (one.bytes > 0 || one.name === 'cores');
-  return new Set(cases.filter(isTimed).map(identityOf));
+  return new Set(cases.filter(hasMeasurement).filter(isFigure).map(identityOf));
 }
 
 /**

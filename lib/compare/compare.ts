@@ -3,7 +3,12 @@ import { argumentError } from '../errors.js';
 import { aString, having, listOf, optionNames, optionsObject } from '../checks.js';
 import { reportKind } from '../results/kinds.js';
 import { repeatsOf } from '../results/repeats.js';
-import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Measurement,
+  type Report,
+} from '../results/result.js';
 import { percentText } from '../results/units.js';
 import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
 import { environmentChanges } from './environment.js';
@@ -36,6 +41,15 @@ export interface CompareOptions {
   readonly confidence?: number;
   /** Judge although the environments differ. */
   readonly ignoreEnvironment?: boolean;
+}
+
+/** What a check only looks at takes as long as looking does: that is no figure of it. */
+export function isFigure(one: CaseResult & Measurement): boolean {
+  return one.bytes > 0 || one.name === 'cores';
+}
+
+function figuresOf({ run: { tool }, cases }: Report): CaseResult[] {
+  return cases.filter((one) => tool !== 'check' || !hasMeasurement(one) || isFigure(one));
 }
 
 /** The samples of those that ran with right results. */
@@ -204,7 +218,7 @@ export function compareRuns(
     throw argumentError('ERR_OUT_OF_RANGE', 'confidence', 'a number between 0 and 1', confidence);
   }
   const environment = environmentChanges(base.reports, next.reports);
-  const repeats = ({ reports }: NamedRuns) => repeatsOf(reports.flatMap(({ cases }) => cases));
+  const repeats = ({ reports }: NamedRuns) => repeatsOf(reports.flatMap(figuresOf));
   const [old, now] = [repeats(base), repeats(next)];
   const identities = [...new Set([...now.keys(), ...old.keys()])];
   const pairs = identities.map((identity) => ({

@@ -1,4 +1,5 @@
 // The hosts of a run beside one another: which is slow, and which way between two of them.
+import { beside, lowerMedian, margins, usualOf, type Spread } from './beside.js';
 
 /** What one host was seen to take. */
 export interface HostSeconds {
@@ -6,12 +7,6 @@ export interface HostSeconds {
   readonly ranks: readonly number[];
   /** A copy in its own memory, by the slowest of its ranks; absent where that was not measured. */
   readonly own?: Spread;
-}
-
-/** Of one thing that was done several times. */
-export interface Spread {
-  readonly medianSeconds: number;
-  readonly fastestSeconds: number;
 }
 
 /** What a message takes between two hosts, there and back. */
@@ -82,48 +77,8 @@ export interface HostsComparison {
  * Hosts of one kind are within some ten percent of each other on a quiet machine, and a busy neighbour makes a quarter of
  * it; half as much again is seldom chance.
  */
-export const hostMargin = 1.5;
+export const hostMargin = margins.fair;
 const mostLinks = 64;
-
-/** Of an even number the lower of the two in the middle, so that one slow way of two does not make its host slow. */
-function lowerMedian(values: readonly number[]): number | undefined {
-  return [...values].sort((a, b) => a - b)[Math.ceil(values.length / 2) - 1];
-}
-
-/** One beside its like. */
-export interface Judged {
-  readonly times: number;
-  readonly standsOut: boolean;
-}
-
-/**
- * One beside its like: how many times as long it took. What disturbs a measurement makes it longer, never shorter: the
- * fastest must be slow too.
- */
-export function beside(one: Spread, others: readonly Spread[]): Judged | undefined {
-  const median = lowerMedian(others.map(({ medianSeconds }) => medianSeconds));
-  const fastest = lowerMedian(others.map(({ fastestSeconds }) => fastestSeconds));
-  if (median === undefined || fastest === undefined || median <= 0) return undefined;
-  const times = one.medianSeconds / median;
-  return {
-    times,
-    standsOut: times >= hostMargin && one.fastestSeconds >= hostMargin * fastest,
-  };
-}
-
-function linksOf(links: readonly LinkSeconds[], host: number): LinkSeconds[] {
-  return links.filter(({ between }) => between.includes(host));
-}
-
-/** A host as its ways are in the middle. */
-function messagesOf(links: readonly LinkSeconds[], host: number): Spread | undefined {
-  const own = linksOf(links, host);
-  const medianSeconds = lowerMedian(own.map((link) => link.medianSeconds));
-  const fastestSeconds = lowerMedian(own.map((link) => link.fastestSeconds));
-  return medianSeconds === undefined || fastestSeconds === undefined
-    ? undefined
-    : { medianSeconds, fastestSeconds };
-}
 
 function slowestHostOf(
   hosts: readonly HostSeconds[],
@@ -134,7 +89,8 @@ function slowestHostOf(
       const own = spreads[at];
       const others = spreads.filter((_, other) => other !== at).filter((one) => one !== undefined);
       const found = own === undefined ? undefined : beside(own, others);
-      return found === undefined ? [] : [{ host, ranks, by, ...found }];
+      if (found === undefined) return [];
+      return [{ host, ranks, by, times: found.times, standsOut: found.level !== 'good' }];
     });
   const all = [
     ...judged(
@@ -168,8 +124,10 @@ export function compareHosts(
     messageSeconds: medianSeconds,
     bytesPerSecond: medianSeconds > 0 ? (2 * messageBytes) / medianSeconds : 0,
   });
-  const messages = hosts.map((_, at) => messagesOf(links, at));
-  const sorted = [...links].sort((one, other) => other.medianSeconds - one.medianSeconds);
+  const messages = hosts.map((_, at) =>
+    usualOf(links.filter(({ between }) => between.includes(at))),
+  );
+  const sorted = links.toSorted((one, other) => other.medianSeconds - one.medianSeconds);
   const [slowest, ...others] = sorted;
   const slowestHost = slowestHostOf(hosts, messages);
   const judged = slowest === undefined ? undefined : beside(slowest, others);
@@ -200,7 +158,7 @@ export function compareHosts(
         : {
             ...figures(slowest),
             times: judged?.times ?? null,
-            standsOut: judged?.standsOut ?? false,
+            standsOut: judged !== undefined && judged.level !== 'good',
             asAllOf: likeAll === undefined ? null : nameOf(likeAll),
           },
   };

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 
 import { run } from '../../lib/check/index.js';
 import { excused, hasPoor, partOf } from '../../lib/check/part.js';
-import { judgeSum, rankCountFor } from '../../lib/check/ranks.js';
+import { boundOf, rankCountFor } from '../../lib/check/ranks.js';
+import { sumParts } from '../../lib/check/sums.js';
 import { checkAnswer } from '../../lib/report/check-lines.js';
 import { collectiveVolume } from '../../lib/results/bandwidth.js';
 import { completeCase, exactCheck, waivedCase } from '../../lib/results/case.js';
@@ -32,7 +33,11 @@ function sum(times: number, bytes = 16 * 2 ** 20, wrong = 0): CaseResult {
   });
 }
 
-const levelOf = (result: CaseResult) => (hasMeasurement(result) ? result.verdict.level : undefined);
+const judged = (one: CaseResult): CaseResult | undefined =>
+  sumParts({ cases: [one] }, 'threads', 2, boundOf)[0];
+
+const levelOf = (result: CaseResult | undefined) =>
+  result !== undefined && hasMeasurement(result) ? result.verdict.level : undefined;
 
 describe('a part', () => {
   it('is an error where it is poor, with its figures', () => {
@@ -75,13 +80,13 @@ describe('a sum', () => {
     [6.6, 'fair'],
     [6.7, 'poor'],
   ] as const)('whose fastest call takes %s times its limit is %s', (times, level) => {
-    expect(levelOf(judgeSum(sum(times)))).toBe(level);
+    expect(levelOf(judged(sum(times)))).toBe(level);
   });
 
   it('that is small is judged by its result alone', () => {
-    expect(levelOf(judgeSum(sum(100, 2 ** 20 - 4)))).toBe('none');
+    expect(levelOf(judged(sum(100, 2 ** 20 - 4)))).toBe('none');
     const wrong = sum(1, 2 ** 10, 1);
-    expect(judgeSum(wrong)).toBe(wrong);
+    expect(judged(wrong)).toMatchObject({ status: 'error', code: 'ERR_WRONG_RESULT' });
   });
 
   it('has a rank for each core, two at least and sixteen at most', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { partOf } from '../../lib/check/part.js';
 import { ratioOfMedians } from '../../lib/compare/bootstrap.js';
 import { compareRuns } from '../../lib/compare/compare.js';
 import { environmentChanges } from '../../lib/compare/environment.js';
@@ -209,6 +210,16 @@ describe('compareRuns', () => {
     );
     expect(comparison.base.runs).toBe(3);
     expect(comparison.cases[0]?.base).toMatchObject({ runs: 3, samples: 60 });
+  });
+
+  it('leaves out what a check only looks at', () => {
+    const verdict = { level: 'good', text: '', likelyCause: null } as const;
+    const looked = (seconds: number) =>
+      ['doctor', 'cores'].map((name) =>
+        partOf({ name, parameters: {} }, { samplesSeconds: [seconds], verdict }),
+      );
+    const comparison = compare(report('check', looked(1)), report('check', looked(9)));
+    expect(comparison.cases.map(({ name }) => name)).toEqual(['cores']);
   });
 
   it('refuses what it cannot use', () => {

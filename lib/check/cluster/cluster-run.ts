@@ -2,6 +2,7 @@
 import type { CheckGiven } from '../check-options.js';
 import { judgeByExpected, unmatched, type Expectations } from '../expect.js';
 import { excused, partOf } from '../part.js';
+import { sumArguments, sumParts } from '../sums.js';
 import { rankTasks, ShellFleet, type Fleet, type FleetHost } from './fleet.js';
 import { withJobFleet } from './over-job.js';
 import {
@@ -12,9 +13,9 @@ import {
   suspects,
   type HostFault,
   type Point,
-  type Way,
+  type HostWay,
 } from './ways.js';
-import { judgedSums, slowPart } from './whole.js';
+import { ringBound, slowPart } from './whole.js';
 import { hostFindings, type HostSeen, type HostUnseen } from '../../doctor/hosts/compare.js';
 import type { Ended } from '../../doctor/hosts/own-command.js';
 import { GradlinkError } from '../../errors.js';
@@ -41,7 +42,7 @@ const quickRounds = (hosts: number): number => Math.max(1, Math.ceil(Math.log2(h
 const mostAgain = 8;
 const timesAgain = 2;
 
-const sumSizes = [16 * 2 ** 10, 4 * mebibyte];
+const sumSizes = [16 * 2 ** 10, 4 * mebibyte] as const;
 
 /** `gradlink pairs` of one kind; both directions of a bandwidth are apart. */
 const kinds = [
@@ -151,21 +152,35 @@ function sumOfMachine(host: string, { stdout, stderr, code }: Ended): CaseResult
   }));
 }
 
-/** Of what failed whole no way is known. */
-function wayOf(
-  result: CaseResult,
-  from: string,
-  to: string,
-  others: CaseResult['parameters'],
-  directed: boolean,
-): Way {
-  const parameters = hasMeasurement(result)
-    ? { from, to, ...others }
-    : { between: 'hosts', ...others };
-  return { from, to, directed, result: { ...result, parameters } };
+/** What a command as ranks came to, and the hosts of these. */
+interface Joint {
+  readonly report: Report;
+  readonly hosts: readonly FleetHost[];
 }
 
-function failedWay(name: string, error: unknown): Way {
+/** Each way by its hosts, as they were asked for; of what failed whole none is known. */
+function waysIn({ report, hosts }: Joint, directed: boolean, rail?: string): HostWay[] {
+  const hostOf = (end: unknown): string =>
+    hosts.find(({ name }, rank) => end === name || end === `rank ${String(rank)}`)?.host ??
+    String(end);
+  return report.cases.map((result) => {
+    const { bytes = null, quantity = null } = result.parameters;
+    const [from, to] = [
+      hostOf(result.parameters.from ?? 'rank 0'),
+      hostOf(result.parameters.to ?? 'rank 1'),
+    ];
+    const parameters = {
+      ...(hasMeasurement(result) ? { from, to } : { between: 'hosts' }),
+      bytes,
+      quantity,
+      ...(rail === undefined ? {} : { rail }),
+    };
+    const name = rail === undefined ? result.name : 'rail';
+    return { from, to, directed, result: { ...result, name, parameters } };
+  });
+}
+
+function failedWay(name: string, error: unknown): HostWay {
   const result = failedCase({ name, parameters: { between: 'hosts' } }, error);
   return { from: '', to: '', directed: false, result };
 }
@@ -288,13 +303,11 @@ class ClusterCheck {
 
   /**
    * A command as ranks on these hosts. Where one is lost, or the others no longer reach it, the rest does it again.
-   *
-   * @returns what rank 0 reports, and the hosts of the ranks
    */
   private async together(
     args: readonly string[],
     among: () => readonly FleetHost[] = () => this.joined,
-  ): Promise<{ readonly report: Report; readonly hosts: readonly FleetHost[] } | undefined> {
+  ): Promise<Joint | undefined> {
     for (;;) {
       const hosts = among();
       if (hosts.length < 2) return undefined;
@@ -345,7 +358,7 @@ class ClusterCheck {
   private async exchange(
     { kind, bytes }: (typeof kinds)[number],
     among?: readonly string[],
-  ): Promise<Way[]> {
+  ): Promise<HostWay[]> {
     const directed = kind === 'bandwidth';
     const found = await this.together(
       [
@@ -356,14 +369,7 @@ class ClusterCheck {
       ],
       () => this.joined.filter(({ host }) => among?.includes(host) ?? true),
     );
-    if (found === undefined) return [];
-    const { report, hosts } = found;
-    const hostOf = (rank: unknown): string =>
-      hosts[Number(String(rank).replace('rank ', ''))]!.host;
-    return report.cases.map((result) => {
-      const { from = 'rank 0', to = 'rank 1', quantity = null } = result.parameters;
-      return wayOf(result, hostOf(from), hostOf(to), { bytes, quantity }, directed);
-    });
+    return found === undefined ? [] : waysIn(found, directed);
   }
 
   /** Messages between the same GPU of all hosts, one GPU after the other: each may have a network of its own. */
@@ -380,16 +386,7 @@ class ClusterCheck {
       try {
         const found = await this.together(['p2p', '--gpus', ordinal, '-b', '16', '-i', '5']);
         if (found === undefined) break;
-        const { report, hosts } = found;
-        const hostOf = (name: unknown): string =>
-          hosts.find((one) => one.name === name)?.host ?? String(name);
-        points.push(
-          report.cases.map((result) => {
-            const { from, to, bytes = null } = result.parameters;
-            const rail = { bytes, rail: gpu, quantity: 'bandwidth' };
-            return wayOf({ ...result, name: 'rail' }, hostOf(from), hostOf(to), rail, false);
-          }),
-        );
+        points.push(waysIn(found, false, gpu));
       } catch (error) {
         points.push([failedWay('rail', error)]);
       }
@@ -407,26 +404,18 @@ class ClusterCheck {
       );
     const slowest = perByte.length === 0 ? undefined : Math.max(...perByte);
     const sumOver = async (part?: readonly FleetHost[]): Promise<CaseResult[]> => {
-      const [smallest = 0, largest = 0] = sumSizes;
-      const range = [
-        '-b',
-        String(smallest),
-        '-e',
-        String(largest),
-        '-f',
-        String(largest / smallest),
-      ];
-      const left = (): readonly FleetHost[] =>
-        this.joined.filter((one) => part === undefined || part.includes(one));
       const found = await this.together(
-        ['collectives', 'all_reduce', ...range, '--iters', '3', '-w', '1'],
-        left,
+        [...sumArguments(sumSizes), '--iters', '3', '-w', '1'],
+        () => this.joined.filter((one) => part?.includes(one) ?? true),
       );
       if (found === undefined) return [];
-      return judgedSums(
-        found.report,
-        found.hosts.map(({ host }) => host),
-        slowest,
+      // What a machine's own memory allows says nothing of a network.
+      const cases = found.report.cases.map((one) =>
+        hasMeasurement(one) ? { ...one, limit: null } : one,
+      );
+      const { length } = found.hosts;
+      return sumParts({ cases }, 'hosts', length, ({ bytes }) =>
+        slowest === undefined ? undefined : ringBound(length, bytes, slowest),
       );
     };
     const isSlow = (cases: readonly CaseResult[]): boolean =>
@@ -436,16 +425,11 @@ class ClusterCheck {
       if (isWayBad) return cases.map((one) => excused(one, 'a way or a host is bad'));
       for (let times = 0; times < timesAgain && isSlow(cases); times += 1) cases = await sumOver();
       if (!isSlow(cases)) return cases;
-      const of = (names: readonly string[]): readonly FleetHost[] =>
-        this.joined.filter(({ host }) => names.includes(host));
-      const names = this.joined.map(({ host }) => host);
-      const part = await slowPart(names, async (parts) => {
-        const slow: boolean[] = [];
-        for (const one of parts) slow.push(isSlow(await sumOver(of(one))));
-        return slow;
-      });
+      const part = await slowPart(this.joined, async (half) => isSlow(await sumOver(half)));
       const which =
-        part.length === names.length ? 'in no half of them by itself' : `among ${part.join(', ')}`;
+        part.length === this.joined.length
+          ? 'in no half of them by itself'
+          : `among ${part.map(({ host }) => host).join(', ')}`;
       return cases.map((one) =>
         one.status === 'error' ? { ...one, reason: `${one.reason}; ${which}` } : one,
       );

@@ -1,5 +1,6 @@
 // The hosts of a job beside one another: each copies in its own memory, and pairs of hosts exchange messages.
 import { compareHosts, type HostsComparison, type LinkSeconds } from '../../results/hosts.js';
+import { spreadOf } from '../../results/beside.js';
 import { describe } from '../../results/statistics.js';
 import { mebibyte } from '../../results/units.js';
 import type { RankInfo } from '../common-run.js';
@@ -149,10 +150,10 @@ export async function judgeHosts(
     const most = (column: number): number => Math.max(...own.map((one) => one[column] ?? 0));
     return { host, ranks, own: { medianSeconds: most(0), fastestSeconds: most(1) } };
   });
-  const ways = links.map(({ between, seconds }): LinkSeconds => {
-    const { medianSeconds, minSeconds } = describe(seconds);
-    return { between, medianSeconds, fastestSeconds: minSeconds };
-  });
+  const ways = links.map(({ between, seconds }): LinkSeconds => ({
+    between,
+    ...spreadOf(describe(seconds)),
+  }));
   return compareHosts(seen, ways, bytes, memory);
 }
 

@@ -1,7 +1,7 @@
 // A case of messages between two hosts or two ranks, and what it is worth beside its like.
 import { bandwidth } from '../../results/bandwidth.js';
 import { exactCheck, unchecked } from '../../results/case.js';
-import { hostMargin } from '../../results/hosts.js';
+import type { Judged } from '../../results/beside.js';
 import type {
   CaseIdentity,
   FailedCase,
@@ -24,11 +24,13 @@ export interface MessageFigures {
   readonly values?: (statistics: Statistics) => Readonly<Record<string, number>>;
 }
 
-/** What a way is worth that is so many times as fast as the others usually are. */
-export function shareVerdict(share: number, text: string, cause: string): Verdict {
-  const reason = 'others';
-  if (share > 1 / hostMargin) return { level: 'good', reason, text, likelyCause: null };
-  return { level: share >= 0.5 ? 'fair' : 'poor', reason, text, likelyCause: cause };
+/** What a way is worth beside the others. */
+export function besideVerdict(
+  { level }: Pick<Judged, 'level'>,
+  text: string,
+  cause: string,
+): Verdict {
+  return { level, reason: 'others', text, likelyCause: level === 'good' ? null : cause };
 }
 
 /** What there is nothing to judge by. */

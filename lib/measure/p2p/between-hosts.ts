@@ -1,9 +1,10 @@
 // Messages between the hosts of a job: a case for each pair.
 import { native } from '../../native/load.js';
+import { beside, spreadOf, type Spread } from '../../results/beside.js';
 import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, FailedCase, MeasuredCase, Verdict } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
-import { percentText } from '../../results/units.js';
+import { countText } from '../../results/units.js';
 import { readJob } from '../../communicator/joining/job.js';
 import { openGpuWorld } from '../collectives/gpu-world.js';
 import { openWorld } from '../collectives/world.js';
@@ -15,7 +16,7 @@ import {
   type LinkSamples,
   type Ranks,
 } from '../hosts/compare.js';
-import { messageCase, noneAlike, shareVerdict } from '../hosts/message-case.js';
+import { besideVerdict, messageCase, noneAlike } from '../hosts/message-case.js';
 import { roundsOf } from '../hosts/rounds.js';
 
 /** The name of its cases. */
@@ -74,26 +75,32 @@ export async function joinHosts(
   };
 }
 
-function verdictOf(seconds: number, comparison: HostsComparison): Verdict {
-  const { linkCount, linkMedianSeconds: usual, slowestHost } = comparison;
-  if (linkCount < 2 || usual === null) {
-    return noneAlike('no other link to judge it by');
-  }
-  const share = usual / seconds;
+function verdictOf(
+  link: LinkSamples,
+  links: readonly LinkSamples[],
+  { slowestHost }: HostsComparison,
+): Verdict {
+  const others = links.filter((other) => other !== link).map(spreadOfLink);
+  const judged = beside(spreadOfLink(link), others);
+  if (judged === undefined) return noneAlike('no other link to judge it by');
   const host = slowestHost?.standsOut === true ? ` (${slowestHost.host} stands out)` : '';
-  return shareVerdict(
-    share,
-    `${percentText(share)} of the median of the ${linkCount} links`,
+  return besideVerdict(
+    judged,
+    `${judged.times.toFixed(1)} times the time of the median of ${countText(others.length, 'other link')}`,
     `the way between these hosts, or one of them${host}`,
   );
 }
 
+const spreadOfLink = ({ seconds }: LinkSamples): Spread => spreadOf(describe(seconds));
+
 function caseOf(
-  { between, seconds, wrong }: LinkSamples,
+  link: LinkSamples,
+  links: readonly LinkSamples[],
   hosts: readonly HostRanks[],
   bytes: number,
   comparison: HostsComparison,
 ): MeasuredCase | FailedCase {
+  const { between, seconds, wrong } = link;
   const [from = '', to = ''] = between.map((at) => hosts[at]?.host);
   const { memory } = comparison;
   return messageCase(
@@ -107,7 +114,7 @@ function caseOf(
       warmupIterations: 2,
       bytes,
       wrong,
-      verdict: verdictOf(describe(seconds).medianSeconds, comparison),
+      verdict: verdictOf(link, links, comparison),
     },
   );
 }
@@ -121,5 +128,5 @@ export async function measureBetween(
 ): Promise<{ readonly cases: readonly CaseResult[]; readonly hosts: HostsComparison }> {
   const { memory, links } = await exchangeAll(world, world.hosts, bytes, samples, advance);
   const hosts = await judgeHosts(world, world.hosts, links, bytes, memory);
-  return { hosts, cases: links.map((link) => caseOf(link, world.hosts, bytes, hosts)) };
+  return { hosts, cases: links.map((link) => caseOf(link, links, world.hosts, bytes, hosts)) };
 }

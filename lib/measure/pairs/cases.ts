@@ -1,10 +1,17 @@
 // What was measured between pairs of ranks, as cases: each pair is judged by the others of its kind.
-import { beside, hostMargin, type Judged, type Spread } from '../../results/hosts.js';
+import {
+  beside,
+  besideOthers,
+  margins,
+  spreadOf,
+  type Judged,
+  type Way,
+} from '../../results/beside.js';
 import type { CaseIdentity, CaseResult, Verdict, VerdictLevel } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
 import { countText } from '../../results/units.js';
 import type { RankInfo } from '../common-run.js';
-import { messageCase, noneAlike, shareVerdict } from '../hosts/message-case.js';
+import { besideVerdict, messageCase, noneAlike } from '../hosts/message-case.js';
 import type { PairKind } from './pairs-options.js';
 import { lossBetween, type Loss, type Segments } from './segments.js';
 import type { Pair, RankSeconds } from './world.js';
@@ -106,66 +113,83 @@ export function identityOf(
   };
 }
 
-interface JudgedPair {
+interface JudgedPair extends Way<number> {
   readonly pair: Pair;
+  readonly sample: PairSamples;
   readonly judged: Judged | undefined;
-  /** Hosts whose cores its ranks waited for so long that without that it would not stand out; then it does not. */
-  readonly busy: readonly string[];
+  /** Those within hosts, or between hosts, as it is itself. */
+  readonly alike: readonly Way<number>[];
   readonly others: number;
 }
 
-function busyHosts(place: Place, { pair, waited = [0, 0] }: PairSamples, times: number): string[] {
-  const rest = 1 - waited[0] - waited[1];
-  if (times * Math.max(0, rest) >= hostMargin) return [];
-  const most = Math.max(...waited);
-  return pair.filter((_, at) => waited[at]! >= most / 2).map((rank) => hostOf(place, rank));
-}
-
-/** Each beside the others within hosts, or between hosts, as it is itself; beside its own other way where there is no more. */
-function judgePairs(place: Place, samples: readonly PairSamples[]): JudgedPair[] {
-  const spreads = samples.map((sample) => {
-    const { medianSeconds, minSeconds } = describe(sample.seconds);
-    const spread: Spread = { medianSeconds, fastestSeconds: minSeconds };
-    return { sample, pair: sample.pair, spread, within: isWithin(place, sample.pair) };
+/** Each beside its like; beside its own other way where there is no more. */
+function judgePairs(
+  place: Place,
+  { eachWay }: Point,
+  samples: readonly PairSamples[],
+): JudgedPair[] {
+  const ways = samples.map((sample) => {
+    const { pair, waited = [0, 0] } = sample;
+    const [from, to] = pair;
+    const way: Way<number> = {
+      from,
+      to,
+      directed: eachWay,
+      waited: waited[0] + waited[1],
+      ...spreadOf(describe(sample.seconds)),
+    };
+    return { way, sample, pair, within: isWithin(place, pair) };
   });
-  return spreads.map((one) => {
-    const alike = spreads.filter((other) => other !== one && other.within === one.within);
-    const ofOthers = alike.filter((other) => !areOpposite(other.pair, one.pair));
-    const others = ofOthers.length > 0 ? ofOthers : alike;
+  return ways.map(({ way, sample, pair, within }) => {
+    const alike = ways.filter((other) => other.within === within);
+    const rest = alike.filter((other) => other.pair !== pair);
+    const ofOthers = rest.filter((other) => !areOpposite(other.pair, pair));
+    const others = ofOthers.length > 0 ? ofOthers : rest;
     const judged = beside(
-      one.spread,
-      others.map(({ spread }) => spread),
+      way,
+      others.map((other) => other.way),
     );
-    const own = { pair: one.pair, others: others.length };
-    if (judged?.standsOut !== true) return { ...own, judged, busy: [] };
-    const busy = busyHosts(place, one.sample, judged.times);
-    return { ...own, judged: { ...judged, standsOut: busy.length === 0 }, busy };
+    return {
+      ...way,
+      pair,
+      sample,
+      judged,
+      alike: alike.map((one) => one.way),
+      others: others.length,
+    };
   });
-}
-
-/** Whether all that are judged of several stand out. */
-function allStandOut(all: readonly JudgedPair[], isMeant: (pair: Pair) => boolean): boolean {
-  const meant = all.filter(({ pair, judged }) => judged !== undefined && isMeant(pair));
-  return meant.length > 1 && meant.every(({ judged }) => judged?.standsOut === true);
 }
 
 /** What a slow pair, or one way of it, has in common with others. */
-function slowCause(pair: Pair, place: Place, all: readonly JudgedPair[]): string {
-  const rank = pair.find((one) => allStandOut(all, (ranks) => ranks.includes(one)));
+function slowCause(
+  { pair, judged, alike }: JudgedPair,
+  place: Place,
+  all: readonly JudgedPair[],
+): string {
+  const sideOf = <Node>(node: Node, ways: readonly Way<Node>[]) => {
+    const found = besideOthers(node, ways);
+    return found === undefined || found.level === 'good' ? undefined : found.side;
+  };
+  const rank = pair.find((one) => sideOf(one, alike) === 'all ways');
   if (rank !== undefined) {
     return `all pairs of rank ${rank} on ${hostOf(place, rank)} are slow: its core, or its host's network`;
   }
   if (isWithin(place, pair)) return 'these two: their cores, or what else runs there';
   const [from, to] = [hostOf(place, pair[0]), hostOf(place, pair[1])];
-  const timesOf = (meant: (ranks: Pair) => boolean) => all.find((one) => meant(one.pair))?.judged;
-  const back = timesOf((ranks) => areOpposite(ranks, pair));
-  const own = timesOf((ranks) => ranks === pair);
+  const back = all.find((one) => areOpposite(one.pair, pair))?.judged;
   // Busy cores may be most of what the other way took, but not of this one then.
-  const bothSlow = back === undefined || own === undefined || own.times < hostMargin * back.times;
-  if (bothSlow || back.standsOut) return `the way between ${from} and ${to}`;
-  const cross = (side: 0 | 1, host: string) => (ranks: Pair) =>
-    !isWithin(place, ranks) && hostOf(place, ranks[side]) === host;
-  const [out, into] = [allStandOut(all, cross(0, from)), allStandOut(all, cross(1, to))];
+  if (back === undefined || judged!.times < margins.fair * back.times || back.level !== 'good') {
+    return `the way between ${from} and ${to}`;
+  }
+  const ofHosts = alike.map((way) => ({
+    ...way,
+    from: hostOf(place, way.from),
+    to: hostOf(place, way.to),
+  }));
+  const [out, into] = [
+    sideOf(from, ofHosts) === 'ways from it',
+    sideOf(to, ofHosts) === 'ways to it',
+  ];
   if (out && !into)
     return `all ways out of ${from} are slow, not those into it: what it sends with`;
   if (into && !out)
@@ -193,19 +217,22 @@ function crowdedCause(
   return null;
 }
 
-function besideOthers(
-  { pair, judged, busy, others }: JudgedPair,
+function verdictOf(
+  one: JudgedPair,
   point: Point,
   place: Place,
   all: readonly JudgedPair[],
 ): Verdict {
+  const { pair, judged, others, sample } = one;
   const crowded = crowdedCause(point, place, pair);
-  const one = point.eachWay ? 'way' : 'pair';
-  if (judged === undefined) return noneAlike(`no other ${one} to judge it by`, crowded);
-  const { times, standsOut } = judged;
-  const text = `${times.toFixed(1)} times the time of the median of ${countText(others, `other ${one}`)}`;
-  if (busy.length > 0 && crowded === null) {
-    const hosts = [...new Set(busy)].join(' and ');
+  const like = point.eachWay ? 'way' : 'pair';
+  if (judged === undefined) return noneAlike(`no other ${like} to judge it by`, crowded);
+  const { times, isBusy } = judged;
+  const text = `${times.toFixed(1)} times the time of the median of ${countText(others, `other ${like}`)}`;
+  if (isBusy && crowded === null) {
+    const { waited = [0, 0] } = sample;
+    const busy = pair.filter((_, at) => waited[at]! >= Math.max(...waited) / 2);
+    const hosts = [...new Set(busy.map((rank) => hostOf(place, rank)))].join(' and ');
     return {
       level: 'none',
       reason: 'host time',
@@ -213,9 +240,7 @@ function besideOthers(
       likelyCause: `the cores of ${hosts} are busy with other work, which hides the network: measure without it`,
     };
   }
-  if (!standsOut && busy.length === 0)
-    return { level: 'good', reason: 'others', text, likelyCause: null };
-  return shareVerdict(1 / times, text, crowded ?? slowCause(pair, place, all));
+  return besideVerdict(judged, text, crowded ?? slowCause(one, place, all));
 }
 
 /** The hosts count for all their ranks: what a pair lost is known where each of its hosts has no other. */
@@ -261,7 +286,7 @@ export function pairCases(
   place: Place,
   samples: readonly PairSamples[],
 ): CaseResult[] {
-  const all = judgePairs(place, samples);
+  const all = judgePairs(place, point, samples);
   const ways = point.kind === 'bidirectional' ? 2 : 1;
   return samples.map((one, at) => {
     const loss = lossOf(place, one);
@@ -271,7 +296,7 @@ export function pairCases(
       ...counts(point, one.warmup),
       bytes: ways * point.bytes,
       wrong: point.check ? one.wrong : null,
-      verdict: withLoss(besideOthers(all[at]!, point, place, all), loss),
+      verdict: withLoss(verdictOf(all[at]!, point, place, all), loss),
       values: (statistics) => ({
         ...rate?.(statistics),
         ...(loss === undefined ? {} : { retransmittedShare: loss.share }),

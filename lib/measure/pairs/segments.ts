@@ -1,7 +1,7 @@
 // What TCP of this host sent, and what of it was lost on the way: the kernel counts both for all its connections.
 import { readFileSync } from 'node:fs';
 
-import type { VerdictLevel } from '../../results/result.js';
+import { levelOf, losses, type Level } from '../../results/beside.js';
 import { percentText } from '../../results/units.js';
 
 /** In some time. */
@@ -14,14 +14,6 @@ export interface Segments {
 /** Fewer tell of no share as small as that: one lost segment may be chance. */
 const leastSent = 1000;
 const leastAgain = 5;
-
-/**
- * IEEE 802.3 asks for no more than a wrong bit in 1e12, which is a frame in some eighty million. Whatever a healthy network
- * loses beyond that is dropped by a full queue. At a round trip of 0.1 ms one connection gets to 4.5 Gbit/s where 0.1 % is
- * lost, and to 2 Gbit/s where 0.5 % is (Mathis et al. 1997, of Reno).
- */
-const fairShare = 0.001;
-const poorShare = 0.005;
 
 /** A counter of tables as /proc/net has them: a line of names, then a line of values. */
 function counterOf(tables: string, table: string, name: string): number | undefined {
@@ -64,7 +56,7 @@ export interface End {
 export interface Loss {
   /** Of the host that sent most again. */
   readonly share: number;
-  readonly level: VerdictLevel;
+  readonly level: Level;
   readonly text: string;
   readonly cause: string;
 }
@@ -79,10 +71,9 @@ export function lossBetween(ends: readonly [End, End]): Loss | undefined {
   const [first, second = first] = told;
   if (first === undefined || second === undefined) return undefined;
   const { host, share, again } = second.share > first.share ? second : first;
-  const loses = again >= leastAgain && share >= fairShare;
   return {
     share,
-    level: !loses ? 'good' : share < poorShare ? 'fair' : 'poor',
+    level: again < leastAgain ? 'good' : levelOf(share, losses),
     text: `${percentText(share)} of the segments from ${host} sent again`,
     cause: `packets are lost between ${ends.map((end) => end.host).join(' and ')}: cable, port, switch or an interface whose queue overflows`,
   };

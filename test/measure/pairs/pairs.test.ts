@@ -223,7 +223,7 @@ describe('verdicts', () => {
     expect([level, reason]).toEqual(['none', 'host time']);
     expect(likelyCause).toMatch(/of a are/);
     expect(of(4e-6, 0.7, 0.8).verdict.likelyCause).toMatch(/of a and b are/);
-    expect(of(4e-6, 0.5, 0.1).verdict.level).toBe('poor');
+    expect(of(4e-6, 0.5, 0.1).verdict.level).toBe('fair');
     expect(of(100e-6, 0.5, 0.3).verdict.level).toBe('poor');
     expect(of(1.2e-6, 0.9, 0.9).verdict.level).toBe('good');
   });
