@@ -1,6 +1,11 @@
 // `gradlink check` as text: the answer in one line, then a line for each part.
 import { groupBy } from '../results/grouping.js';
-import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Report,
+  type VerdictLevel,
+} from '../results/result.js';
 import { bandwidthText, countText, sizeText, timeText } from '../results/units.js';
 import { wayOf } from './p2p-tables.js';
 import type { Measured } from './repeats.js';
@@ -156,6 +161,10 @@ function figureOf({ bytes, busBandwidth, statistics, parameters: { quantity } }:
   return bytes > 0 ? bandwidthText(busBandwidth.bytesPerSecond) : '';
 }
 
+/** What a row's word is worth. */
+const levels: Readonly<Record<string, VerdictLevel>> = { bad: 'poor', fair: 'fair', good: 'good' };
+const order: readonly VerdictLevel[] = ['poor', 'fair', 'good', 'none'];
+
 interface Row {
   readonly word: string;
   readonly title: string;
@@ -190,17 +199,30 @@ function rowOf(result: CaseResult): Row {
 const isWell = (one: CaseResult): one is Measured =>
   hasMeasurement(one) && one.verdict.level === 'good';
 
-function kindRows(group: readonly CaseResult[], kind: string | undefined): Row[] {
-  const good = group.filter(isWell);
-  if (kind === undefined || good.length < 2) return group.map(rowOf);
+function isExcused(one: CaseResult): one is Measured {
+  return hasMeasurement(one) && one.verdict.reason === 'excused';
+}
+
+function slowest(cases: readonly Measured[]): Measured {
   const rate = ({ busBandwidth }: Measured): number => busBandwidth.bytesPerSecond;
-  const least = good.reduce((a, b) => (rate(b) < rate(a) ? b : a));
-  const others = group.filter((one) => !good.some((other) => other === one)).map(rowOf);
-  const [unit, text] =
-    least.name === 'host'
-      ? ['host', least.verdict.text]
-      : ['way', `at the least (${partTitle(least)}): ${least.verdict.text}`];
-  return [...others, { ...rowOf(least), title: `${kind}: ${countText(good.length, unit)}`, text }];
+  return cases.reduce((a, b) => (rate(b) < rate(a) ? b : a));
+}
+
+/** Several that are good, or not judged beside the same fault, in one line. */
+function kindRows(group: readonly CaseResult[], kind: string | undefined): Row[] {
+  if (kind === undefined) return group.map(rowOf);
+  const taken = new Set<CaseResult>();
+  const together = [isWell, isExcused].flatMap((isMeant) => {
+    const alike = group.filter(isMeant);
+    if (alike.length < 2) return [];
+    for (const one of alike) taken.add(one);
+    const least = slowest(alike);
+    const row = rowOf(least);
+    const unit = least.name === 'host' ? 'host' : 'way';
+    const text = unit === 'host' ? row.text : `at the least (${partTitle(least)}): ${row.text}`;
+    return [{ ...row, title: `${kind}: ${countText(alike.length, unit)}`, text }];
+  });
+  return [...group.filter((one) => !taken.has(one)).map(rowOf), ...together];
 }
 
 /** What each host of a cluster is by itself: a line for a good one, and one for each part that is not. */
@@ -248,9 +270,16 @@ export function checkToolSince(previous?: Report): Tool {
   return {
     name: 'check',
     answer: ({ cases }) => {
-      const text = checkAnswer(cases);
-      const bad = text.startsWith('bad');
-      return { text, level: bad ? 'poor' : text.includes('fair') ? 'fair' : 'good' };
+      const parts = rowsOf(cases)
+        .map(({ word, title, figure, text, cause }) => ({
+          word,
+          level: levels[word] ?? ('none' as const),
+          part: title,
+          figure,
+          text: cause === null ? text : `${text}. Likely: ${cause}`,
+        }))
+        .toSorted((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
+      return { text: checkAnswer(cases), level: parts[0]?.level ?? 'poor', parts };
     },
     // The answer comes first, and is known last.
     head: () => [],

@@ -40,12 +40,22 @@ export type Level = (typeof levels)[number];
 
 /** One beside its like. */
 export interface Judged {
-  /** So many times the median of the others. */
+  /** So many times the median of the others, and the fastest of theirs. */
   readonly times: number;
+  readonly fastest: number;
   /** Good, too, where nothing but waiting for a core makes it slow. */
   readonly level: Level;
   /** Whether it would be worse by the time that its ranks waited for a core. */
   readonly isBusy: boolean;
+}
+
+/** `2.1 times`, and what says that this is chance. */
+export function timesText({ times, fastest, level, isBusy }: Judged): string {
+  const text = `${times.toFixed(1)} times`;
+  if (level !== 'good' || isBusy || times < margins.fair) return text;
+  return fastest < margins.fair
+    ? `${text} (at best ${fastest.toFixed(1)} times)`
+    : `${text} (the others scatter as much)`;
 }
 
 export function levelOf(value: number, { fair, poor }: Record<'fair' | 'poor', number>): Level {
@@ -97,7 +107,7 @@ export function beside(one: Spread, others: readonly Spread[]): Judged | undefin
       : levelOf(share * Math.min(times, fastest), margins);
   const whole = level(1);
   const own = level(1 - Math.min(1, Math.max(0, one.waited ?? 0)));
-  return { times, level: own, isBusy: own === 'good' && whole !== 'good' };
+  return { times, fastest, level: own, isBusy: own === 'good' && whole !== 'good' };
 }
 
 /** A way between two, or of one direction between them. */

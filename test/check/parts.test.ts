@@ -4,10 +4,11 @@ import { run } from '../../lib/check/index.js';
 import { excused, hasPoor, partOf } from '../../lib/check/part.js';
 import { boundOf, rankCountFor } from '../../lib/check/ranks.js';
 import { sumParts } from '../../lib/check/sums.js';
-import { checkAnswer } from '../../lib/report/check-lines.js';
+import { checkAnswer, checkTool } from '../../lib/report/check-lines.js';
 import { collectiveVolume } from '../../lib/results/bandwidth.js';
 import { completeCase, exactCheck, waivedCase } from '../../lib/results/case.js';
 import { hasMeasurement, type CaseResult, type VerdictLevel } from '../../lib/results/result.js';
+import { report } from '../support/reports.js';
 
 function part(level: VerdictLevel, text: string, parameters = {}, name = 'cores'): CaseResult {
   const verdict = { level, text, likelyCause: null };
@@ -101,6 +102,13 @@ describe('the answer', () => {
   it('counts what ran, and says how much of it is fair', () => {
     expect(checkAnswer([good, good, waived])).toBe('good: 2 of 2');
     expect(checkAnswer([good, part('fair', 'so so')])).toBe('good: 2 of 2, 1 of them fair');
+  });
+
+  it('has on a page what is bad first', () => {
+    const cases = [good, part('fair', 'so so'), part('poor', 'cpu:1 is slow'), waived];
+    const { level, parts } = checkTool.answer!(report('check', cases));
+    expect(level).toBe('poor');
+    expect(parts.map(({ word }) => word)).toEqual(['bad', 'fair', 'good', 'waived']);
   });
 
   it('is not good where nothing was looked at', () => {

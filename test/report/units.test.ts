@@ -15,6 +15,7 @@ import {
 } from '../../lib/report/index.js';
 import { isAboveLimit } from '../../lib/report/verdict-words.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
+import { describe as describeSamples } from '../../lib/results/statistics.js';
 import {
   type CaseResult,
   type Limit,
@@ -155,15 +156,20 @@ describe('charts', () => {
     expect(drawn(...sizes)).toMatch(/"size":6000000,"gigabytes":6,"lower":4\.8,"upper":6\b/);
   });
 
-  it('of matrices in GB/s, or ns', () => {
-    const both = (quantity: string) =>
+  it('of matrices in GB/s, or us and ns', () => {
+    const both = (quantity: string, medianSeconds?: number) =>
       drawn(
-        ...['gpu:1', 'gpu:2'].map((to) =>
-          measured('any', { from: 'gpu:0', to, figure: 'one', quantity }),
-        ),
+        ...['gpu:1', 'gpu:2'].map((to) => {
+          const one = measured('any', { from: 'gpu:0', to, figure: 'one', quantity });
+          return medianSeconds === undefined
+            ? one
+            : { ...one, statistics: describeSamples([medianSeconds]) };
+        }),
       );
     expect(both('bandwidth')).toContain('"6.00"');
-    expect(both('latency')).toContain('"2000000"');
+    expect(both('latency')).toContain('"2000"');
+    expect(both('latency', 1e-6)).toContain('"1.00"');
+    expect(both('latency', 0.9e-6)).toContain('"900"');
   });
 
   it('of samples in the unit that fits', () => {

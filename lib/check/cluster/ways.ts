@@ -9,9 +9,11 @@ import {
   margins,
   sides,
   spreadOf,
+  timesText,
   usualOf,
   waysOf,
   worse,
+  type Judged,
   type Side,
   type Way,
 } from '../../results/beside.js';
@@ -46,7 +48,7 @@ function figureOf({ from, to, directed, result }: HostWay): Figure[] {
   return [{ from, to, directed, ...spread, lost: lost ?? 0, waited: waitedShare ?? 0 }];
 }
 
-const slowText = (times: number): string => `takes ${times.toFixed(1)} times as long as usual here`;
+const slowText = (judged: Judged): string => `takes ${timesText(judged)} as long as usual here`;
 const lossText = (share: number): string =>
   `${(100 * share).toFixed(1)} % of what is sent is lost, and sent again`;
 
@@ -95,8 +97,8 @@ function findingOf(host: string, hosts: readonly string[], point: Point): Findin
   const figures = point.flatMap(figureOf);
   const slow = besideOthers(host, figures);
   if (slow?.level === 'poor') {
-    const { side, times } = slow;
-    return { side, text: `${side}: ${point[0]?.result.name ?? ''} ${slowText(times)}` };
+    const { side } = slow;
+    return { side, text: `${side}: ${point[0]?.result.name ?? ''} ${slowText(slow)}` };
   }
   for (const side of hosts.length > 2 ? sides : []) {
     const lostBy = (of: string): number =>
@@ -157,13 +159,13 @@ function verdictOf(figure: Figure, others: readonly Figure[]): Verdict {
   const lossy = levelOf(lost, losses);
   const judged = beside(figure, others);
   if (judged === undefined && lossy === 'good') return noneAlike('no other way to judge it by');
-  const { times, level: slow, isBusy } = judged ?? { times: 1, level: 'good', isBusy: false };
+  const slow = judged?.level ?? 'good';
   const level = worse(slow, lossy);
-  if (level === 'good' && isBusy) {
-    const text = `${slowText(times)}; not judged: its ranks waited for a core most of the time`;
+  if (judged?.isBusy === true && level === 'good') {
+    const text = `${slowText(judged)}; not judged: its ranks waited for a core most of the time`;
     return { level: 'none', reason: 'host time', text, likelyCause: null };
   }
-  const told = level === 'good' || slow === level ? [slowText(times)] : [];
+  const told = judged !== undefined && slow === level ? [slowText(judged)] : [];
   if (lossy === level && level !== 'good') told.push(lossText(lost));
   return {
     level,

@@ -1,6 +1,6 @@
 // Messages between the hosts of a job: a case for each pair.
 import { native } from '../../native/load.js';
-import { beside, spreadOf, type Spread } from '../../results/beside.js';
+import { beside, spreadOf, timesText, type Spread } from '../../results/beside.js';
 import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, FailedCase, MeasuredCase, Verdict } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
@@ -86,7 +86,7 @@ function verdictOf(
   const host = slowestHost?.standsOut === true ? ` (${slowestHost.host} stands out)` : '';
   return besideVerdict(
     judged,
-    `${judged.times.toFixed(1)} times the time of the median of ${countText(others.length, 'other link')}`,
+    `${timesText(judged)} the time of the median of ${countText(others.length, 'other link')}`,
     `the way between these hosts, or one of them${host}`,
   );
 }

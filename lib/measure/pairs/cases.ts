@@ -4,6 +4,7 @@ import {
   besideOthers,
   margins,
   spreadOf,
+  timesText,
   type Judged,
   type Way,
 } from '../../results/beside.js';
@@ -227,8 +228,8 @@ function verdictOf(
   const crowded = crowdedCause(point, place, pair);
   const like = point.eachWay ? 'way' : 'pair';
   if (judged === undefined) return noneAlike(`no other ${like} to judge it by`, crowded);
-  const { times, isBusy } = judged;
-  const text = `${times.toFixed(1)} times the time of the median of ${countText(others, `other ${like}`)}`;
+  const { isBusy } = judged;
+  const text = `${timesText(judged)} the time of the median of ${countText(others, `other ${like}`)}`;
   if (isBusy && crowded === null) {
     const { waited = [0, 0] } = sample;
     const busy = pair.filter((_, at) => waited[at]! >= Math.max(...waited) / 2);

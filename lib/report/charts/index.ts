@@ -10,14 +10,12 @@ export { chartSvg } from './render.js';
 export { palette, theme } from './theme.js';
 export type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
-/** Every chart that these runs have figures for. */
+/** Every chart that these runs have figures for. Of a check, what is small or only looked at would hide its maps. */
 export function chartsOf(runs: readonly LabelledRun[]): Chart[] {
+  const others = runs.filter(({ report }) => report.run.tool !== 'check');
   return [
-    sweepCharts,
-    matrixCharts,
-    speedupCharts,
-    splitCharts,
-    serverCharts,
-    sampleCharts,
-  ].flatMap((make) => make(runs));
+    ...sweepCharts(others),
+    ...matrixCharts(runs),
+    ...[speedupCharts, splitCharts, serverCharts, sampleCharts].flatMap((make) => make(others)),
+  ];
 }

@@ -16,16 +16,37 @@ function isLatency({ parameters }: CaseResult): boolean {
   return parameters.quantity === 'latency';
 }
 
-/** GB/s, or nanoseconds. */
-function figure(result: Measured): number {
-  return isLatency(result)
-    ? result.statistics.medianSeconds * 1e9
-    : result.busBandwidth.bytesPerSecond / 1e9;
+interface Unit {
+  readonly name: string;
+  readonly of: (result: Measured) => number;
 }
 
-function shown(result: Measured): string {
-  const value = figure(result);
-  return value.toFixed(isLatency(result) || value >= 1000 ? 0 : value >= 100 ? 1 : 2);
+/** Of hosts latencies are some microseconds at the least. */
+const microsecondsFrom = 1e-6;
+
+function unitOf(entries: readonly Entry[]): Unit {
+  const latencies = entries.map(({ result }) => result).filter(isLatency);
+  if (latencies.length === 0) {
+    return { name: 'GB/s', of: ({ busBandwidth }) => busBandwidth.bytesPerSecond / 1e9 };
+  }
+  const inUs = latencies.every(
+    ({ statistics: { medianSeconds } }) => medianSeconds >= microsecondsFrom,
+  );
+  const factor = inUs ? 1e6 : 1e9;
+  return {
+    name: inUs ? 'us' : 'ns',
+    of: ({ statistics: { medianSeconds } }) => medianSeconds * factor,
+  };
+}
+
+function shown(result: Measured, { name, of }: Unit): string {
+  const value = of(result);
+  return value.toFixed(name === 'ns' || value >= 1000 ? 0 : value >= 100 ? 1 : 2);
+}
+
+/** Slow beside its limit or the others, also where that is told of one of its ends. */
+function isSlow({ verdict: { level, reason } }: Measured): boolean {
+  return level === 'poor' || reason === 'excused';
 }
 
 function sides(entries: readonly Entry[], name: 'from' | 'to'): string[] {
@@ -44,19 +65,20 @@ export function placesBetween<E extends Entry>(entries: readonly E[]): readonly 
 }
 
 function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
-  const figures = placesBetween(entries).map(({ result }) => figure(result));
+  const unit = unitOf(entries);
+  const figures = placesBetween(entries).map(({ result }) => unit.of(result));
   const [least, most] = [Math.min(...figures), Math.max(...figures)];
   const domain = [Math.min(least, most * evenFrom), most];
   const middle = (domain[0]! + most) / 2;
   const values = entries.map(({ result }): Datum => {
-    const value = figure(result);
+    const value = unit.of(result);
     return {
       from: side(result, 'from'),
       to: side(result, 'to'),
       value,
-      text: shown(result),
+      text: shown(result, unit),
       light: value > middle,
-      slow: result.verdict.level === 'poor',
+      slow: isSlow(result),
     };
   });
   const rows = sides(entries, 'from');
@@ -114,12 +136,12 @@ function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
 }
 
 function tableOf(entries: readonly Entry[]): ChartTable {
-  const unit = entries.some(({ result }) => isLatency(result)) ? 'ns' : 'GB/s';
+  const unit = unitOf(entries);
   return {
     columns: [
       { title: 'from', align: 'left' },
       { title: 'to', align: 'left' },
-      { title: unit, align: 'right' },
+      { title: unit.name, align: 'right' },
       { title: 'of limit', align: 'right' },
       { title: 'limit', align: 'left' },
       { title: 'verdict', align: 'left' },
@@ -127,7 +149,7 @@ function tableOf(entries: readonly Entry[]): ChartTable {
     rows: entries.map(({ result }) => [
       side(result, 'from'),
       side(result, 'to'),
-      shown(result),
+      shown(result, unit),
       result.limit === null ? '' : percentText(result.limit.ratio),
       result.limit?.basis ?? '',
       result.verdict.level,
@@ -147,7 +169,7 @@ export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
     const [first] = entries;
     if (first === undefined || entries.length < 2) return [];
     const { run, result } = first;
-    const unit = isLatency(result) ? 'ns' : 'GB/s';
+    const unit = unitOf(entries).name;
     const totals = result.parameters.figure === 'total' ? ', both directions together' : '';
     const of = severalSets ? `, ${setOf(run)}` : '';
     const several = placed.some(
@@ -158,7 +180,7 @@ export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
       {
         id: `matrix-${String(index)}-${slug(result.name)}`,
         title: `${result.name}${size}: ${unit}${totals}${of}`,
-        note: `Data goes from the place of the row to the place of the column. Medians.${entries.some(({ result: one }) => one.verdict.level === 'poor') ? ' A red frame: far below its limit.' : ''}`,
+        note: `Data goes from the place of the row to the place of the column. Medians.${entries.some(({ result: one }) => isSlow(one)) ? ' A red frame: far slower than it should be.' : ''}`,
         spec: (width: number) => matrixSpec(entries, width),
         table: tableOf(entries),
       },

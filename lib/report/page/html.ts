@@ -11,6 +11,7 @@ import { policy, sortScript } from './sorting.js';
 import { style } from './style.js';
 import { formulas, remarks, runFacts } from './words.js';
 import { setOf } from '../charts/series.js';
+import type { AnswerPart } from '../tool.js';
 import { toolOf } from '../tools.js';
 import { groupBy } from '../../results/grouping.js';
 
@@ -83,18 +84,44 @@ function allCases(runs: readonly LabelledRun[]): string {
     .join('\n');
 }
 
-/** What a report says in one line, where its tool has that. */
+/** What reports say by themselves: in one line, and of what that is made. */
 function answers(runs: readonly LabelledRun[]): string {
+  const titles = ['', 'part', 'figure', 'found'];
+  const columns = titles.map((title) => ({
+    title,
+    align: title === 'figure' ? ('right' as const) : ('left' as const),
+  }));
   return runs
     .flatMap(({ label, report }) => {
       const answer = toolOf(report).answer?.(report);
       if (answer === undefined) return [];
-      const of = runs.length > 1 ? `${label}: ` : '';
+      const [word = '', ...after] = answer.text.split(' ');
+      const of = runs.length > 1 ? `${escaped(label)}: ` : '';
+      const line = `<p>${of}<span class="level ${answer.level}">${escaped(word)}</span> ${breakable(escaped(after.join(' ')))}</p>`;
+      const table = (parts: readonly AnswerPart[]): string => {
+        const rows = parts.map(({ word: verdict, level, part, figure, text }) => [
+          { text: verdict, ...(level === 'none' ? {} : { level }) },
+          ...[part, figure, text].map((cell) => ({ text: cell })),
+        ]);
+        return tableHtml({ columns, rows }, `Parts of ${label}`, true);
+      };
+      const wanting = answer.parts.filter(({ level }) => level === 'poor' || level === 'fair');
+      if (wanting.length === 0) return [line, table(answer.parts)];
+      const rest = answer.parts.slice(wanting.length);
       return [
-        `<p><span class="level ${answer.level}">${answer.level}</span> ${breakable(escaped(`${of}${answer.text}`))}</p>`,
+        line,
+        table(wanting),
+        folded(`The rest: ${countText(rest.length, 'line')}`, table(rest)),
       ];
     })
     .join('\n');
+}
+
+/** The medians of the rest. */
+function medians(runs: readonly LabelledRun[]): string {
+  if (runs.length === 0) return '';
+  const answer = headline(runs);
+  return `${tableHtml(answer, 'Result', true)}\n<p class="quiet">${escaped(answer.note)}</p>`;
 }
 
 function titleOf(runs: readonly LabelledRun[]): string {
@@ -109,7 +136,6 @@ export async function toPage(runs: readonly LabelledRun[]): Promise<string> {
   for (const chart of chartsOf(runs)) {
     sections.push(await chartSection(chart, /^(bandwidth|time|matrix)-/.test(chart.id)));
   }
-  const answer = headline(runs);
   const sets = groupBy(runs, setOf);
   const reports: Report[] = runs.map(({ report }) => report);
   return `<!doctype html>
@@ -130,8 +156,7 @@ ${style}
 <main>
 <section id="answer"><h2>Result</h2>
 ${answers(runs)}
-${tableHtml(answer, 'Result', true)}
-<p class="quiet">${escaped(answer.note)}</p></section>
+${medians(runs.filter(({ report }) => toolOf(report).answer === undefined))}</section>
 ${sections.join('\n')}
 <section id="words"><h2>In words</h2>
 ${[...sets].map(([set, own]) => wordsSection(set, own, sets.size > 1)).join('\n')}</section>
