@@ -76,6 +76,9 @@ const libraries = {
       ...offsets('nvmlFieldValue_t', ['fieldId', 'scopeId', 'valueType', 'nvmlReturn', 'value']),
       'sizeof(nvmlUtilization_t)',
       ...offsets('nvmlUtilization_t', ['gpu', 'memory']),
+      'sizeof(nvmlEventData_t)',
+      ...offsets('nvmlEventData_t', ['device', 'eventType', 'eventData']),
+      'nvmlEventTypeXidCriticalError',
       ...numbered('NVML_', [
         'SUCCESS',
         'CLOCK_SM',
@@ -89,6 +92,8 @@ const libraries = {
         'NVLINK_ERROR_COUNT',
         'FI_DEV_NVLINK_SPEED_MBPS_COMMON',
         'FI_DEV_NVLINK_GET_SPEED',
+        'FI_DEV_C2C_LINK_COUNT',
+        'FI_DEV_C2C_LINK_GET_STATUS',
         'FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS',
         'FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS',
         'FI_DEV_NVLINK_COUNT_RCV_ERRORS',

@@ -87,6 +87,8 @@ export interface GpuNatives {
   gpuInfo(ordinal: number): GpuInfo;
   /** The health alone, for reading it again; null without NVML. */
   gpuHealth(pciBusId: string): GpuHealth | null;
+  /** XID errors since the look before, by NVIDIA's numbers; the first look is none yet. None where NVML does not tell. */
+  gpuXids(pciBusId: string): number[];
   gpuPeer(from: number, to: number): NativeGpuPeer;
   gpuLibraries(): NativeGpuLibraries;
   /** None without NVML. */

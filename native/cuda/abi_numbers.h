@@ -76,6 +76,9 @@ inline constexpr int kHostBridge = 30;
 inline constexpr int kSameNode = 40;
 inline constexpr int kSystem = 50;
 
+// nvmlEventType...: of XIDs.
+inline constexpr unsigned long long kXidEvents = 0x8;
+
 /// nvmlClocksEventReasons, by what health calls them.
 inline constexpr std::pair<std::uint64_t, const char*> kClockReasons[] = {
     {0x4, "softwarePowerCap"}, {0x8, "hardwareSlowdown"}, {0x10, "syncBoost"},

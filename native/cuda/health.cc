@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <mutex>
 
 #include "cuda/abi_numbers.h"
 #include "cuda/info.h"
@@ -173,6 +175,16 @@ std::optional<int> c2cLinksOf(const Reader& reader) {
   return active;
 }
 
+/// NVML's queue of a GPU's XIDs; null where it has none.
+NvmlEventSet xidQueueOf(const std::string& pciBusId) {
+  const std::optional<Reader> reader = readerOf(pciBusId);
+  NvmlEventSet queue = nullptr;
+  if (!reader || !Nvml::get()->call(&NvmlTable::createEvents, &queue)) return nullptr;
+  if (reader->call(&NvmlTable::registerEvents, nvml::kXidEvents, queue)) return queue;
+  Nvml::get()->call(&NvmlTable::freeEvents, queue);
+  return nullptr;
+}
+
 }  // namespace
 
 std::optional<int> nearestNode(const std::string& pciBusId) {
@@ -212,6 +224,25 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links links) {
   health.c2cLinks = c2cLinksOf(reader);
   health.links = linksOf(reader, links);
   return health;
+}
+
+std::vector<int> gpuXids(const std::string& pciBusId) {
+  // Never freed: they count to the end of the process.
+  static auto& queues = *new std::map<std::string, NvmlEventSet>;
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [at, isNew] = queues.try_emplace(pciBusId, nullptr);
+  std::vector<int> xids;
+  if (isNew) {
+    at->second = xidQueueOf(pciBusId);
+    return xids;
+  }
+  NvmlEvent event{};
+  while (at->second != nullptr &&
+         Nvml::get()->call(&NvmlTable::nextEvent, at->second, &event, 0u)) {
+    if (event.type == nvml::kXidEvents) xids.push_back(static_cast<int>(event.data));
+  }
+  return xids;
 }
 
 std::vector<std::string> throttleReasonNames(std::uint64_t bits) {

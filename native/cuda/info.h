@@ -127,6 +127,10 @@ enum class Links : std::uint8_t { described, counted };
 /// The health alone, for reading again during a run. `pciBusId` as in GpuInfo.
 std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links = Links::described);
 
+/// XID errors since the look before, by NVIDIA's numbers: the first look is none yet. None where
+/// NVML does not tell them. Of several of a kind between two looks it may name the last alone.
+std::vector<int> gpuXids(const std::string& pciBusId);
+
 /// Of the host memory and cores that are nearest to the GPU.
 std::optional<int> nearestNode(const std::string& pciBusId);
 

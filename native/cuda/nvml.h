@@ -54,6 +54,18 @@ struct NvmlUtilization {
   unsigned memory;
 };
 
+using NvmlEventSet = struct NvmlEventSetTag*;
+
+struct NvmlEvent {  // nvmlEventData_t
+  NvmlDevice device;
+  unsigned long long type;
+  /// The number of an XID.
+  unsigned long long data;
+  unsigned gpuInstance;
+  unsigned computeInstance;
+};
+static_assert(sizeof(NvmlEvent) == 32);
+
 /// X(exact exported name, member, argument types).
 #define GRADLINK_NVML_FUNCTIONS(X)                                                                 \
   X(nvmlInit_v2, init, ())                                                                         \
@@ -85,7 +97,11 @@ struct NvmlUtilization {
   X(nvmlDeviceGetNvLinkRemotePciInfo_v2, linkRemotePci, (NvmlDevice, unsigned, NvmlPci*))          \
   X(nvmlDeviceGetNvLinkRemoteDeviceType, linkRemoteType, (NvmlDevice, unsigned, int*))             \
   X(nvmlDeviceGetNvLinkErrorCounter, linkErrors, (NvmlDevice, unsigned, int, unsigned long long*)) \
-  X(nvmlDeviceGetFieldValues, fields, (NvmlDevice, int, NvmlField*))
+  X(nvmlDeviceGetFieldValues, fields, (NvmlDevice, int, NvmlField*))                               \
+  X(nvmlEventSetCreate, createEvents, (NvmlEventSet*))                                             \
+  X(nvmlDeviceRegisterEvents, registerEvents, (NvmlDevice, unsigned long long, NvmlEventSet))      \
+  X(nvmlEventSetWait_v2, nextEvent, (NvmlEventSet, NvmlEvent*, unsigned))                          \
+  X(nvmlEventSetFree, freeEvents, (NvmlEventSet))
 
 struct NvmlTable {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters take none.

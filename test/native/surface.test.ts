@@ -29,6 +29,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   gpuCount: 'function',
   gpuInfo: 'function',
   gpuHealth: 'function',
+  gpuXids: 'function',
   gpuPeer: 'function',
   gpuLibraries: 'function',
   installedGpus: 'function',

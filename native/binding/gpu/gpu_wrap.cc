@@ -39,6 +39,15 @@ Napi::Value gpuHealth(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value gpuXids(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::vector<int> xids = cuda::gpuXids(stringArg(info[0], "pciBusId"));
+    const Napi::Array list = Napi::Array::New(info.Env(), xids.size());
+    for (std::uint32_t i = 0; i < xids.size(); ++i) list.Set(i, xids[i]);
+    return list;
+  });
+}
+
 Napi::Value gpuPeer(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     return toObject(info.Env(),
@@ -76,6 +85,7 @@ void exportGpu(Napi::Env env, Napi::Object exports) {
   exports.Set("gpuCount", Napi::Function::New<gpuCount>(env, "gpuCount"));
   exports.Set("gpuInfo", Napi::Function::New<gpuInfo>(env, "gpuInfo"));
   exports.Set("gpuHealth", Napi::Function::New<gpuHealth>(env, "gpuHealth"));
+  exports.Set("gpuXids", Napi::Function::New<gpuXids>(env, "gpuXids"));
   exports.Set("gpuPeer", Napi::Function::New<gpuPeer>(env, "gpuPeer"));
   exports.Set("installedGpus", Napi::Function::New<installedGpus>(env, "installedGpus"));
   exports.Set("gpuLibraries", Napi::Function::New<gpuLibraries>(env, "gpuLibraries"));

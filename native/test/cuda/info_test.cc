@@ -219,6 +219,30 @@ TEST_F(CudaHealthDeathTest, AThrottledGpuSaysWhy) {
               ExitedWithCode(0), "");
 }
 
+TEST_F(CudaHealthDeathTest, AnXidIsToldOnceAndOfItsGpuAlone) {
+  EXPECT_EXIT(
+      inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_FAULTS", "xid=1:79,xid=1:48"}},
+                [] {
+                  const std::string first = gpuInfo(0).pciBusId;
+                  const std::string second = gpuInfo(1).pciBusId;
+                  EXPECT_TRUE(gpuXids(first).empty());
+                  EXPECT_TRUE(gpuXids(second).empty());
+                  EXPECT_TRUE(gpuXids(first).empty());
+                  EXPECT_EQ(gpuXids(second), (std::vector<int>{79, 48}));
+                  EXPECT_TRUE(gpuXids(second).empty());
+                }),
+      ExitedWithCode(0), "");
+}
+
+TEST_F(CudaHealthDeathTest, AnNvmlWithoutEventsTellsNoXids) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "xid=0:79,missing=nvmlEventSetWait_v2"}},
+                        [] {
+                          EXPECT_TRUE(gpuXids(gpuInfo(0).pciBusId).empty());
+                          EXPECT_TRUE(gpuXids(gpuInfo(0).pciBusId).empty());
+                        }),
+              ExitedWithCode(0), "");
+}
+
 TEST_F(CudaHealthDeathTest, AnOlderNvmlIsAskedByTheOlderName) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "1"},
                          {"GRADLINK_FAKE_FAULTS",

@@ -47,6 +47,11 @@ static_assert(isNumber("sizeof(nvmlUtilization_t)", sizeof(cuda::NvmlUtilization
 static_assert(isNumber("offsetof(nvmlUtilization_t, gpu)", offsetof(cuda::NvmlUtilization, gpu)));
 static_assert(isNumber("offsetof(nvmlUtilization_t, memory)",
                        offsetof(cuda::NvmlUtilization, memory)));
+static_assert(isNumber("sizeof(nvmlEventData_t)", sizeof(cuda::NvmlEvent)));
+static_assert(isNumber("offsetof(nvmlEventData_t, device)", offsetof(cuda::NvmlEvent, device)));
+static_assert(isNumber("offsetof(nvmlEventData_t, eventType)", offsetof(cuda::NvmlEvent, type)));
+static_assert(isNumber("offsetof(nvmlEventData_t, eventData)", offsetof(cuda::NvmlEvent, data)));
+static_assert(isNumber("nvmlEventTypeXidCriticalError", cuda::nvml::kXidEvents));
 static_assert(isNumber("NVML_SUCCESS", cuda::kNvmlSuccess));
 static_assert(isNumber("NVML_CLOCK_SM", cuda::nvml::kSmClock));
 static_assert(isNumber("NVML_CLOCK_MEM", cuda::nvml::kMemoryClock));

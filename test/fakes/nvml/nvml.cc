@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,6 +26,8 @@ constexpr Status kNotSupported = 3;
 constexpr Status kNotFound = 6;
 constexpr Status kInsufficientSize = 7;
 constexpr Status kDriverNotLoaded = 9;
+constexpr Status kTimeout = 10;
+constexpr Status kGpuIsLost = 15;
 
 constexpr char kDriverRelease[] = "580.65.06";
 constexpr int kSmClock = 1;
@@ -46,6 +49,9 @@ constexpr unsigned long long kThrottleReasons = 0x4 | 0x40;
 std::atomic<bool> initialized{false};
 /// Errors so far of a GPU whose links lose packets: one more at each look.
 std::array<std::atomic<unsigned long long>, 64> linkErrors{};
+
+/// GPUs of which an XID said that they fell off the bus.
+std::array<std::atomic<bool>, 64> lost{};
 
 /// A handle is the address of the GPU's description.
 const Gpu* gpuOf(Device device) {
@@ -195,6 +201,7 @@ FAKE_EXPORT(Status, nvmlDeviceGetHandleByPciBusId_v2, (const char* id, Device* d
   for (int i = 0; i < Machine::get().count(); ++i) {
     const Gpu& gpu = Machine::get().gpu(i);
     if (!sameBusId(id, gpu)) continue;
+    if (lost[static_cast<std::size_t>(i)]) return kGpuIsLost;
     *device = reinterpret_cast<Device>(const_cast<Gpu*>(&gpu));
     return kOk;
   }
@@ -364,6 +371,51 @@ FAKE_EXPORT(Status, nvmlDeviceGetFieldValues, (Device device, int count, cuda::N
   const Gpu* gpu = nullptr;
   if (const Status status = enter(device, gpu)) return status;
   for (int i = 0; i < count; ++i) fields[i].status = readField(*gpu, fields[i]);
+  return kOk;
+}
+
+/// An event set is the events that nobody has waited for yet.
+using Events = std::deque<cuda::NvmlEvent>;
+constexpr unsigned long long kXid = 0x8;
+constexpr unsigned long long kFellOffTheBus = 79;
+
+FAKE_EXPORT(Status, nvmlEventSetCreate, (cuda::NvmlEventSet * set)) {
+  if (!initialized) return kUninitialized;
+  *set = reinterpret_cast<cuda::NvmlEventSet>(new Events);
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceRegisterEvents,
+            (Device device, unsigned long long types, cuda::NvmlEventSet set)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  if ((types & ~kXid) != 0) return kNotSupported;
+  const std::string own = std::to_string(indexOf(*gpu)) + ":";
+  for (const std::string& fault : faultValues("xid")) {
+    if (!fault.starts_with(own)) continue;
+    const double number = parseNumber(fault.substr(own.size()), "GRADLINK_FAKE_FAULTS");
+    reinterpret_cast<Events*>(set)->push_back({.device = device,
+                                               .type = kXid,
+                                               .data = static_cast<unsigned long long>(number),
+                                               .gpuInstance = ~0u,
+                                               .computeInstance = ~0u});
+  }
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlEventSetWait_v2,
+            (cuda::NvmlEventSet set, cuda::NvmlEvent* event, unsigned)) {
+  if (!initialized) return kUninitialized;
+  Events& events = *reinterpret_cast<Events*>(set);
+  if (events.empty()) return kTimeout;
+  *event = events.front();
+  if (event->data == kFellOffTheBus) lost[indexOf(*gpuOf(event->device))] = true;
+  events.pop_front();
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlEventSetFree, (cuda::NvmlEventSet set)) {
+  delete reinterpret_cast<Events*>(set);
   return kOk;
 }
 
