@@ -27,12 +27,11 @@ import { choice } from '../../options/kinds.js';
 import type { Register } from '../register.js';
 import { addReportOptions, ReportOutput } from '../reports/report-output.js';
 import { UsageError } from '../usage-error.js';
-import { askNccl } from '../../measure/collectives/nccl-choices.js';
+import { askNccl, parseNcclLog } from '../../measure/collectives/nccl-choices.js';
 import { collectivesTable } from '../../measure/collectives/collectives-options.js';
 import { run } from '../../measure/collectives/collectives-run.js';
 import { neighborCollectives, type NeighborCollective } from '../../measure/neighbors/plan.js';
 import { flatOptions, type Asked } from '../../measure/common-run.js';
-import { packageFile } from '../../package-folder.js';
 import { collectivesTool } from '../../report/index.js';
 import { collectives, type Collective } from '../../results/bandwidth.js';
 
@@ -67,7 +66,7 @@ async function measure(
   const sweep = toSweep(collective, each, gpus?.room ?? hostRoom(ranks), options, types);
   const output = outputOf(options, io);
   const choices = options.algorithms
-    ? { choices: await askNccl(packageFile('bench/gradlink.js'), onceEach(collective, options)) }
+    ? { choices: parseNcclLog(await askNccl(onceEach(collective, options))) }
     : {};
   const place =
     gpus === undefined

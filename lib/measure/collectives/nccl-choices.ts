@@ -1,12 +1,14 @@
 /**
- * Which algorithm and protocol NCCL chose for each size. No function of the library tells; its log does, where its tuning
- * is logged. Logging takes time at each call, so that a process of its own runs the sizes once and is not timed.
+ * Which algorithm and protocol NCCL chose for each size, and between which ranks it goes over sockets. No function of the
+ * library tells; its log does. Logging takes time at each call, so that a process of its own runs the sizes once and is
+ * not timed.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import { packageFile } from '../../package-folder.js';
 import type { CaseResult } from '../../results/result.js';
 
 /** What NCCL chose for a size. */
@@ -27,7 +29,7 @@ const protocols = ['LL', 'LL128', 'SIMPLE'];
 const named = (names: readonly string[], text: string): string =>
   names[Number(text)] ?? text.toUpperCase();
 
-/** Reads a log. Sizes for which more than one choice was made, as for different operations, are left out. */
+/** What a log says was chosen. Sizes for which more than one choice was made, as for different operations, are left out. */
 export function parseNcclLog(text: string): NcclChoices {
   const choices = new Map<number, NcclChoice | undefined>();
   for (const [, bytes, algo = '', proto = ''] of text.matchAll(
@@ -44,21 +46,30 @@ export function parseNcclLog(text: string): NcclChoices {
   return new Map([...choices].flatMap(([size, one]) => (one === undefined ? [] : [[size, one]])));
 }
 
+/** Ranks between which the log says that NCCL passes data over sockets: each two once, the lower first. */
+export function socketPairs(log: string): [number, number][] {
+  const ways = log.matchAll(/ : (\d+)\[\w+\] -> (\d+)\[\w+\] \[send\] via NET\/Socket\//g);
+  const pairs = [...ways].map(([, from, to]): [number, number] => {
+    const [a, b] = [Number(from), Number(to)];
+    return a < b ? [a, b] : [b, a];
+  });
+  return [...new Map(pairs.map((pair) => [String(pair), pair])).values()];
+}
+
 /**
- * Runs a command of gradlink with NCCL's tuning logged.
+ * Runs a command of gradlink with NCCL's log of how it connects and what it chooses.
  *
- * @param script the file that node runs
- * @returns nothing known where the command fails
+ * @returns the log, empty where the command fails before NCCL begins
  */
-export async function askNccl(script: string, argv: readonly string[]): Promise<NcclChoices> {
+export async function askNccl(argv: readonly string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'gradlink-nccl-'));
   try {
     const log = join(folder, 'log');
-    const child = spawn(process.execPath, [script, ...argv], {
+    const child = spawn(process.execPath, [packageFile('bench/gradlink.js'), ...argv], {
       env: {
         ...process.env,
         NCCL_DEBUG: 'INFO',
-        NCCL_DEBUG_SUBSYS: 'TUNING',
+        NCCL_DEBUG_SUBSYS: 'INIT,TUNING',
         NCCL_DEBUG_FILE: log,
       },
       stdio: 'ignore',
@@ -71,7 +82,7 @@ export async function askNccl(script: string, argv: readonly string[]): Promise<
         ended();
       });
     });
-    return parseNcclLog(await readFile(log, 'utf8').catch(() => ''));
+    return await readFile(log, 'utf8').catch(() => '');
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

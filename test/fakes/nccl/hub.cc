@@ -26,7 +26,12 @@ Joining Hub::join(const RankInfo& info, std::vector<int>& devices) {
   if (isCut(info.rank)) return Joining::cut;
   joined_[rank] = 1;
   ranks_[rank] = info;
-  if (++present_ == size_ && met_) met_();
+  if (++present_ == size_) {
+    std::vector<int> all;
+    for (const RankInfo& other : ranks_) all.push_back(other.device);
+    logConnections(all);
+    if (met_) met_();
+  }
   changed_.notify_all();
   changed_.wait(lock, [&] { return present_ == size_ || isCut(info.rank); });
   if (isCut(info.rank)) return Joining::cut;

@@ -93,20 +93,45 @@ void reduceBlock(const std::vector<const void*>& ins, const std::vector<void*>& 
   }
 }
 
+/// Of a message over the loopback interface.
+constexpr double kSocketRate = 1.5e9;
+
+bool isOn(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && std::strcmp(text, "1") == 0;
+}
+
+/// What the library does where it may use neither of its ways between GPUs of a host.
+bool usesSockets() { return isOn("NCCL_P2P_DISABLE") && isOn("NCCL_SHM_DISABLE"); }
+
+/// Of large messages between two GPUs.
+double rateBetween(int from, int to) {
+  const Machine& machine = Machine::get();
+  if (from != to && usesSockets()) return kSocketRate;
+  return machine.rate(from, to, from == to || machine.canReach(from, to));
+}
+
 /// Slowest link of the ring.
 double ringRate(const std::vector<int>& devices, bool nominal) {
-  const Machine& machine = Machine::get();
   const std::size_t n = devices.size();
   double slowest = 0;
   double fastest = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const int from = devices[i];
-    const int to = devices[(i + 1) % n];
-    const double rate = machine.rate(from, to, from == to || machine.canReach(from, to));
+    const double rate = rateBetween(devices[i], devices[(i + 1) % n]);
     slowest = i == 0 ? rate : std::min(slowest, rate);
     fastest = std::max(fastest, rate);
   }
   return nominal ? fastest : slowest;
+}
+
+/// Null where nothing of this is to be logged.
+FILE* openLog(const char* subsystem) {
+  const char* level = std::getenv("NCCL_DEBUG");
+  const char* parts = std::getenv("NCCL_DEBUG_SUBSYS");
+  const char* file = std::getenv("NCCL_DEBUG_FILE");
+  if (level == nullptr || parts == nullptr || file == nullptr) return nullptr;
+  if (std::strcmp(level, "INFO") != 0 || std::strstr(parts, subsystem) == nullptr) return nullptr;
+  return std::fopen(file, "a");
 }
 
 }  // namespace
@@ -149,32 +174,38 @@ std::size_t outBytes(const Step& step, int rank, int size) {
   }
 }
 
+void logConnections(const std::vector<int>& devices) {
+  FILE* const log = openLog("INIT");
+  if (log == nullptr) return;
+  const std::size_t n = devices.size();
+  for (std::size_t rank = 0; n > 1 && rank < n; ++rank) {
+    const std::size_t next = (rank + 1) % n;
+    std::fprintf(log, "fake:0:0 [%d] NCCL INFO Channel 00/0 : %zu[%d] -> %zu[%d]%s\n",
+                 devices[rank], rank, devices[rank], next, devices[next],
+                 usesSockets() ? " [send] via NET/Socket/0" : " via P2P/direct pointer");
+  }
+  std::fclose(log);
+}
+
 void logTuning(const Step& step, int size) {
   if (step.kind == Collective::window) return;
-  const char* level = std::getenv("NCCL_DEBUG");
-  const char* parts = std::getenv("NCCL_DEBUG_SUBSYS");
-  const char* file = std::getenv("NCCL_DEBUG_FILE");
-  if (level == nullptr || parts == nullptr || file == nullptr) return;
-  if (std::strcmp(level, "INFO") != 0 || std::strstr(parts, "TUNING") == nullptr) return;
+  FILE* const log = openLog("TUNING");
+  if (log == nullptr) return;
   constexpr const char* kNames[] = {"AllReduce",     "Reduce",   "Broadcast", "AllGather",
                                     "ReduceScatter", "AlltoAll", "Gather",    "Scatter"};
   const bool total = step.kind == Collective::allGather || step.kind == Collective::reduceScatter;
   const std::size_t bytes =
       step.count * bytesOf(step.type) * static_cast<std::size_t>(total ? size : 1);
-  if (FILE* log = std::fopen(file, "a")) {
-    std::fprintf(
-        log, "fake:0:0 [0] NCCL INFO %s: %zu Bytes -> Algo RING proto %s channel{Lo..Hi}={0..0}\n",
-        kNames[static_cast<int>(step.kind)], bytes, bytes <= kMostForLl ? "LL" : "SIMPLE");
-    std::fclose(log);
-  }
+  std::fprintf(
+      log, "fake:0:0 [0] NCCL INFO %s: %zu Bytes -> Algo RING proto %s channel{Lo..Hi}={0..0}\n",
+      kNames[static_cast<int>(step.kind)], bytes, bytes <= kMostForLl ? "LL" : "SIMPLE");
+  std::fclose(log);
 }
 
 void carryOut(const std::vector<Entry>& entries, const std::vector<int>& devices) {
   const Step& step = entries[0].step;
   const std::size_t n = entries.size();
-  const bool wrong = std::any_of(devices.begin(), devices.end(), [](int device) {
-    return hasFault("nccl-wrong", std::to_string(device));
-  });
+  const auto isWrong = [](int device) { return hasFault("nccl-wrong", std::to_string(device)); };
   const std::size_t block = step.count * bytesOf(step.type);
   const auto root = static_cast<std::size_t>(step.root);
   const auto in = [&](std::size_t rank, std::size_t at) -> const void* {
@@ -194,13 +225,17 @@ void carryOut(const std::vector<Entry>& entries, const std::vector<int>& devices
       std::vector<void*> outs;
       for (const Entry& entry : entries) outs.push_back(entry.out);
       reduceBlock(all(0), outs, entries);
-      if (wrong) spoil(outs, step);
+      if (std::ranges::any_of(devices, isWrong)) spoil(outs, step);
       return;
     }
     case Collective::reduce:
       return reduceBlock(all(0), {entries[root].out}, entries);
     case Collective::reduceScatter:
-      for (std::size_t r = 0; r < n; ++r) reduceBlock(all(r), {entries[r].out}, entries);
+      // Each rank adds up its own block.
+      for (std::size_t r = 0; r < n; ++r) {
+        reduceBlock(all(r), {entries[r].out}, entries);
+        if (isWrong(devices[r])) spoil({entries[r].out}, step);
+      }
       return;
     case Collective::broadcast:
       for (std::size_t r = 0; r < n; ++r) copy(r, 0, in(root, 0));
@@ -250,9 +285,7 @@ double secondsOf(const Step& step, const std::vector<int>& devices, bool nominal
 }
 
 double secondsOf(std::size_t bytes, int from, int to) {
-  const Machine& machine = Machine::get();
-  const double rate = machine.rate(from, to, from == to || machine.canReach(from, to));
-  return kStartSeconds + static_cast<double>(bytes) / rate;
+  return kStartSeconds + static_cast<double>(bytes) / rateBetween(from, to);
 }
 
 }  // namespace gradlink::fake

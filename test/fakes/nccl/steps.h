@@ -58,8 +58,11 @@ bool isType(int type);
 std::size_t inBytes(const Step& step, int rank, int size);
 std::size_t outBytes(const Step& step, int rank, int size);
 
-/// As the library logs its choice where NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS has TUNING and
-/// NCCL_DEBUG_FILE names a file: a ring, with protocol LL up to 64 KiB.
+/// As the library logs how ranks reach one another, where NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS has
+/// INIT and NCCL_DEBUG_FILE names a file.
+void logConnections(const std::vector<int>& devices);
+/// The same of its choice, where NCCL_DEBUG_SUBSYS has TUNING: a ring, with protocol LL up to 64
+/// KiB.
 void logTuning(const Step& step, int size);
 
 /// Moves and reduces; one entry a rank, all of the same step, and each rank's GPU.
