@@ -20,7 +20,7 @@ import { checkTable, type CheckGiven, type partNames } from './check-options.js'
 import { runCluster } from './cluster/cluster-run.js';
 import { checkCores, isBusy } from './cores.js';
 import { judgeByExpected, unmatched, type Expectations } from './expect.js';
-import { checkCopies, checkSums, copiesOf, HealthPart, gpusOf } from './gpus.js';
+import { checkCopies, checkSums, copies, HealthPart, gpusOf } from './gpus.js';
 import { checkDoctor, checkMemory } from './machine.js';
 import { excused, hasPoor } from './part.js';
 import { checkProcesses, checkThreads, rankCountFor, type RunAsJob } from './ranks.js';
@@ -131,9 +131,7 @@ async function checkMachine(
       },
     },
     {
-      parts: ofGpus((one) =>
-        copiesOf(one).map((name) => partNamed(name, () => checkCopies(name, given))),
-      ),
+      parts: ofGpus(() => copies.map((name) => partNamed(name, () => checkCopies(name, given)))),
     },
     {
       parts: ofGpus((one) => [

@@ -1,15 +1,23 @@
-// The GPUs of a machine: copies each way and both ways, every pair, sums right to the bit, and what their counters say of
-// the load.
+// The GPUs of a machine: copies each way and both ways, every pair, sums right to the bit, and what their counters and XID
+// errors say of the load.
 import { GradlinkError } from '../errors.js';
 import { run as runCollectives } from '../measure/collectives/collectives-run.js';
+import { askNccl, socketPairs } from '../measure/collectives/nccl-choices.js';
+import { gpuSweepLimit } from '../measure/machine/gpu-sweep-limit.js';
 import { placeName, readMachine, type Machine } from '../measure/machine/gpus.js';
 import { GpuCounters } from '../measure/p2p/counters.js';
 import { run as runP2p } from '../measure/p2p/p2p-run.js';
 import { monotonicSeconds } from '../time.js';
+import type { NativeGpuInfo } from '../native/gpu.js';
 import { native } from '../native/load.js';
 import { waivedCase } from '../results/case.js';
-import { hasMeasurement, type CaseResult, type Verdict } from '../results/result.js';
-import { mebibyte } from '../results/units.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Measurement,
+  type Verdict,
+} from '../results/result.js';
+import { bandwidthText, mebibyte } from '../results/units.js';
 import { failedWherePoor, partOf } from './part.js';
 
 /** A case of `gradlink p2p` each, of copy engines: what they read from the other side, and both directions at once. */
@@ -21,7 +29,6 @@ export const copies = [
   'device_to_device_memcpy_read_ce',
   'device_to_device_bidirectional_memcpy_read_ce',
 ];
-const isOfPairs = (name: string): boolean => name.startsWith('device_to_device');
 
 /** Small ones are decided by the cost of a call, and show nothing of links. */
 const sumSizes = [1, 16, 256].map((size) => size * mebibyte);
@@ -37,6 +44,9 @@ export interface GpuOptions {
   readonly timeoutMs: number;
 }
 
+const isAbsent = (error: unknown): error is GradlinkError =>
+  error instanceof GradlinkError && error.code === 'ERR_BACKEND_UNAVAILABLE';
+
 /**
  * The GPUs that are looked at; undefined where there are none.
  *
@@ -47,13 +57,12 @@ export function gpusOf(ordinals: readonly number[] | undefined): Machine | undef
     const machine = readMachine(ordinals);
     return machine.gpus.length === 0 ? undefined : machine;
   } catch (error) {
-    const absent = error instanceof GradlinkError && error.code === 'ERR_BACKEND_UNAVAILABLE';
-    if (!absent || ordinals !== undefined) throw error;
+    if (!isAbsent(error) || ordinals !== undefined) throw error;
     return undefined;
   }
 }
 
-/** One case of copies. */
+/** One case of copies; none of pairs where there is one GPU. */
 export async function checkCopies(
   name: string,
   { gpus, quick, timeoutMs }: GpuOptions,
@@ -67,51 +76,57 @@ export async function checkCopies(
   return shown.map(failedWherePoor);
 }
 
-/** Cases that one machine of so many GPUs has. */
-export function copiesOf({ gpus }: Machine): string[] {
-  return copies.filter((name) => gpus.length > 1 || !isOfPairs(name));
-}
-
-/** Whether the sum of these is right. */
-async function isRight(
-  gpus: readonly number[],
-  bytes: number,
-  timeoutMs: number,
-): Promise<boolean> {
-  const { cases } = await runCollectives({
-    collective: 'all_reduce',
-    gpus,
-    sizes: [bytes],
-    iterations: 1,
-    timeoutMs,
-  });
-  return cases.every(({ status }) => status === 'ok');
-}
-
 /**
- * Who is in every pair of neighbours that sums wrongly, and in none that sums rightly: `gpu:2`. Undefined where that does
- * not tell one.
+ * GPUs that sum wrongly: of two ranks that scatter a sum each adds up its own half, so that a wrong half tells whose. Every
+ * GPU is the first of a pair once.
  */
 async function whoIsWrong(
   gpus: readonly number[],
   bytes: number,
   timeoutMs: number,
-): Promise<string | undefined> {
-  const pairs = gpus.map((gpu, at) => [gpu, gpus[(at + 1) % gpus.length]!] as const);
-  const suspects = new Set(gpus);
-  let isAnyWrong = false;
-  for (const pair of gpus.length === 2 ? [] : pairs) {
-    const right = await isRight(pair, bytes, timeoutMs);
-    isAnyWrong ||= !right;
-    for (const gpu of gpus) if (right === pair.includes(gpu)) suspects.delete(gpu);
+): Promise<string[]> {
+  const wrong = new Set<string>();
+  for (const [at, gpu] of gpus.entries()) {
+    const { cases } = await runCollectives({
+      collective: 'reduce_scatter',
+      gpus: [gpu, gpus[(at + 1) % gpus.length]!],
+      sizes: [bytes],
+      iterations: 1,
+      timeoutMs,
+    });
+    for (const { check } of cases.filter(hasMeasurement)) {
+      if (check.firstWrong?.device !== undefined) wrong.add(check.firstWrong.device);
+    }
   }
-  const [only, another] = suspects;
-  return isAnyWrong && only !== undefined && another === undefined
-    ? `gpu:${String(only)}`
-    : undefined;
+  return [...wrong].sort();
 }
 
-/** One sweep of all GPUs; where a sum is wrong, the one that makes it so. */
+/** Through host memory GPUs pass on half of what their links carry or so, over sockets a tenth or less. */
+const socketShare = 0.25;
+
+/**
+ * `gpu:0 and gpu:1`, where NCCL passes data over sockets. It knows of them, and its own estimate is as slow: they are looked
+ * for where its largest sum is slow beside the links.
+ */
+async function overSockets(
+  machine: Machine,
+  { bytes, busBandwidth, verdict }: Measurement,
+  timeoutMs: number,
+): Promise<string[]> {
+  const gpus = machine.gpus.map(({ ordinal }) => ordinal);
+  const { rate } = gpuSweepLimit(machine, gpus);
+  const isSlow =
+    rate === undefined
+      ? verdict.level !== 'good'
+      : busBandwidth.bytesPerSecond < socketShare * rate.bytesPerSecond;
+  if (!isSlow) return [];
+  const sizes = `-b ${String(bytes)} -e ${String(bytes)} -T ${String(timeoutMs / 1000)}`;
+  const args = `all_reduce --gpus ${gpus.join(',')} ${sizes} --iters 1 -w 0 -c 0`;
+  const log = await askNccl(['collectives', ...args.split(' ')]);
+  return socketPairs(log).map((pair) => pair.map((rank) => placeName(gpus[rank]!)).join(' and '));
+}
+
+/** One sweep of all GPUs; where a sum is wrong, whose it is, and where it is slow, whether NCCL goes over sockets. */
 export async function checkSums(
   machine: Machine,
   { quick, timeoutMs }: GpuOptions,
@@ -121,79 +136,89 @@ export async function checkSums(
   const { sizes, iterations } = quick ? amounts.quick : amounts.whole;
   const identity = { name: 'all_reduce', parameters: { between: 'gpus', ranks: gpus.length } };
   try {
-    const { cases } = await runCollectives({
-      collective: 'all_reduce',
-      gpus,
-      sizes,
-      iterations,
-      timeoutMs,
-    });
-    const wrong = cases.find((one) => hasMeasurement(one) && !one.check.passed);
-    const who =
-      wrong === undefined
-        ? undefined
-        : await whoIsWrong(gpus, Number(wrong.parameters.bytes), timeoutMs);
+    const given = { collective: 'all_reduce', gpus, sizes, iterations, timeoutMs } as const;
+    const { cases } = await runCollectives(given);
+    const measured = cases.filter(hasMeasurement);
+    const [wrong] = measured.filter(({ check }) => !check.passed);
+    const who = wrong === undefined ? [] : await whoIsWrong(gpus, wrong.bytes, timeoutMs);
+    const largest = measured.at(-1);
+    const pairs = largest === undefined ? [] : await overSockets(machine, largest, timeoutMs);
     return cases.map((one): CaseResult => {
-      const { bytes, placement } = one.parameters;
-      const parameters = {
-        ...identity.parameters,
-        bytes: bytes ?? null,
-        placement: placement ?? null,
-      };
-      const named = { ...one, parameters };
-      return who !== undefined && named.status === 'error' && hasMeasurement(named)
-        ? { ...named, reason: `${who} computes wrong sums: ${named.reason}` }
-        : failedWherePoor(named);
+      const { bytes = null, placement = null } = one.parameters;
+      const named = { ...one, parameters: { ...identity.parameters, bytes, placement } };
+      if (named.status === 'error' && hasMeasurement(named) && who.length > 0) {
+        return { ...named, reason: `${who.join(' and ')} computes wrong sums: ${named.reason}` };
+      }
+      if (pairs.length === 0 || !hasMeasurement(named) || !named.check.passed) {
+        return failedWherePoor(named);
+      }
+      const text = `${bandwidthText(named.busBandwidth.bytesPerSecond)}: NCCL goes over sockets`;
+      const likelyCause = `NCCL passes data over sockets between ${pairs.join(', ')}: direct access and shared memory are off (NCCL_P2P_DISABLE, NCCL_SHM_DISABLE), or fail here`;
+      return failedWherePoor({ ...named, verdict: { level: 'poor', text, likelyCause } });
     });
   } catch (error) {
-    const missing = error instanceof GradlinkError && error.code === 'ERR_BACKEND_UNAVAILABLE';
-    if (!missing) throw error;
+    if (!isAbsent(error)) throw error;
     return [waivedCase(identity, error.message)];
   }
 }
 
-/** Heat and failing power are faults; a cap of power is a setting. */
-const isFault = (reason: string): boolean =>
-  reason.startsWith('hardware') || reason === 'softwareThermal';
+const poor = (text: string, likelyCause: string): Verdict => ({ level: 'poor', text, likelyCause });
 
-function healthVerdict(errors: readonly string[], reasons: readonly string[]): Verdict {
-  const slowed = reasons.filter(isFault);
-  if (errors.length === 0 && slowed.length === 0) {
-    return { level: 'good', text: 'no error counted under load', likelyCause: null };
+const fellOff = 'the GPU fell off the bus: its slot, its power, or heat';
+const xidsOfMemory = [48, 63, 64, 92, 94, 95];
+const xidsOfPrograms = [13, 31, 43, 45];
+
+/** What an XID error is of, by NVIDIA's numbers. */
+function xidVerdict(xid: number): Verdict {
+  const text = `XID ${String(xid)} under load`;
+  if (xidsOfPrograms.includes(xid)) {
+    return { level: 'fair', text, likelyCause: 'a program that used the GPU wrongly' };
   }
-  const text = [
-    ...errors,
-    ...(slowed.length === 0 ? [] : [`clocks held back under load: ${slowed.join(', ')}`]),
-  ];
-  const causes = [
-    ...(errors.length === 0
-      ? []
-      : ['a cable, bridge or connector that loses packets, or memory that fails']),
-    ...(slowed.length === 0 ? [] : ['cooling and power of the machine']),
-  ];
-  return { level: 'poor', text: text.join('; '), likelyCause: causes.join('; ') };
+  if (xidsOfMemory.includes(xid)) return poor(text, 'memory of the GPU that fails');
+  if (xid === 74) return poor(text, 'an NVLink: its bridge, its switch, or the GPU beyond it');
+  return poor(text, xid === 79 ? fellOff : "the GPU or its driver: see NVIDIA's list of XIDs");
 }
 
-/** What the GPUs say of themselves before the load and after it: error counters, and what holds their clocks back. */
+/** What the GPUs say of themselves before the load and after it: errors, and what holds their clocks back. */
 export class HealthPart {
   private readonly counters: GpuCounters;
   private readonly start = monotonicSeconds();
 
   constructor(private readonly machine: Machine) {
     this.counters = new GpuCounters(machine);
+    for (const { pciBusId } of machine.gpus) native().gpuXids(pciBusId);
   }
 
   /** A part for each GPU that NVML knows. */
   parts(): CaseResult[] {
     const samplesSeconds = [monotonicSeconds() - this.start];
-    return this.machine.gpus.flatMap(({ ordinal, pciBusId }) => {
-      const health = native().gpuHealth(pciBusId);
-      if (health === null) return [];
-      const errors = this.counters.read(new Map([[ordinal, health]]));
-      const verdict = healthVerdict(errors, health.throttleReasons ?? []);
-      const parameters = { gpu: placeName(ordinal) };
-      const values = { errors: this.counters.counted.get(ordinal) ?? 0 };
+    return this.machine.gpus.flatMap((gpu) => {
+      const found = this.faults(gpu);
+      if (found === undefined) return [];
+      const verdict: Verdict = {
+        level: found.some(({ level }) => level === 'poor') ? 'poor' : (found[0]?.level ?? 'good'),
+        text: found.map(({ text }) => text).join('; ') || 'no error counted under load',
+        likelyCause: [...new Set(found.map(({ likelyCause }) => likelyCause))].join('; ') || null,
+      };
+      const parameters = { gpu: placeName(gpu.ordinal) };
+      const values = { errors: this.counters.counted.get(gpu.ordinal) ?? 0 };
       return [partOf({ name: 'health', parameters }, { samplesSeconds, verdict, values })];
     });
+  }
+
+  /** Undefined where NVML never knew the GPU. */
+  private faults({ ordinal, pciBusId, health: before }: NativeGpuInfo): Verdict[] | undefined {
+    const xids = native().gpuXids(pciBusId).map(xidVerdict);
+    const health = native().gpuHealth(pciBusId);
+    if (health === null)
+      return before === null ? undefined : [...xids, poor('NVML has lost it', fellOff)];
+    const errors = this.counters.read(new Map([[ordinal, health]]));
+    // Heat and failing power are faults; a cap of power is a setting.
+    const slowed = (health.throttleReasons ?? [])
+      .filter((reason) => /^(hardware|softwareThermal$)/.test(reason))
+      .join(', ');
+    const loses = 'a cable, bridge or connector that loses packets, or memory that fails';
+    const slow = poor(`clocks held back under load: ${slowed}`, 'cooling and power of the machine');
+    return [...errors.map((text) => poor(text, loses)), ...(slowed === '' ? [] : [slow]), ...xids];
   }
 }

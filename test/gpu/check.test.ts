@@ -52,14 +52,57 @@ describe('a check of GPUs', () => {
     expect(badOf(report.cases)).toEqual(named);
   });
 
-  it('names the GPU that computes one wrong bit in a million', async () => {
-    const env = { GRADLINK_FAKE_FAULTS: 'nccl-wrong=2' };
+  it('tells XID errors, and which are those of programs', async () => {
+    const env = { GRADLINK_FAKE_FAULTS: 'xid=0:31,xid=1:48,xid=1:79' };
+    const { code, report } = await reportOf('gradlink.js', [...ofGpus, '--gpus', '0,1'], env);
+    expect(code).toBe(1);
+    expect(badOf(report.cases)).toEqual(['gpu:1']);
+    const health = report.cases.filter(({ name }) => name === 'health').filter(hasMeasurement);
+    const told = health.map(({ verdict: { level, text, likelyCause } }) => [
+      level,
+      text.match(/\d+/g),
+      likelyCause?.split('; ').length,
+    ]);
+    // What fell off the bus answers no more, which has the same cause.
+    expect(told).toEqual([
+      ['fair', ['31'], 1],
+      ['poor', ['48', '79'], 2],
+    ]);
+  });
+
+  it('names NCCL that goes over sockets, and nothing else', async () => {
+    const env = { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1' };
+    const { code, report } = await reportOf('gradlink.js', [...ofGpus, '--gpus', '1,3'], env);
+    expect(code).toBe(1);
+    expect(badOf(report.cases)).toEqual(['gpus']);
+    const sums = report.cases.filter(({ name }) => name === 'all_reduce').filter(hasMeasurement);
+    for (const { verdict, limit } of sums) {
+      // Its own estimate is of sockets too.
+      expect(limit?.ratio).toBeGreaterThan(0.9);
+      expect(verdict).toMatchObject({
+        level: 'poor',
+        likelyCause: expect.stringContaining('gpu:1 and gpu:3:'),
+      });
+    }
+  });
+
+  it.each([
+    [3, 2],
+    [2, 1],
+  ])('names of %i GPUs the one that computes one wrong bit in a million', async (gpus, bad) => {
+    const env = {
+      GRADLINK_FAKE_GPUS: String(gpus),
+      GRADLINK_FAKE_FAULTS: `nccl-wrong=${String(bad)}`,
+    };
     const { code, report } = await reportOf('gradlink.js', ofGpus, env);
     expect(code).toBe(1);
     expect(badOf(report.cases)).toEqual(['gpus']);
     const wrong = report.cases.filter(({ status }) => status === 'error');
     expect(wrong.filter(hasMeasurement).map(({ check }) => check.passed)).not.toContain(true);
-    for (const one of wrong) expect(one.status === 'ok' ? '' : one.reason).toMatch(/^gpu:2 /);
+    for (const one of wrong)
+      expect(one.status === 'ok' ? '' : one.reason).toMatch(
+        new RegExp(`^gpu:${String(bad)} computes`),
+      );
     // The stand-in turns the lowest bit of a float32 in all outputs.
     for (const { check } of wrong.filter(hasMeasurement)) {
       expect(check.firstWrong).toMatchObject({ rank: 0, device: 'gpu:0', index: 0 });
