@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Measures a sweep and makes the pictures of a report in docs/images of it: on a quiet machine, after `npm run build`.
+// Makes the pictures of reports in docs/images: of a sweep, and of a check of four hosts, one of which has a fault. On a
+// quiet machine, as root, after `npm run build`.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -10,33 +11,58 @@ import { chromium } from 'playwright-core';
 import { root } from './native.mjs';
 
 const images = join(root, 'docs', 'images');
+const netns = join(root, 'test/hosts/netns.sh');
+const program = join(root, 'bench/gradlink.js');
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-screenshots-'));
-const gradlink = (...args) => {
-  execFileSync(process.execPath, [join(root, 'bench/gradlink.js'), ...args], { stdio: 'inherit' });
-};
+const run = (command, ...args) => execFileSync(command, args, { stdio: 'inherit' });
 
-const run = join(folder, 'run.json');
-gradlink('collectives', 'all_reduce', ...'-n 4 -b 1K -e 4M -f 2 --output'.split(' '), run);
-gradlink('report', run, '--chart', 'bandwidth-all-reduce', '-o', join(images, 'bandwidth.svg'));
-const page = join(folder, 'report.html');
-gradlink('report', run, '-o', page);
+const sweep = join(folder, 'sweep.json');
+run(program, 'collectives', 'all_reduce', ...'-n 4 -b 1K -e 4M -f 2 --output'.split(' '), sweep);
+run(
+  program,
+  'report',
+  sweep,
+  '--chart',
+  'bandwidth-all-reduce',
+  '-o',
+  join(images, 'bandwidth.svg'),
+);
+
+/** What the last of four hosts sends is held back. */
+const check = join(folder, 'check.json');
+const addresses = execFileSync(netns, ['up', 'node', '4'], { encoding: 'utf8' }).trim().split('\n');
+try {
+  for (const side of 'abc') run(netns, 'shape', 'node', 'd', side, 'rate', '50mbit');
+  const asked = ['-H', addresses.join(','), '--remote-shell', netns, '--parts', 'doctor'];
+  run(netns, 'enter', 'node-a', program, 'check', ...asked, '--output', check);
+} catch (error) {
+  // Of a part that is bad.
+  if (error.status !== 1) throw error;
+} finally {
+  run(netns, 'down', 'node');
+}
+
+const page = join(folder, 'check.html');
+run(program, 'report', check, '-o', page);
 const browser = await chromium.launch({
   executablePath: '/usr/bin/chromium',
   args: ['--no-sandbox'],
 });
 try {
-  for (const [name, width, height, colorScheme] of [
-    ['report', 1000, 1200, 'light'],
-    ['report-phone', 390, 800, 'dark'],
-  ]) {
-    const tab = await browser.newPage({ viewport: { width, height }, colorScheme });
-    await tab.goto(`file://${page}`);
-    // The window of a desk shows the chart below the words; that of a phone the chart alone.
-    if (name === 'report-phone') {
-      await tab.locator('#bandwidth-all-reduce').evaluate((section) => section.scrollIntoView());
-    }
-    await tab.screenshot({ path: join(images, `${name}.png`) });
-  }
+  const tab = await browser.newPage({ viewport: { width: 760, height: 930 } });
+  await tab.goto(`file://${page}`);
+  const png = (await tab.screenshot()).toString('base64');
+  // A third of the bytes, which every installation of the package has.
+  const webp = await tab.evaluate(async (data) => {
+    const picture = new Image();
+    picture.src = `data:image/png;base64,${data}`;
+    await picture.decode();
+    const canvas = document.createElement('canvas');
+    Object.assign(canvas, { width: picture.width, height: picture.height });
+    canvas.getContext('2d').drawImage(picture, 0, 0);
+    return canvas.toDataURL('image/webp', 0.8).split(',')[1];
+  }, png);
+  writeFileSync(join(images, 'check.webp'), Buffer.from(webp, 'base64'));
 } finally {
   await browser.close();
   rmSync(folder, { recursive: true });

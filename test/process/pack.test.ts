@@ -54,7 +54,7 @@ describe('the tarball', () => {
         'dist/index.js',
         'dist/types/index.d.ts',
         'docs/install.md',
-        'docs/images/report.png',
+        'docs/images/check.webp',
         'examples/all-reduce.js',
         'native.tar.gz',
       ]),
