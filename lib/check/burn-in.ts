@@ -79,6 +79,8 @@ class PartOverRounds {
   private fault: Bad | undefined;
   private slow: Bad | undefined;
 
+  constructor(private readonly whole: BurnIn) {}
+
   add(result: CaseResult, round: number, at: Date, isBusy: boolean): void {
     this.last = result;
     if (result.status === 'error') {
@@ -115,7 +117,7 @@ class PartOverRounds {
   private told({ result, round, at, count }: Bad): string {
     const reason = result.status === 'ok' ? '' : result.reason;
     const often = count > 1 ? `, in ${String(count)} of them` : '';
-    return `${reason}; first in round ${String(round)} of ${String(this.rounds)}, ${at.toISOString()}${often}`;
+    return `${reason}; first in round ${String(round)} of ${String(this.whole.rounds)}, ${at.toISOString()}${often}`;
   }
 
   private verdict(usual: Verdict, bad: Bad | undefined, drift: number | undefined): Verdict {
@@ -140,7 +142,7 @@ class PartOverRounds {
   }
 
   /** A part that is bad in all has its figures nevertheless. */
-  result(startedAt: Date): CaseResult {
+  result(): CaseResult {
     const [good, fair, none, poor] = (['good', 'fair', 'none', 'poor'] as const).map((level) =>
       this.levels.get(level),
     );
@@ -189,7 +191,7 @@ class PartOverRounds {
           : {
               badRounds: bad.count,
               firstBadRound: bad.round,
-              firstBadSeconds: (bad.at.getTime() - startedAt.getTime()) / 1000,
+              firstBadSeconds: (bad.at.getTime() - this.whole.startedAt.getTime()) / 1000,
             }),
       },
     };
@@ -203,9 +205,9 @@ class PartOverRounds {
 /** Takes the cases of each round, and has those of all rounds. */
 export class BurnIn {
   private readonly parts = new Map<string, PartOverRounds>();
-  private rounds = 0;
+  rounds = 0;
 
-  constructor(private readonly startedAt: Date) {}
+  constructor(readonly startedAt: Date) {}
 
   /** @param isWhole whether the round has ended: then what was there before, and is not now, is bad */
   add(cases: readonly CaseResult[], at: Date, isWhole = true): void {
@@ -216,23 +218,28 @@ export class BurnIn {
     const quietHosts = new Set(free.map(({ parameters: { host } }) => host));
     for (const one of isWhole ? [...cases, ...this.missing(cases)] : cases) {
       const identity = identityOf(one);
-      const part = this.parts.get(identity) ?? new PartOverRounds();
+      const part = this.parts.get(identity) ?? new PartOverRounds(this);
       part.add(one, this.rounds, at, needsCores(one) && !quietHosts.has(one.parameters.host));
       this.parts.set(identity, part);
     }
   }
 
-  /** A part that threw has no figures, and a host that is lost no parts: those are told already. */
+  /**
+   * A part that threw has no figures, and a host that is lost, or left out, no parts: those are told already. What hosts do
+   * together depends on which of them are there.
+   */
   private missing(cases: readonly CaseResult[]): CaseResult[] {
-    const failed = cases.filter((one) => one.status === 'error' && !hasMeasurement(one));
+    const failed = cases
+      .filter((one) => !hasMeasurement(one))
+      .filter(({ status, name }) => status === 'error' || name === 'host');
     const told = new Set(failed.flatMap(({ name, parameters: { host } }) => [name, host]));
-    told.delete(undefined);
+    told.add('hosts').delete(undefined);
     const now = new Set(cases.map(identityOf));
     return [...this.parts]
       .filter(([identity]) => !now.has(identity))
       .flatMap(([, { measured }]) => measured ?? [])
-      .filter(({ name, parameters: { host, from, to } }) =>
-        [name, host, from, to].every((one) => !told.has(one)),
+      .filter(({ name, parameters: { host, from, to, between } }) =>
+        [name, host, from, to, between].every((one) => !told.has(one)),
       )
       .map(({ name, parameters }) =>
         failedCase({ name, parameters }, new Error('it was there before, and is no more')),
@@ -240,7 +247,7 @@ export class BurnIn {
   }
 
   cases(): CaseResult[] {
-    return [...this.parts.values()].map((part) => part.result(this.startedAt));
+    return [...this.parts.values()].map((part) => part.result());
   }
 }
 
@@ -255,7 +262,7 @@ export interface BurnInSurroundings {
 
 /**
  * Looks again and again until the time is up: a round that has begun then is finished. A signal may have ended processes
- * in the middle: of its round what was measured counts.
+ * in the middle: of its round what was measured counts, and what is missing does not.
  *
  * @param look one round
  */
@@ -267,21 +274,20 @@ export async function burnIn(
 ): Promise<Report> {
   const whole = new BurnIn(new Date());
   const end = monotonicSeconds() + seconds;
-  let told = events;
+  let head: Report | undefined;
   for (let round = 1; ; round += 1) {
-    const report = await look(told);
     // What begins is told once.
-    told = { ...events, onStart: () => undefined };
-    const isStopped = stop?.aborted === true;
-    whole.add(
-      isStopped ? report.cases.filter(hasMeasurement) : report.cases,
-      new Date(),
-      !isStopped,
+    const report = await look(
+      head === undefined ? events : { ...events, onStart: () => undefined },
     );
+    head ??= report;
+    const isStopped = stop?.aborted === true;
+    const counts = (one: CaseResult): boolean => hasMeasurement(one) && one.name !== 'expected';
+    whole.add(isStopped ? report.cases.filter(counts) : report.cases, new Date(), !isStopped);
     const left = Math.max(0, end - monotonicSeconds());
     const cases = whole.cases();
     onRound?.(round, left, cases);
     // Nothing of what was asked for is here: it would not be later.
-    if (left === 0 || isStopped || cases.length === 0) return { ...report, cases };
+    if (left === 0 || isStopped || cases.length === 0) return { ...head, cases };
   }
 }

@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { BurnIn, burnIn } from '../../lib/check/burn-in.js';
 import { partOf } from '../../lib/check/part.js';
 import type { RunEvents } from '../../lib/measure/common-run.js';
-import { completeCase, exactCheck, failedCase } from '../../lib/results/case.js';
+import { completeCase, exactCheck, failedCase, waivedCase } from '../../lib/results/case.js';
 import { collectiveVolume } from '../../lib/results/bandwidth.js';
 import {
   hasMeasurement,
+  type CaseIdentity,
   type CaseResult,
   type FirstWrong,
   type Report,
@@ -135,6 +136,31 @@ describe('a part that is missing', () => {
     expect(whole.cases().map(({ status }) => status)).toEqual(['ok', 'ok']);
   });
 
+  it.each([
+    ['lost', (host: string) => failedCase({ name: 'host', parameters: { host } }, new Error('?'))],
+    ['left out', (host: string) => waivedCase({ name: 'host', parameters: { host } }, '?')],
+  ] as const)('because a host is %s, and comes back, is told of that host alone', (how, gone) => {
+    const looked = (parameters: CaseIdentity['parameters'], name: string): CaseResult =>
+      partOf(
+        { name, parameters },
+        { samplesSeconds: [1], verdict: { level: 'good', text: '', likelyCause: null } },
+      );
+    const cases = after(3, (round) => {
+      const there = round === 2 ? ['a'] : ['a', 'b'];
+      return [
+        ...there.flatMap((host) => [looked({ host }, 'doctor'), looked({ host }, 'host')]),
+        ...(round === 2
+          ? [gone('b')]
+          : [looked({}, 'hosts'), looked({ from: 'b', to: 'a' }, 'latency')]),
+        looked({ between: 'hosts', ranks: there.length }, 'all_reduce'),
+      ];
+    });
+    const bad = cases.filter(({ status }) => status === 'error');
+    expect(bad).toMatchObject(
+      how === 'lost' ? [{ parameters: { host: 'b' }, values: { firstBadRound: 2 } }] : [],
+    );
+  });
+
   it('because its measurement threw is told once', () => {
     const thrown = failedCase({ name: 'all_reduce', parameters: {} }, new Error('no process'));
     const cases = after(2, (round) => [round === 2 ? thrown : sum(0)]);
@@ -188,14 +214,16 @@ describe('rounds', () => {
     const look = (events: RunEvents): Promise<Report> => {
       events.onStart?.({} as never, []);
       looks += 1;
-      if (looks < 3) return Promise.resolve(round([memory([1]), health(0)]));
+      const run = { startedAt: String(looks) } as Report['run'];
+      if (looks < 3) return Promise.resolve({ ...round([memory([1]), health(0)]), run });
       enough.abort();
-      return Promise.resolve(round([memory([1]), thrown]));
+      return Promise.resolve({ ...round([memory([1]), thrown]), run });
     };
     const told: number[] = [];
     const onRound = (number: number): void => void told.push(number);
     const given = { onStart: () => void (starts += 1) };
-    const { cases } = await burnIn(3600, look, given, { stop: enough.signal, onRound });
+    const { cases, run } = await burnIn(3600, look, given, { stop: enough.signal, onRound });
+    expect(run.startedAt).toBe('1');
     expect(cases.map(({ status }) => status)).toEqual(['ok', 'ok']);
     expect(cases.map((one) => measuredOf(one).values?.rounds)).toEqual([3, 2]);
     expect(told).toEqual([1, 2, 3]);
