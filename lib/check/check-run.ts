@@ -18,6 +18,7 @@ import type { CaseIdentity, CaseResult, Report } from '../results/result.js';
 import { burnIn, type BurnInSurroundings } from './burn-in.js';
 import { checkTable, type CheckGiven, type partNames } from './check-options.js';
 import { runCluster } from './cluster/cluster-run.js';
+import { ShellFleet } from './cluster/fleet.js';
 import { checkCores, isBusy } from './cores.js';
 import { judgeByExpected, unmatched, type Expectations } from './expect.js';
 import { checkCopies, checkSums, copies, HealthPart, gpusOf } from './gpus.js';
@@ -79,13 +80,19 @@ export async function run(
 ): Promise<Report> {
   checkEvents(events);
   const given = givenOptions(checkTable, options);
-  const { hosts, minutes = 0, hours = 0 } = given;
+  const { hosts, remoteShell, minutes = 0, hours = 0 } = given;
+  const { env, stop } = surroundings;
+  const fleet = hosts === undefined ? undefined : new ShellFleet(hosts, remoteShell, env, stop);
   const look = (telling: RunEvents): Promise<Report> =>
-    hosts === undefined && jobSize() === undefined
+    fleet === undefined && jobSize() === undefined
       ? checkMachine(given, surroundings, telling)
-      : runCluster(given, surroundings, telling);
+      : runCluster(given, fleet, surroundings, telling);
   const seconds = minutes * 60 + hours * 3600;
-  return seconds === 0 ? look(events) : burnIn(seconds, look, events, surroundings);
+  try {
+    return await (seconds === 0 ? look(events) : burnIn(seconds, look, events, surroundings));
+  } finally {
+    await fleet?.end();
+  }
 }
 
 async function checkMachine(

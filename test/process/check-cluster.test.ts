@@ -1,24 +1,87 @@
 // `gradlink check` of several hosts: by a remote shell that stays on this machine, and as a job.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { parseReport } from '../../lib/results/read-report.js';
-import type { Report } from '../../lib/results/result.js';
+import { hasMeasurement, type Report } from '../../lib/results/result.js';
 import { folderOfEachTest } from '../support/folders.js';
-import { gradlink } from '../support/launching.js';
+import { gradlink, until, type Ended, type Started } from '../support/launching.js';
+import { Marked } from '../support/marked.js';
+import { freePort } from '../support/tcp.js';
 
 let folder = '';
 folderOfEachTest((one) => (folder = one));
+let marked: Marked;
+beforeEach(() => (marked = new Marked()));
+afterEach(() => marked.remove());
 
-/** A remote shell by which every host is this machine, but one that cannot be entered. */
+/**
+ * A remote shell by which every host is this machine. It notes whom it enters; n3 cannot be entered, and 127.0.0.2 not
+ * the first time.
+ */
 function remoteShell(): string {
   const file = join(folder, 'shell');
-  writeFileSync(file, '#!/bin/sh\nhost=$1\nshift\n[ "$host" = n3 ] && exit 255\nexec sh -c "$*"\n');
+  const lines = [
+    '#!/bin/sh',
+    `entered=${join(folder, 'entered')}`,
+    'host=$1; shift',
+    'echo $host >>$entered',
+    '[ $host = n3 ] && exit 255',
+    '[ $host = 127.0.0.2 ] && [ $(grep -c $host $entered) = 1 ] && exit 255',
+    'exec sh -c "$*"',
+  ];
+  writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
   chmodSync(file, 0o755);
   return file;
+}
+
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Started {
+  const child = spawn(process.execPath, [gradlink, 'check', ...args], {
+    env: { ...process.env, ...env, ...marked.env },
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  const ended = new Promise<Ended>((resolve) =>
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr })),
+  );
+  return { child, ended };
+}
+
+function ofProcess(pid: number, file: 'cmdline' | 'status'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    // It has ended.
+    return '';
+  }
+}
+
+/** What hosts were told to run: commands of gradlink with a report to be read. */
+function told(command: string): number[] {
+  return marked.pids().filter((pid) => {
+    const words = ofProcess(pid, 'cmdline').split('\0');
+    return words.includes(command) && words.includes('--format');
+  });
+}
+
+/** Stops a process: whoever waits for it to be done waits in vain. */
+async function hold(pid: number): Promise<number> {
+  process.kill(pid, 'SIGSTOP');
+  await until(() => /^State:\s*T/m.test(ofProcess(pid, 'status')));
+  return pid;
+}
+
+/** It is asked to end, and does. */
+async function letGo(pid: number): Promise<void> {
+  await until(() => {
+    const [, mask = '0'] = /^ShdPnd:\s*(\w+)$/m.exec(ofProcess(pid, 'status')) ?? [];
+    return (BigInt(`0x${mask}`) & (1n << 14n)) !== 0n;
+  });
+  process.kill(pid, 'SIGCONT');
 }
 
 interface Checked {
@@ -94,5 +157,94 @@ describe('a check of several hosts', { tags: 'smoke' }, () => {
       0,
     );
     expect(run('check', '--parts', 'doctor', '--previous', other).status).toBe(2);
+  });
+});
+
+describe('a check of several hosts that is ended', { tags: 'smoke' }, () => {
+  const of = (hosts: string): string[] => [
+    '-H',
+    hosts,
+    '--remote-shell',
+    remoteShell(),
+    '--parts',
+    'doctor',
+    '--json',
+  ];
+
+  it('reports its rounds until then, whose hosts were entered once', async () => {
+    const { child, ended } = start([...of('127.0.0.1,127.0.0.2'), '--hours', '1']);
+    // The line of the first round, of one host; in the second the other is back.
+    await new Promise((resolve) => child.stderr!.once('data', resolve));
+    await until(() => told('pairs').length === 2);
+    const held = await hold(told('pairs')[0]!);
+    child.kill('SIGINT');
+    await letGo(held);
+    const { code, stdout } = await ended;
+    await marked.expectNothingLeft();
+    const { cases } = parseReport(stdout, 'check');
+    const bad = cases.filter(({ status }) => status !== 'ok');
+    expect(bad).toMatchObject([
+      { name: 'host', parameters: { host: '127.0.0.2' }, code: 'ERR_PEER_LOST' },
+    ]);
+    expect(code).toBe(1);
+    const roundsOf = (name: string): unknown[] =>
+      cases
+        .filter((one) => one.name === name)
+        .map((one) => (hasMeasurement(one) ? one.values?.rounds : undefined));
+    expect(roundsOf('doctor')).toEqual([2, 1]);
+    // What was cut is left out.
+    expect(roundsOf('latency')).toEqual([]);
+    expect(roundsOf('host')).toEqual([1, undefined]);
+    const entered = readFileSync(join(folder, 'entered'), 'utf8').trim().split('\n');
+    expect(entered.toSorted()).toEqual(['127.0.0.1', '127.0.0.2', '127.0.0.2']);
+  });
+
+  it('by a signal ends by it, and leaves nothing on the hosts', async () => {
+    const { child, ended } = start(of('127.0.0.1,localhost'));
+    await until(() => told('pairs').length === 2);
+    const held = await hold(told('pairs')[0]!);
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ signal: 'SIGTERM', stdout: '' });
+    await letGo(held);
+    await marked.expectNothingLeft();
+  });
+});
+
+describe('a check as a job', { tags: 'smoke' }, () => {
+  /** Two ranks whom nobody watches, on one host. */
+  async function ranksOf(env: Readonly<Record<string, string>> = {}): Promise<[Started, Started]> {
+    const port = String(await freePort());
+    const place = { GRADLINK_JOB: 'job', MASTER_ADDR: '127.0.0.1', MASTER_PORT: port };
+    const [first, second] = ['0', '1'].map((rank) =>
+      start(['--parts', 'doctor'], {
+        ...place,
+        GRADLINK_RANK: rank,
+        GRADLINK_SIZE: '2',
+        GRADLINK_TRANSPORT: 'tcp',
+        ...(rank === '0' ? env : {}),
+      }),
+    );
+    return [first!, second!];
+  }
+
+  it('names the rank that is lost, and ends what it runs', async () => {
+    const [first, second] = await ranksOf();
+    await until(() => told('check').length > 0);
+    const held = await hold(told('check')[0]!);
+    second.child.kill('SIGKILL');
+    await letGo(held);
+    const { code, stderr } = await first.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/\brank 1\b.*ERR_PEER_LOST/);
+    await marked.expectNothingLeft();
+  });
+
+  it('ends on all ranks where rank 0 fails, by the error of that one', async () => {
+    // What its host is checked by prints more than a report.
+    const [first, second] = await ranksOf({
+      NODE_OPTIONS: '--import=data:text/javascript,console.log(1)',
+    });
+    expect((await first.ended).code).toBe(1);
+    expect(await second.ended).toMatchObject({ code: 0, stderr: '' });
   });
 });

@@ -3,7 +3,7 @@ import type { CheckGiven } from '../check-options.js';
 import { judgeByExpected, unmatched, type Expectations } from '../expect.js';
 import { excused, partOf } from '../part.js';
 import { sumArguments, sumParts } from '../sums.js';
-import { rankTasks, ShellFleet, type Fleet, type FleetHost } from './fleet.js';
+import { rankTasks, type Fleet, type FleetHost } from './fleet.js';
 import { withJobFleet } from './over-job.js';
 import {
   better,
@@ -63,42 +63,33 @@ interface ClusterSurroundings {
 }
 
 /**
- * Looks at hosts over a remote shell, or at those of the job that this process is a rank of; then every rank calls it, and
- * rank 0 has the cases.
+ * Looks at hosts once, or at those of the job that this process is a rank of; then every rank calls it, and rank 0 has the
+ * cases.
  */
 export async function runCluster(
   given: CheckGiven,
+  shells: Fleet | undefined,
   { env, expected = {} }: ClusterSurroundings,
   events: RunEvents,
 ): Promise<Report> {
   const head = headOf('check', given);
-  const { hosts: asked } = given;
   const check = async (fleet: Fleet, hosts: readonly string[]): Promise<readonly CaseResult[]> => {
     events.onStart?.(head, []);
+    await fleet.enter();
     const steps = new Steps(events, hosts.length + kinds.length + 3);
-    return new ClusterCheck(fleet, hosts, given, env, {
-      told: (cases, before) => {
-        const judged = judgeByExpected(cases, head, expected, before);
+    const cases = await new ClusterCheck(fleet, hosts, given, env, {
+      told: (some, before) => {
+        const judged = judgeByExpected(some, head, expected, before);
         if (judged.length > 0) events.onCases?.(judged);
         return judged;
       },
       advance: () => steps.advance(),
     }).run();
+    return [...cases, ...unmatched(cases, expected)];
   };
-  const whole = (cases: readonly CaseResult[]): Report => ({
-    ...head,
-    cases: [...cases, ...unmatched(cases, expected)],
-  });
-  if (asked === undefined) {
-    const cases = await withJobFleet(env, check);
-    return cases === undefined ? { ...head, cases: [] } : whole(cases);
-  }
-  const fleet = await ShellFleet.meet(asked, given.remoteShell, env);
-  try {
-    return whole(await check(fleet, asked));
-  } finally {
-    await fleet.end();
-  }
+  const cases =
+    shells === undefined ? await withJobFleet(env, check) : await check(shells, given.hosts ?? []);
+  return { ...head, cases: cases ?? [] };
 }
 
 /** What a command complained of; the last line may name a page to read. */
@@ -141,7 +132,7 @@ export function cutOff(seen: readonly HostSeen[]): CutOff[] {
 }
 
 function sumOfMachine(host: string, { stdout, stderr, code }: Ended): CaseResult[] {
-  if (stdout === '') {
+  if (code === null || stdout === '') {
     const how = code === null ? 'was ended' : `ended with status ${String(code)}`;
     const error = new GradlinkError('ERR_INTERNAL', `its check ${how}: ${lastLine(stderr)}`);
     return [failedCase({ name: 'machine', parameters: { host } }, error)];
@@ -456,10 +447,12 @@ class ClusterCheck {
     const hosts = this.asked.map((host): CaseResult => {
       const lost = gone.get(host);
       const identity = { name: 'host', parameters: { host } };
-      if (lost !== undefined) return failedCase(identity, new GradlinkError('ERR_PEER_LOST', lost));
+      // Its ways are not blamed where it is, lost since or not.
+      const fault = slow.get(host);
+      if (lost !== undefined && fault === undefined)
+        return failedCase(identity, new GradlinkError('ERR_PEER_LOST', lost));
       const left = out.get(host);
       if (left !== undefined) return waivedCase(identity, left);
-      const fault = slow.get(host);
       return partOf(identity, {
         samplesSeconds: [this.seconds()],
         verdict:

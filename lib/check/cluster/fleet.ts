@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 
 import type { HostSeen, HostUnseen } from '../../doctor/hosts/compare.js';
 import type { Ended, Task } from '../../doctor/hosts/own-command.js';
-import { meetOverShell, reachAll, type Met } from '../../doctor/hosts/over-shell.js';
+import { ShellHosts, type Met } from '../../doctor/hosts/over-shell.js';
 import { silenceMs } from '../../doctor/hosts/remote.js';
 import { jobVariable } from '../../launch/job.js';
 import { meetingPoint } from '../../launch/torchrun.js';
@@ -21,6 +21,8 @@ export interface FleetHost {
 }
 
 export interface Fleet {
+  /** Before each look at all of them: those that do not answer, or no more, are tried again. */
+  enter(): Promise<void>;
   /** Those that answer, and have answered until now. */
   readonly hosts: readonly FleetHost[];
   readonly unseen: readonly HostUnseen[];
@@ -32,7 +34,6 @@ export interface Fleet {
    * @param together whether they need each other: where a host is lost, the others are ended
    */
   run(tasks: ReadonlyMap<string, Task>, together: boolean): Promise<ReadonlyMap<string, Outcome>>;
-  end(): Promise<void>;
 }
 
 /** The same command as ranks of a job, one a host, that meet over TCP. */
@@ -66,21 +67,16 @@ export function rankTasks(
 }
 
 /** Over ssh, or what stands for it. */
-export class ShellFleet implements Fleet {
-  private constructor(
-    private met: readonly Met[],
-    private readonly gone: HostUnseen[],
-    readonly end: () => Promise<void>,
-  ) {}
-
-  /** Never fails: a host that does not answer is one with a reason. */
-  static async meet(
-    hosts: readonly string[],
+export class ShellFleet extends ShellHosts implements Fleet {
+  /** @param stop lets all hosts go, which ends what runs there */
+  constructor(
+    asked: readonly string[],
     remoteShell: string | undefined,
     env: NodeJS.ProcessEnv,
-  ): Promise<ShellFleet> {
-    const { met, unseen, end } = await meetOverShell(hosts, remoteShell, env);
-    return new ShellFleet(met, [...unseen], end);
+    private readonly stop?: AbortSignal,
+  ) {
+    super(asked, remoteShell, env);
+    stop?.addEventListener('abort', () => void this.end());
   }
 
   get hosts(): readonly FleetHost[] {
@@ -91,21 +87,7 @@ export class ShellFleet implements Fleet {
     }));
   }
 
-  get unseen(): readonly HostUnseen[] {
-    return this.gone;
-  }
-
-  private lose(host: string, reason: string): void {
-    this.gone.push({ host, reason });
-    this.met = this.met.filter((one) => one.host !== host);
-  }
-
-  async look(): Promise<readonly HostSeen[]> {
-    const { seen, unseen } = await reachAll(this.met);
-    for (const { host, reason } of unseen) this.lose(host, reason);
-    return seen;
-  }
-
+  /** @throws the reason of `stop` where that ended what hosts did together: what they have of it is no figure */
   async run(
     tasks: ReadonlyMap<string, Task>,
     together: boolean,
@@ -118,15 +100,16 @@ export class ShellFleet implements Fleet {
         const { ended } = await remote.hear(silenceMs);
         outcomes.set(host, ended as Ended);
       } catch (error) {
-        const lost = (error as Error).message;
-        outcomes.set(host, { lost });
-        this.lose(host, lost);
+        const reason = (error as Error).message;
+        outcomes.set(host, { lost: reason });
+        this.lose({ host, reason });
         // Ranks would wait for it until their time is up.
         const others = running.filter((other) => together && !outcomes.has(other.host));
         for (const other of others) other.remote.say({ stop: true });
       }
     };
     await Promise.all(running.map(one));
+    if (together) this.stop?.throwIfAborted();
     return outcomes;
   }
 }

@@ -1,10 +1,12 @@
 // The hosts of the job that this process is a rank of. Rank 0 tells them what to run; the first rank of each host runs it
 // beside the job, as a process of its own.
 import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Fleet, FleetHost, Outcome } from './fleet.js';
 import type { HostSeen } from '../../doctor/hosts/compare.js';
 import { lookOverJob } from '../../doctor/hosts/over-job.js';
+import { beatMs, silenceMs } from '../../doctor/hosts/remote.js';
 import { startOwn, type Ended, type Task } from '../../doctor/hosts/own-command.js';
 import { allGatherObject, broadcastObject } from '../../communicator/composed/objects.js';
 import { Communicator } from '../../communicator/communicator.js';
@@ -14,8 +16,8 @@ import { reachableAddresses, readNetwork } from '../../network.js';
 
 type Env = NodeJS.ProcessEnv;
 
-/** A rank may wait as long as the longest command of another takes. */
-const dayMs = 86_400_000;
+/** Of which each rank says something at least every `beatMs`: one that is lost is noticed. */
+const soon = { timeoutMs: silenceMs } as const;
 
 const told: ReadonlySet<string> = new Set([...launcherVariables, ...meetingVariables]);
 const others = /^(?:OMPI_|PMIX?_|MPI_LOCAL|HYDRA_|SLURM_|TORCHELASTIC_)/;
@@ -45,8 +47,18 @@ async function round(
   env: Env,
 ): Promise<readonly (Ended | null)[]> {
   const task = own === undefined ? undefined : tasks?.[own];
-  const ended = task === undefined ? null : await startOwn(task, withoutJob(env)).ended;
-  return allGatherObject<Ended | null>(world, ended, { timeoutMs: dayMs });
+  const running = task === undefined ? undefined : startOwn(task, withoutJob(env));
+  const ending = running?.ended ?? Promise.resolve(null);
+  const state = { isOver: false };
+  void ending.then(() => (state.isOver = true));
+  try {
+    do await Promise.race([ending, sleep(beatMs)]);
+    while ((await allGatherObject(world, state.isOver, soon)).includes(false));
+  } catch (error) {
+    if (!state.isOver) running?.stop();
+    throw error;
+  }
+  return allGatherObject(world, await ending, soon);
 }
 
 /** What rank 0 has of the job's hosts. */
@@ -70,6 +82,11 @@ class JobFleet implements Fleet {
     }));
   }
 
+  /** A job has what it was started with. */
+  enter(): Promise<void> {
+    return Promise.resolve();
+  }
+
   /** As they were in the beginning: a job ends with the first host that it loses. */
   look(): Promise<readonly HostSeen[]> {
     return Promise.resolve(this.seen);
@@ -77,7 +94,7 @@ class JobFleet implements Fleet {
 
   async run(tasks: ReadonlyMap<string, Task>): Promise<ReadonlyMap<string, Outcome>> {
     const command: Command = { tasks: Object.fromEntries(tasks) };
-    await broadcastObject(this.world, command, { timeoutMs: dayMs });
+    await broadcastObject(this.world, command, soon);
     const [own] = this.leaders.keys();
     const all = await round(this.world, command, own, this.env);
     return new Map(
@@ -90,7 +107,7 @@ class JobFleet implements Fleet {
 
   async end(): Promise<void> {
     const over: Command = { tasks: null };
-    await broadcastObject(this.world, over, { timeoutMs: dayMs });
+    await broadcastObject(this.world, over, soon);
   }
 }
 
@@ -121,13 +138,17 @@ export async function withJobFleet<T>(
         [...leaders].map(([name, rank]) => [name, all[rank]?.address ?? '']),
       );
       const fleet = new JobFleet(world, seen, leaders, addresses, env);
-      const result = await lead(fleet, [...leaders.keys()]);
+      const result = await lead(fleet, [...leaders.keys()]).catch(async (error: unknown) => {
+        // Where they are lost themselves, that is what the error says.
+        await fleet.end().catch(() => undefined);
+        throw error;
+      });
       await fleet.end();
       return result;
     }
     for (;;) {
       const none: Command = { tasks: null };
-      const command = await broadcastObject(world, none, { timeoutMs: dayMs });
+      const command = await broadcastObject(world, none, soon);
       if (command.tasks === null) return undefined;
       await round(world, command, leads ? host : undefined, env);
     }

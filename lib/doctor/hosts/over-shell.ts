@@ -48,53 +48,67 @@ async function reach(
   }
 }
 
-/** Hosts that answer, until they are let go, and those that do not. */
-export interface Meeting {
-  readonly met: readonly Met[];
-  readonly unseen: readonly HostUnseen[];
-  readonly end: () => Promise<void>;
+/** Hosts that stay entered until they are lost or let go. Nothing of it fails: a host that does not answer has a reason. */
+export class ShellHosts {
+  /** In the order in which they were asked for. */
+  protected met: readonly Met[] = [];
+  unseen: readonly HostUnseen[] = [];
+  private readonly remotes = new Map<string, Remote>();
+
+  constructor(
+    private readonly asked: readonly string[],
+    private readonly remoteShell: string | undefined,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {}
+
+  /** Those that never answered, or were lost, are tried again. */
+  async enter(): Promise<void> {
+    const all = await Promise.all(
+      [...new Set(this.asked)].map(
+        async (host) =>
+          this.met.find((one) => one.host === host) ?? (await meet(host, this.startOn(host))),
+      ),
+    );
+    this.met = all.filter((one) => 'remote' in one);
+    this.unseen = all.filter((one) => 'reason' in one);
+  }
+
+  private startOn(host: string): Remote {
+    void this.remotes.get(host)?.end();
+    const remote = Remote.start(host, this.remoteShell, this.env);
+    this.remotes.set(host, remote);
+    return remote;
+  }
+
+  /** Each calls all others. */
+  async look(): Promise<readonly HostSeen[]> {
+    const doors = this.met.map(({ door }) => door);
+    const all = await Promise.all(this.met.map((one) => reach(one, othersOf(doors, one.host))));
+    for (const one of all) if ('reason' in one) this.lose(one);
+    return all.filter((one) => 'reached' in one);
+  }
+
+  protected lose(lost: HostUnseen): void {
+    this.unseen = [...this.unseen, lost];
+    this.met = this.met.filter(({ host }) => host !== lost.host);
+  }
+
+  /** What runs on a host ends with the standard input there. */
+  async end(): Promise<void> {
+    for (const { host } of this.met) this.lose({ host, reason: 'it was let go' });
+    await Promise.all([...this.remotes.values()].map((remote) => remote.end()));
+  }
 }
 
-/** Never fails: a host that does not answer is one with a reason. */
-export async function meetOverShell(
-  hosts: readonly string[],
-  remoteShell: string | undefined,
-  env: NodeJS.ProcessEnv,
-): Promise<Meeting> {
-  const remotes = hosts.map((host) => Remote.start(host, remoteShell, env));
-  const all = await Promise.all(hosts.map((host, index) => meet(host, remotes[index]!)));
-  return {
-    met: all.filter((one): one is Met => 'remote' in one),
-    unseen: all.filter((one): one is HostUnseen => !('remote' in one)),
-    end: async () => {
-      await Promise.all(remotes.map((remote) => remote.end()));
-    },
-  };
-}
-
-/** Each calls all others. Never fails: a host that is lost meanwhile is one with a reason. */
-export async function reachAll(
-  met: readonly Met[],
-): Promise<{ readonly seen: readonly HostSeen[]; readonly unseen: readonly HostUnseen[] }> {
-  const doors = met.map(({ door }) => door);
-  const all = await Promise.all(met.map((one) => reach(one, othersOf(doors, one.host))));
-  return {
-    seen: all.filter((one): one is HostSeen => 'reached' in one),
-    unseen: all.filter((one): one is HostUnseen => 'reason' in one),
-  };
-}
-
-/** Never fails: a host that cannot be looked at is one with a reason. */
 export async function lookOverShell(
-  hosts: readonly string[],
-  remoteShell: string | undefined,
-  env: NodeJS.ProcessEnv,
-): Promise<{ readonly seen: readonly HostSeen[]; readonly unseen: readonly HostUnseen[] }> {
-  const meeting = await meetOverShell(hosts, remoteShell, env);
+  ...[hosts, remoteShell, env]: ConstructorParameters<typeof ShellHosts>
+): Promise<Pick<ShellHosts, 'unseen'> & { readonly seen: readonly HostSeen[] }> {
+  const around = new ShellHosts(hosts, remoteShell, env);
   try {
-    const { seen, unseen } = await reachAll(meeting.met);
-    return { seen, unseen: [...meeting.unseen, ...unseen] };
+    await around.enter();
+    const seen = await around.look();
+    return { seen, unseen: around.unseen };
   } finally {
-    await meeting.end();
+    await around.end();
   }
 }

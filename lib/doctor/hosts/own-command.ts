@@ -30,7 +30,7 @@ export interface Running {
 
 const mostStderr = 4000;
 /** Between asking a command to end and making it. */
-const graceMs = 6000;
+export const graceMs = 6000;
 
 export function startOwn({ args, env, patienceMs }: Task, outer: NodeJS.ProcessEnv): Running {
   const child = spawn(process.execPath, [packageFile('bench/gradlink.js'), ...args], {

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 
 import { interfaceVariable, portsVariable } from '../../network.js';
 import { packageFile } from '../../package-folder.js';
+import { graceMs } from './own-command.js';
 
 /** How often each side says that it is alive, and how long the other side waits for that. */
 export const beatMs = 1000;
@@ -115,7 +116,8 @@ export class Remote {
     if (pid === undefined || exitCode !== null || signalCode !== null) return;
     const closed = new Promise((resolve) => this.child.once('close', resolve));
     this.child.stdin.end();
-    const timer = setTimeout(() => this.child.kill('SIGKILL'), 5000);
+    // The program may be this process itself, and has to end what it runs.
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), graceMs + 2 * beatMs);
     await closed;
     clearTimeout(timer);
   }
