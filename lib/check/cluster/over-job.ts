@@ -1,18 +1,16 @@
 // The hosts of the job that this process is a rank of. Rank 0 tells them what to run; the first rank of each host runs it
 // beside the job, as a process of its own.
-import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Fleet, FleetHost, Outcome } from './fleet.js';
 import type { HostSeen } from '../../doctor/hosts/compare.js';
-import { lookOverJob } from '../../doctor/hosts/over-job.js';
+import { lookOverJob, type Leader } from '../../doctor/hosts/over-job.js';
 import { beatMs, silenceMs } from '../../doctor/hosts/remote.js';
 import { startOwn, type Ended, type Task } from '../../doctor/hosts/own-command.js';
 import { allGatherObject, broadcastObject } from '../../communicator/composed/objects.js';
 import { Communicator } from '../../communicator/communicator.js';
 import { launcherVariables } from '../../launch/job.js';
 import { meetingVariables } from '../../launch/torchrun.js';
-import { reachableAddresses, readNetwork } from '../../network.js';
 
 type Env = NodeJS.ProcessEnv;
 
@@ -34,11 +32,6 @@ interface Command {
   readonly tasks: Readonly<Record<string, Task>> | null;
 }
 
-interface Introduction {
-  readonly host: string;
-  readonly address: string;
-}
-
 /** One round: what each rank's host was told to run, and how that ended. */
 async function round(
   world: Communicator,
@@ -52,7 +45,7 @@ async function round(
   const state = { isOver: false };
   void ending.then(() => (state.isOver = true));
   try {
-    do await Promise.race([ending, sleep(beatMs)]);
+    do await Promise.race([ending, sleep(beatMs, undefined, { ref: false })]);
     while ((await allGatherObject(world, state.isOver, soon)).includes(false));
   } catch (error) {
     if (!state.isOver) running?.stop();
@@ -68,18 +61,12 @@ class JobFleet implements Fleet {
   constructor(
     private readonly world: Communicator,
     private readonly seen: readonly HostSeen[],
-    /** Of each host, its first rank. */
-    private readonly leaders: ReadonlyMap<string, number>,
-    private readonly addresses: ReadonlyMap<string, string>,
+    private readonly leaders: readonly Leader[],
     private readonly env: Env,
   ) {}
 
   get hosts(): readonly FleetHost[] {
-    return [...this.leaders.keys()].map((host) => ({
-      host,
-      name: host,
-      address: this.addresses.get(host) ?? host,
-    }));
+    return this.leaders.map(({ host, address }) => ({ host, name: host, address }));
   }
 
   /** A job has what it was started with. */
@@ -95,19 +82,17 @@ class JobFleet implements Fleet {
   async run(tasks: ReadonlyMap<string, Task>): Promise<ReadonlyMap<string, Outcome>> {
     const command: Command = { tasks: Object.fromEntries(tasks) };
     await broadcastObject(this.world, command, soon);
-    const [own] = this.leaders.keys();
-    const all = await round(this.world, command, own, this.env);
+    const all = await round(this.world, command, this.leaders[0]?.host, this.env);
     return new Map(
-      [...this.leaders].flatMap(([host, rank]) => {
-        const ended = all[rank];
-        return ended === null || ended === undefined ? [] : [[host, ended] as const];
+      this.leaders.flatMap(({ host, rank }) => {
+        const ended = all[rank] ?? null;
+        return ended === null ? [] : [[host, ended] as const];
       }),
     );
   }
 
   async end(): Promise<void> {
-    const over: Command = { tasks: null };
-    await broadcastObject(this.world, over, soon);
+    await broadcastObject<Command>(this.world, { tasks: null }, soon);
   }
 }
 
@@ -121,24 +106,15 @@ export async function withJobFleet<T>(
   env: Env,
   lead: (fleet: Fleet, hosts: readonly string[]) => Promise<T>,
 ): Promise<T | undefined> {
-  const { seen } = await lookOverJob(env);
+  const { seen, leaders } = await lookOverJob(env);
   const world = await Communicator.world();
   try {
-    const [address = ''] = reachableAddresses(readNetwork(env));
-    const host = hostname();
-    const mine: Introduction = { host, address };
-    const all = (await allGatherObject(world, mine)) as readonly Introduction[];
-    const leaders = new Map<string, number>();
-    all.forEach((one, rank) => {
-      if (!leaders.has(one.host)) leaders.set(one.host, rank);
-    });
-    const leads = leaders.get(host) === world.rank;
     if (world.rank === 0) {
-      const addresses = new Map(
-        [...leaders].map(([name, rank]) => [name, all[rank]?.address ?? '']),
-      );
-      const fleet = new JobFleet(world, seen, leaders, addresses, env);
-      const result = await lead(fleet, [...leaders.keys()]).catch(async (error: unknown) => {
+      const fleet = new JobFleet(world, seen, leaders, env);
+      const result = await lead(
+        fleet,
+        leaders.map(({ host }) => host),
+      ).catch(async (error: unknown) => {
         // Where they are lost themselves, that is what the error says.
         await fleet.end().catch(() => undefined);
         throw error;
@@ -147,10 +123,9 @@ export async function withJobFleet<T>(
       return result;
     }
     for (;;) {
-      const none: Command = { tasks: null };
-      const command = await broadcastObject(world, none, soon);
+      const command = await broadcastObject<Command>(world, { tasks: null }, soon);
       if (command.tasks === null) return undefined;
-      await round(world, command, leads ? host : undefined, env);
+      await round(world, command, leaders.find(({ rank }) => rank === world.rank)?.host, env);
     }
   } finally {
     await world.close();

@@ -15,10 +15,17 @@ interface Introduction {
   readonly door?: Door;
 }
 
+/** The first rank of a host. */
+export interface Leader {
+  readonly host: string;
+  readonly rank: number;
+  readonly address: string;
+}
+
 /** @returns the hosts in the order of their first ranks, the same on every rank */
 export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
-  readonly rank: number;
   readonly seen: readonly HostSeen[];
+  readonly leaders: readonly Leader[];
 }> {
   const network = readNetwork(env);
   const world = await Communicator.world();
@@ -49,7 +56,10 @@ export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
       const seen = all.flatMap(({ host, facts }, index): HostSeen[] =>
         facts === undefined ? [] : [{ host, facts, reached: calls[index] ?? [] }],
       );
-      return { rank, seen };
+      const leaders = all.flatMap(({ host, door }, index): Leader[] =>
+        door === undefined ? [] : [{ host, rank: index, address: door.addresses[0] ?? host }],
+      );
+      return { seen, leaders };
     } finally {
       listener?.close();
     }
