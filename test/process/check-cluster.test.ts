@@ -239,12 +239,14 @@ describe('a check as a job', { tags: 'smoke' }, () => {
     await marked.expectNothingLeft();
   });
 
-  it('ends on all ranks where rank 0 fails, by the error of that one', async () => {
+  it('names a host whose report cannot be read', async () => {
     // What its host is checked by prints more than a report.
     const [first, second] = await ranksOf({
       NODE_OPTIONS: '--import=data:text/javascript,console.log(1)',
     });
-    expect((await first.ended).code).toBe(1);
+    const { code, stdout } = await first.ended;
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^bad +\S+: machine /m);
     expect(await second.ended).toMatchObject({ code: 0, stderr: '' });
   });
 });

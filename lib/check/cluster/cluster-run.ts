@@ -131,16 +131,20 @@ export function cutOff(seen: readonly HostSeen[]): CutOff[] {
   return off;
 }
 
-function sumOfMachine(host: string, { stdout, stderr, code }: Ended): CaseResult[] {
-  if (code === null || stdout === '') {
-    const how = code === null ? 'was ended' : `ended with status ${String(code)}`;
-    const error = new GradlinkError('ERR_INTERNAL', `its check ${how}: ${lastLine(stderr)}`);
+function partsOfHost(host: string, { stdout, stderr, code }: Ended): CaseResult[] {
+  try {
+    if (code === null || stdout === '') {
+      const how = code === null ? 'was ended' : `ended with status ${String(code)}`;
+      throw new GradlinkError('ERR_INTERNAL', `its check ${how}: ${lastLine(stderr)}`);
+    }
+    return parseReport(stdout, `the check of ${host}`).cases.map((one) => ({
+      ...one,
+      parameters: { host, ...one.parameters },
+    }));
+  } catch (error) {
+    // Of another version it may be no report that this one reads.
     return [failedCase({ name: 'machine', parameters: { host } }, error)];
   }
-  return parseReport(stdout, `the check of ${host}`).cases.map((one) => ({
-    ...one,
-    parameters: { host, ...one.parameters },
-  }));
 }
 
 /** What a command as ranks came to, and the hosts of these. */
@@ -288,7 +292,7 @@ class ClusterCheck {
       this.telling.advance();
       const outcome = outcomes.get(host);
       if (outcome === undefined || 'lost' in outcome) return [];
-      return sumOfMachine(host, outcome);
+      return partsOfHost(host, outcome);
     });
   }
 
