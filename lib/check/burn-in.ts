@@ -233,7 +233,7 @@ export class BurnIn {
       .filter((one) => !hasMeasurement(one))
       .filter(({ status, name }) => status === 'error' || name === 'host');
     const told = new Set(failed.flatMap(({ name, parameters: { host } }) => [name, host]));
-    told.add('hosts').delete(undefined);
+    told.add('hosts').add('gpus of hosts').delete(undefined);
     const now = new Set(cases.map(identityOf));
     return [...this.parts]
       .filter(([identity]) => !now.has(identity))

@@ -57,7 +57,7 @@ const mapOf =
   };
 
 const named = (name: string) => (one: CaseResult) => one.name === name;
-const places = ['threads', 'processes', 'gpus', 'hosts'];
+const places = ['threads', 'processes', 'gpus', 'hosts', 'gpus of hosts'];
 const nothing: Reader = () => [];
 
 function sizeOf(value: unknown, path: string): number {

@@ -26,6 +26,12 @@ function titleOf(result: CaseResult): string {
   return result.name === 'host' ? `host ${host}` : `${host}: ${partTitle(result)}`;
 }
 
+/** What a sum is over. */
+const placeWords: Readonly<Record<string, string>> = {
+  gpus: 'GPUs',
+  'gpus of hosts': 'hosts, a GPU of each',
+};
+
 function partTitle(result: CaseResult): string {
   const { name, parameters } = result;
   const { between, ranks, bytes, placement, gpu, quantity, rail } = parameters;
@@ -39,7 +45,7 @@ function partTitle(result: CaseResult): string {
   if (name !== 'all_reduce') return name;
   const size = typeof bytes === 'number' ? ` of ${sizeText(bytes)}` : '';
   const where = placement === 'in-place' ? ' in place' : '';
-  return `all-reduce${size}${where}, ${textOf(ranks)} ${between === 'gpus' ? 'GPUs' : textOf(between)}`;
+  return `all-reduce${size}${where}, ${textOf(ranks)} ${placeWords[textOf(between)] ?? textOf(between)}`;
 }
 
 function isGood(result: CaseResult): boolean {

@@ -43,6 +43,12 @@ const mostAgain = 8;
 const timesAgain = 2;
 
 const sumSizes = [16 * 2 ** 10, 4 * mebibyte] as const;
+/** Between hosts a gigabyte a second at the least where they have GPUs. */
+const gpuSumSizes = [64 * 2 ** 10, 64 * mebibyte] as const;
+
+/** The option for one GPU; none for processors. */
+const onlyGpu = (gpu?: string): string[] =>
+  gpu === undefined ? [] : ['--gpus', gpu.replace('gpu:', '')];
 
 /** `gradlink pairs` of one kind; both directions of a bandwidth are apart. */
 const kinds = [
@@ -92,12 +98,12 @@ export async function runCluster(
   return { ...head, cases: cases ?? [] };
 }
 
-/** What a command complained of; the last line may name a page to read. */
+/** What a command complained of; the last line may name what to read. */
 const lastLine = (text: string): string =>
   text
     .trim()
     .split('\n')
-    .filter((line) => !line.startsWith('See '))
+    .filter((line) => !/^(?:See|Run gradlink) /.test(line))
     .at(-1) ?? '';
 
 /** A host that ranks cannot be on, and ways on which one cannot reach another. */
@@ -210,7 +216,8 @@ class ClusterCheck {
       points.push(await this.pairs(figure));
       this.telling.advance();
     }
-    points.push(...(await this.rails(machines)));
+    const gpus = this.sharedGpus(seen, machines);
+    points.push(...(await this.rails(gpus)));
     this.telling.advance();
     const faults = hostFaults(
       this.joined.map(({ host }) => host),
@@ -220,6 +227,8 @@ class ClusterCheck {
     add(ways);
     const isWayBad = faults.length > 0 || ways.some(({ status }) => status === 'error');
     add(await this.whole(points, isWayBad));
+    const [gpu] = gpus;
+    if (gpu !== undefined) add(await this.whole(points, isWayBad, gpu));
     this.telling.advance();
     add(this.hosts(faults));
     return all;
@@ -367,19 +376,25 @@ class ClusterCheck {
     return found === undefined ? [] : waysIn(found, directed);
   }
 
-  /** Messages between the same GPU of all hosts, one GPU after the other: each may have a network of its own. */
-  private async rails(machines: readonly CaseResult[]): Promise<Point[]> {
+  /** Those of the same number that all hosts have, where they have NCCL too. */
+  private sharedGpus(seen: readonly HostSeen[], machines: readonly CaseResult[]): string[] {
     const gpusOf = (of: string): string[] =>
       machines.flatMap(({ name, parameters: { host, gpu } }) =>
         name === 'doctor' && host === of && typeof gpu === 'string' ? [gpu] : [],
       );
-    const [first = [], ...others] = this.joined.map(({ host }) => gpusOf(host));
+    const names = this.joined.map(({ host }) => host);
+    if (seen.some(({ host, facts }) => names.includes(host) && facts.nccl === null)) return [];
+    const [first = [], ...others] = names.map(gpusOf);
     const shared = first.filter((gpu) => others.every((its) => its.includes(gpu)));
+    return this.given.quick ? shared.slice(0, 1) : shared;
+  }
+
+  /** Messages between the same GPU of all hosts, one GPU after the other: each may have a network of its own. */
+  private async rails(gpus: readonly string[]): Promise<Point[]> {
     const points: Point[] = [];
-    for (const gpu of this.given.quick ? shared.slice(0, 1) : shared) {
-      const ordinal = gpu.replace('gpu:', '');
+    for (const gpu of gpus) {
       try {
-        const found = await this.together(['p2p', '--gpus', ordinal, '-b', '16', '-i', '5']);
+        const found = await this.together([...['p2p', '-b', '16', '-i', '5'], ...onlyGpu(gpu)]);
         if (found === undefined) break;
         points.push(waysIn(found, false, gpu));
       } catch (error) {
@@ -389,19 +404,28 @@ class ClusterCheck {
     return points;
   }
 
-  /** One sum over all hosts, and which part of them is slow where no way is. */
-  private async whole(points: readonly Point[], isWayBad: boolean): Promise<CaseResult[]> {
+  /** One sum over all hosts, of processors or of a GPU of each, and which part of them is slow where no way is. */
+  private async whole(
+    points: readonly Point[],
+    isWayBad: boolean,
+    gpu?: string,
+  ): Promise<CaseResult[]> {
+    const isMeant = ({ name, parameters: { rail } }: CaseResult): boolean =>
+      gpu === undefined ? name === 'bidirectional' : rail === gpu;
+    // Both ways at once each way has half of the bytes.
+    const [ways, between] = gpu === undefined ? [2, 'hosts'] : [1, 'gpus of hosts'];
     const perByte = points
       .flat()
-      .filter(({ result: { name } }) => name === 'bidirectional')
       .flatMap(({ result }) =>
-        hasMeasurement(result) ? [(2 * result.statistics.medianSeconds) / result.bytes] : [],
+        isMeant(result) && hasMeasurement(result)
+          ? [(ways * result.statistics.medianSeconds) / result.bytes]
+          : [],
       );
     const slowest = perByte.length === 0 ? undefined : Math.max(...perByte);
     const sumOver = async (part?: readonly FleetHost[]): Promise<CaseResult[]> => {
-      const found = await this.together(
-        [...sumArguments(sumSizes), '--iters', '3', '-w', '1'],
-        () => this.joined.filter((one) => part?.includes(one) ?? true),
+      const args = sumArguments(gpu === undefined ? sumSizes : gpuSumSizes);
+      const found = await this.together([...args, '--iters', '3', '-w', '1', ...onlyGpu(gpu)], () =>
+        this.joined.filter((one) => part?.includes(one) ?? true),
       );
       if (found === undefined) return [];
       // What a machine's own memory allows says nothing of a network.
@@ -409,7 +433,7 @@ class ClusterCheck {
         hasMeasurement(one) ? { ...one, limit: null } : one,
       );
       const { length } = found.hosts;
-      return sumParts({ cases }, 'hosts', length, ({ bytes }) =>
+      return sumParts({ cases }, between, length, ({ bytes }) =>
         slowest === undefined ? undefined : ringBound(length, bytes, slowest),
       );
     };
@@ -429,7 +453,8 @@ class ClusterCheck {
         one.status === 'error' ? { ...one, reason: `${one.reason}; ${which}` } : one,
       );
     } catch (error) {
-      return [failedCase({ name: 'all_reduce', parameters: { between: 'hosts' } }, error)];
+      const { length: ranks } = this.joined;
+      return [failedCase({ name: 'all_reduce', parameters: { between, ranks } }, error)];
     }
   }
 

@@ -46,6 +46,8 @@ export function rankTasks(
   const jobId = randomBytes(16).toString('hex');
   const addresses = hosts.map(({ address }) => address);
   const meeting = meetingPoint({ hosts: addresses, control: '', env: {}, outerEnv: env }, jobId);
+  // As for any job: which network NCCL takes is known to who asks.
+  const nccl = Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith('NCCL_')));
   return new Map(
     hosts.map(({ host }, rank) => [
       host,
@@ -53,6 +55,7 @@ export function rankTasks(
         args,
         patienceMs,
         env: {
+          ...nccl,
           ...meeting,
           [jobVariable]: jobId,
           GRADLINK_RANK: String(rank),
