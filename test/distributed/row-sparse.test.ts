@@ -1,11 +1,10 @@
 // MXNet's nightly cases of row_sparse keys (dist_sync_kvstore.py: check_row_sparse_keys and its kin; dist_async), and what
 // travels of them.
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
+import { folderOfAllTests } from '../support/folders.js';
 import { Scripts, well } from '../support/processes.js';
 import { helpers, runJob } from './support.js';
 
@@ -117,8 +116,11 @@ describe.each(['dist_sync', 'allreduce'])('%s', (type) => {
   });
 });
 
+let folder = '';
+folderOfAllTests((one) => (folder = one));
+
 it('GroupAdaGrad of servers loads what other numbers of servers saved', async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'gradlink-')), 'states');
+  const file = join(folder, 'states');
   // Weights as they were at the save; what has gone before is in the states alone.
   const script = (load: boolean) => `${common}
     const kv = await KVStore.create('dist_sync', { bigArrayBound: 10_000 });

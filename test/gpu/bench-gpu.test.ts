@@ -1,15 +1,15 @@
 // `npm run bench:gpu`: everything runs, on one GPU too, and is written down.
 // @module-tag full
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { readReport } from '../../lib/results/read-report.js';
 import { reportSchema } from '../../lib/results/schema.js';
 import { renderReport } from '../../lib/report/index.js';
 import { hasMeasurement } from '../../lib/results/result.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { runScript } from '../support/gpu-commands.js';
 import { allReduceOutput, nvbandwidthOutput } from '../support/rivals.js';
 import { onRealGpus } from './setup/fakes.js';
@@ -18,10 +18,8 @@ import { onRealGpus } from './setup/fakes.js';
 const mayBeWaived = /2 ranks|beside nv|beside nccl-tests/;
 
 const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
-const folder = mkdtempSync(join(tmpdir(), 'gradlink-bench-gpu-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+let folder = '';
+folderOfAllTests((one) => (folder = one));
 
 describe('lab/gpu.js', () => {
   it('runs every part, prints one table last and writes JSON', async () => {

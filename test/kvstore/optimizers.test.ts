@@ -1,31 +1,27 @@
 // Optimizers in a store: their mathematics is tested in test/optimizers, here that a store applies them, in every
 // way there is to push, and that states survive a file bit for bit.
 
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { createOptimizer, optimizerNames } from '../../lib/optimizers/create.js';
 import { FactorScheduler } from '../../lib/optimizers/schedulers.js';
 import { errorWith } from '../support/errors.js';
+import { folderOfEachTest } from '../support/folders.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 import { closeAll, filled, open, random } from './support.js';
 
 const count = 10_001;
-let folder: string;
-let file: string;
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'gradlink-'));
-  file = join(folder, 'states');
+let folder = '';
+let file = '';
+folderOfEachTest((one) => {
+  folder = one;
+  file = join(one, 'states');
 });
-afterEach(async () => {
-  await closeAll();
-  await rm(folder, { recursive: true });
-});
+afterEach(closeAll);
 
 function values(seed: number): Float32Array<ArrayBuffer> {
   const next = random(seed);

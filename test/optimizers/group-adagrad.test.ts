@@ -1,12 +1,11 @@
 // GroupAdaGrad, as MXNet 1.9.1's contrib optimizer of that name: a history with one number a row.
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
 import { GroupAdaGrad, KVStore, RowSparse, createOptimizer } from '../../lib/index.js';
 import { errorWith } from '../support/errors.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 type Matrix = number[][];
 
@@ -76,8 +75,11 @@ it('steps half precision on a float32 copy with multiPrecision', () => {
   expect(weight[0]).toBeLessThan(one);
 });
 
+let folder = '';
+folderOfAllTests((one) => (folder = one));
+
 it('keeps one number a row, which is saved and loaded', async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'gradlink-')), 'states');
+  const file = join(folder, 'states');
   const shape = [100, 64] as const;
   const gradient = (step: number) => Float32Array.from(matrix(...shape, step).flat());
   const start = Float32Array.from(matrix(...shape, 1).flat());

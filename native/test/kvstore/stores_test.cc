@@ -2,11 +2,10 @@
 // its folder.
 #include "test/kvstore/stores.h"
 
-#include <unistd.h>
-#include <cstdio>
-
 #include <map>
 #include <numeric>
+
+#include "test/folder.h"
 
 namespace gradlink::test {
 namespace {
@@ -241,7 +240,8 @@ TEST_P(StoresOfTheHost, SumsOfHalvesAreRoundedOnce) {
 }
 
 TEST_P(Stores, StatesGoOnFromAFile) {
-  const std::string file = testing::TempDir() + "gradlink-stores-" + std::to_string(getpid());
+  const TestFolder folder;
+  const std::string file = folder.file("states");
   constexpr std::size_t kCount = 3000;
   Floats value(kCount);
   std::vector<Floats> last;
@@ -264,7 +264,6 @@ TEST_P(Stores, StatesGoOnFromAFile) {
     EXPECT_EQ(store.pulled(key, kCount), last);
     EXPECT_NE(last, sumsOf(store, 2, kCount)) << "assigned, not stepped";
   }));
-  std::remove(file.c_str());
 }
 
 constexpr std::size_t kRowLength = 3;

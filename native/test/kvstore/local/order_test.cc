@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "kvstore/local/local_store.h"
+#include "test/folder.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink::test {
@@ -255,7 +256,8 @@ TEST(StoreOrder, AFenceSeesAllBeforeAndNothingAfter) {
   std::vector<Floats> one(1, Floats(200'000, 1));
   std::vector<Floats> out(1, Floats(200'000));
   std::vector<Floats> expected(1, Floats(200'000));
-  const std::string file = testing::TempDir() + "gradlink-store-" + std::to_string(getpid());
+  const TestFolder folder;
+  const std::string file = folder.file("states");
   Waiter first;
   Waiter saved;
   Waiter last;
@@ -285,7 +287,6 @@ TEST(StoreOrder, AFenceSeesAllBeforeAndNothingAfter) {
   two.wait();
   run(after, OperationKind::pull, other, out);
   EXPECT_EQ(out, expected);
-  std::remove(file.c_str());
 }
 
 TEST(StoreOrder, SlowStopDropsWhatIsQueued) {

@@ -18,6 +18,7 @@
 #include "kvstore/base/whole_file.h"
 #include "kvstore/local/local_store.h"
 #include "kvstore/worker/states.h"
+#include "test/folder.h"
 #include "test/kvstore/worker/support.h"
 
 namespace gradlink::test {
@@ -25,18 +26,11 @@ namespace {
 
 class DistStates : public testing::Test {
  protected:
-  DistStates() {
-    std::string folder = testing::TempDir() + "gradlink-states-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder for the test");
-    folder_ = folder;
-  }
-  ~DistStates() override { std::filesystem::remove_all(folder_); }
-
-  const std::string& folder() const { return folder_; }
-  std::string file() const { return folder_ + "/model.states"; }
+  const std::string& folder() const { return folder_.path(); }
+  std::string file() const { return folder_.file("model.states"); }
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder())) {
       names.push_back(entry.path().filename().string());
     }
     std::sort(names.begin(), names.end());
@@ -44,7 +38,7 @@ class DistStates : public testing::Test {
   }
 
  private:
-  std::string folder_;
+  TestFolder folder_;
 };
 
 void writeText(const std::string& file, const std::string& text) {
