@@ -1,11 +1,25 @@
-// `gradlink check -H` on four hosts that are network namespaces: each fault is named, and nothing else.
-import { spawn } from 'node:child_process';
+// `gradlink check` on hosts that are network namespaces: with -H each fault is named, and nothing else; a job of Slurm
+// drains the bad one.
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { parseReport } from '../../lib/results/read-report.js';
-import { blockLink, makeHosts, netns, noHosts, removeHosts, shapeWay } from '../support/hosts.js';
-import { bearers, gradlink, until } from '../support/launching.js';
+import { folderOfEachTest } from '../support/folders.js';
+import { blocksOf } from '../support/guides.js';
+import {
+  blockLink,
+  makeHosts,
+  netns,
+  noHosts,
+  removeHosts,
+  shapeWay,
+  slowLink,
+} from '../support/hosts.js';
+import { bearers, gradlink, missing, until } from '../support/launching.js';
 
 const name = `gc${String(process.pid % 100_000)}`;
 const reason = noHosts();
@@ -44,10 +58,7 @@ describe('a check of four hosts', () => {
     [
       'a host at a tenth',
       () => {
-        for (const other of others('d')) {
-          shapeWay(name, 'd', other, 'rate', '50mbit');
-          shapeWay(name, other, 'd', 'rate', '50mbit');
-        }
+        for (const other of others('d')) slowLink(name, 'd', other, '50mbit');
       },
       ['d'],
     ],
@@ -79,5 +90,59 @@ describe('a check of four hosts', () => {
     await until(() => bearers(`MASTER_ADDR=${addresses[0]!}`).length >= sides.length);
     for (const other of others('d')) blockLink(name, 'd', other);
     expect(await found).toEqual(['d']);
+  });
+});
+
+describe('the weekly job of docs/check.md', () => {
+  const slurm = new URL('../hosts/slurm.sh', import.meta.url).pathname;
+  const programs = ['sbatch', 'slurmctld', 'slurmd', 'munged', 'mpirun.openmpi', 'g++'];
+  const noSlurm = reason ?? missing(programs, true);
+  let folder = '';
+  folderOfEachTest((made) => (folder = made));
+  let config = '';
+  beforeEach(() => {
+    if (noSlurm !== undefined) return;
+    const args = ['up', join(folder, 'slurm'), `${name}-a`, `${name}-b`];
+    config = execFileSync(slurm, args, { encoding: 'utf8' }).trim();
+  });
+  afterEach(() => {
+    if (noSlurm === undefined) execFileSync(slurm, ['down', join(folder, 'slurm')]);
+  });
+
+  it('drains a node whose driver crashes', async ({ skip }) => {
+    if (noSlurm !== undefined) skip(noSlurm);
+    const [driver, bin] = [join(folder, 'libcuda.so'), join(folder, 'bin')];
+    execFileSync('g++', ['-shared', '-fPIC', '-x', 'c++', '-o', driver, '-'], {
+      input: '__attribute__((constructor)) static void crash() { __builtin_trap(); }',
+    });
+    mkdirSync(bin);
+    writeFileSync(
+      join(bin, 'npx'),
+      `#!/bin/sh
+shift
+if [ "$(hostname)" = ${name}-b ]; then export GRADLINK_CUDA_LIBRARY=${driver}; fi
+exec ${process.execPath} ${gradlink} "$@" --parts doctor
+`,
+    );
+    chmodSync(join(bin, 'npx'), 0o755);
+    writeFileSync(join(folder, 'weekly.sh'), blocksOf('docs/check.md', ['bash'])[0]!);
+    const env = {
+      ...process.env,
+      PATH: `${bin}:${process.env.PATH ?? ''}`,
+      SLURM_CONF: config,
+      // As of a Slurm that was not told of an MPI.
+      SLURM_MPI_TYPE: 'none',
+    };
+    const onFirst = async (...command: readonly string[]): Promise<string> => {
+      const args = ['enter', `${name}-a`, ...command];
+      const { stdout } = await promisify(execFile)(netns, args, { cwd: folder, env });
+      return stdout;
+    };
+    await onFirst('sbatch', '--wait', '--nodes=2', '--output=printed.txt', 'weekly.sh');
+    const printed = readFileSync(join(folder, 'printed.txt'), 'utf8');
+    expect(printed).toMatch(new RegExp(`^bad: ${name}-b: doctor: `));
+    expect(await onFirst('sinfo', '--noheader', '--Node', '--format=%N %T %E')).toBe(
+      `${name}-a idle none\n${name}-b drained gradlink check\n`,
+    );
   });
 });

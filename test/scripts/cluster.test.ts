@@ -1,7 +1,7 @@
-// The files of examples/cluster: Kubernetes' own schemas for what it knows, and that the parts fit together. A schema takes
+// The files of examples/cluster, and what docs/check.md has for schedulers: Kubernetes' own schemas for what it knows, and that the parts fit together. A schema takes
 // a misspelt field for one that it need not know; the types that come with it do not.
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { PodTemplateSpec, Service } from 'kubernetes-models/v1';
@@ -16,9 +16,10 @@ import {
   ScriptTarget,
 } from 'typescript';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 
 import { meetingVariables, placeVariables } from '../../lib/launch/torchrun.js';
+import { blocksOf } from '../support/guides.js';
 import { gradlink, missing } from '../support/launching.js';
 import { folderOfAllTests } from '../support/folders.js';
 
@@ -240,5 +241,53 @@ describe('the image and the batch script', () => {
     const runs = [...dockerfile.replace(/^ *#.*\n/gm, '').matchAll(/^RUN ((?:.*\\\n)*.*)$/gm)];
     expect(runs.length).toBeGreaterThan(3);
     for (const [, script = ''] of runs) execFileSync('bash', ['-n', '-c', script]);
+  });
+});
+
+describe('docs/check.md, in a scheduler', () => {
+  const [, job] = blocksOf('docs/check.md', ['yaml']).map((block) => parse(block) as Json);
+
+  it('has a Job as Kubernetes knows it', () => {
+    check('batch/v1 Job', job);
+    expect(complaints([['batch/v1 Job', job]])).toEqual([]);
+  });
+
+  it('has a plugin whose message begins with the answer, and whose status is that of a problem', () => {
+    const plugin = JSON.parse(blocksOf('docs/check.md', ['json'])[0]!) as Json;
+    const [{ args }] = plugin.rules as [{ args: string[] }];
+    const expected = join(scratch, 'expected.yaml');
+    writeFileSync(expected, 'gpus: { count: 999 }\n');
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      [gradlink, ...args, '--expect', expected],
+      { encoding: 'utf8' },
+    );
+    expect({
+      status,
+      message: stdout.slice(0, at(plugin, 'pluginConfig.max_output_length') as number),
+    }).toEqual({ status: 1, message: expect.stringMatching(/^bad: doctor: /) as string });
+  });
+
+  it('has a prolog that needs nothing of its environment', () => {
+    // It is given no PATH, nor has it one to give to a program but what it exports.
+    const command = join(scratch, 'gradlink');
+    writeFileSync(
+      command,
+      `#!/bin/sh\nprintenv PATH > ${scratch}/path\nexec ${process.execPath} ${gradlink} "$@" --parts doctor\n`,
+    );
+    chmodSync(command, 0o755);
+    const prolog = blocksOf('docs/check.md', ['bash'])[1]!
+      .replace('/usr/local/bin/gradlink', command)
+      .replace('/var/log/', `${scratch}/`);
+    const script = join(scratch, 'prolog');
+    writeFileSync(script, prolog);
+    const { status, stderr } = spawnSync('/bin/bash', [script], {
+      cwd: '/',
+      encoding: 'utf8',
+      env: { SLURM_JOB_ID: '1' },
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(readFileSync(join(scratch, 'path'), 'utf8')).toContain('/usr/local/bin');
+    expect(readFileSync(join(scratch, 'gradlink-check.txt'), 'utf8')).toMatch(/^good: /);
   });
 });

@@ -20,14 +20,17 @@ export interface ShownLine {
   readonly argv: readonly string[];
 }
 
-/** `sh` blocks of a guide, each as it stands. */
-export function shellBlocks(guide: string): string[] {
+/** Blocks of a guide that are of one of these kinds, each as it stands. */
+export function blocksOf(guide: string, kinds: readonly string[]): string[] {
   const text = readFileSync(new URL(guide, root), 'utf8');
   // Of each kind, since what closes one of another kind looks like what opens one of none.
   return [...text.matchAll(/^```(\w*)\n(.*?)^```/gms)].flatMap(([, kind, block]) =>
-    ['sh', 'console', ''].includes(kind!) ? [block!] : [],
+    kinds.includes(kind!) ? [block!] : [],
   );
 }
+
+/** What a reader types. */
+export const shellBlocks = (guide: string): string[] => blocksOf(guide, ['sh', 'console', '']);
 
 /** Commands in code, in running text and in tables, with arguments that are no placeholders. */
 function candidates(guide: string): string[] {
