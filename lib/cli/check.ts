@@ -200,9 +200,18 @@ export const registerCheck: Register = (program, io, done, argv) => {
       const surroundings = { env: io.env, asJob: jobsOf(io, stop), stop, expected };
       const shown = isBurnIn ? { unit: undefined, lines: io.stderr } : { unit: 'parts' };
       done(
-        await measured({ tool, output, io, after, ...shown }, (events, print) =>
-          run(given, { ...surroundings, onRound: roundLines(print) }, events),
-        ),
+        await measured({ tool, output, io, after, ...shown }, (events, print) => {
+          const onStart: typeof events.onStart = (...head) => {
+            // A check that fails itself leaves no names of another day for a scheduler.
+            if (badFile !== undefined) writeFileAtomic(badFile, []);
+            events.onStart(...head);
+          };
+          return run(
+            given,
+            { ...surroundings, onRound: roundLines(print) },
+            { ...events, onStart },
+          );
+        }),
       );
     });
 };

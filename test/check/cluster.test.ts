@@ -1,6 +1,7 @@
 // Which host or way of a cluster is named: from what pairs of hosts measured, from who reaches whom, from sums of halves.
 import { describe, expect, it } from 'vitest';
 
+import { rankTasks } from '../../lib/check/cluster/fleet.js';
 import { cutOff } from '../../lib/check/cluster/cluster-run.js';
 import {
   better,
@@ -149,6 +150,18 @@ describe('hosts that do not reach one another', () => {
     ]);
     expect(cutOff(seen(() => false))).toEqual([]);
   });
+});
+
+it('ranks of a check meet elsewhere than the job around it', () => {
+  const asked = hosts.map((host) => ({ host, name: host, address: '127.0.0.1' }));
+  const outer = { MASTER_ADDR: '127.0.0.1', MASTER_PORT: '29500' };
+  const tasks = rankTasks(asked, ['pairs'], 1000, { ...outer, NCCL_DEBUG: 'INFO', HOME: '/' });
+  const ports = new Set([...tasks.values()].map(({ env }) => env.MASTER_PORT));
+  expect(ports.size).toBe(1);
+  expect(ports).not.toContain(outer.MASTER_PORT);
+  const [first] = tasks.values();
+  expect(first!.env).toMatchObject({ GRADLINK_RANK: '0', GRADLINK_SIZE: '4', NCCL_DEBUG: 'INFO' });
+  expect(first!.env).not.toHaveProperty('HOME');
 });
 
 describe('a slow part', () => {

@@ -200,11 +200,14 @@ describe('a check of several hosts that is ended', { tags: 'smoke' }, () => {
   });
 
   it('by a signal ends by it, and leaves nothing on the hosts', async () => {
-    const { child, ended } = start(of('127.0.0.1,localhost'));
+    const bad = join(folder, 'bad');
+    writeFileSync(bad, 'another day\n');
+    const { child, ended } = start([...of('127.0.0.1,localhost'), '--bad-hosts', bad]);
     await until(() => told('pairs').length === 2);
     const held = await hold(told('pairs')[0]!);
     child.kill('SIGTERM');
     expect(await ended).toMatchObject({ signal: 'SIGTERM', stdout: '' });
+    expect(readFileSync(bad, 'utf8')).toBe('');
     await letGo(held);
     await marked.expectNothingLeft();
   });

@@ -47,7 +47,7 @@ async function named(extra: readonly string[] = []): Promise<string[]> {
   return cases
     .filter(({ status }) => status === 'error')
     .map(({ name: part, parameters: { host, from, to } }) =>
-      part === 'host' ? nameOf(host) || String(host) : `${part} ${nameOf(from)} ${nameOf(to)}`,
+      part === 'host' ? nameOf(host) || String(host) : `way ${nameOf(from)} ${nameOf(to)}`,
     );
 }
 
@@ -62,9 +62,9 @@ describe('a check of four hosts', () => {
       },
       ['d'],
     ],
-    ['one slow direction', () => shapeWay(name, 'a', 'c', 'rate', '50mbit'), ['bandwidth a c']],
-    ['lost packets', () => shapeWay(name, 'b', 'c', 'loss', 1), ['latency b c']],
-    ['a delay', () => shapeWay(name, 'b', 'd', 'delay', 20), ['latency b d']],
+    ['one slow direction', () => shapeWay(name, 'a', 'c', 'rate', '50mbit'), ['way a c']],
+    ['lost packets', () => shapeWay(name, 'b', 'c', 'loss', 1), ['way b c']],
+    ['a delay', () => shapeWay(name, 'b', 'd', 'delay', 20), ['way b d']],
     [
       'closed ports of a host',
       () => {
@@ -72,7 +72,7 @@ describe('a check of four hosts', () => {
       },
       ['c'],
     ],
-    ['closed ports between two', () => blockLink(name, 'b', 'c'), ['reach b c', 'reach c b']],
+    ['closed ports between two', () => blockLink(name, 'b', 'c'), ['way b c', 'way c b']],
   ] as const)('names %s, and nothing else', async ([, make, expected], { skip }) => {
     if (reason !== undefined) skip(reason);
     make();

@@ -7,6 +7,7 @@ import { ShellHosts, type Met } from '../../doctor/hosts/over-shell.js';
 import { silenceMs } from '../../doctor/hosts/remote.js';
 import { jobVariable } from '../../launch/job.js';
 import { meetingPoint } from '../../launch/torchrun.js';
+import { portsVariable } from '../../network.js';
 
 /** How a command ended on a host, or why nothing more is heard of it. */
 export type Outcome = Ended | { readonly lost: string };
@@ -45,7 +46,9 @@ export function rankTasks(
 ): Map<string, Task> {
   const jobId = randomBytes(16).toString('hex');
   const addresses = hosts.map(({ address }) => address);
-  const meeting = meetingPoint({ hosts: addresses, control: '', env: {}, outerEnv: env }, jobId);
+  // Not where the ranks of a job around it meet: there the first of these listens already.
+  const outerEnv = { [portsVariable]: env[portsVariable] };
+  const meeting = meetingPoint({ hosts: addresses, control: '', env: {}, outerEnv }, jobId);
   // As for any job: which network NCCL takes is known to who asks.
   const nccl = Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith('NCCL_')));
   return new Map(
