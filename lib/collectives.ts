@@ -31,6 +31,29 @@ export const nativeCollectives = [
 ] as const satisfies readonly NativeCollective[];
 export type NativeOpName = (typeof nativeCollectives)[number]['name'];
 
+/** What brings more than arrays of one length. */
+const otherCalls = [
+  'neighborAllReduce',
+  'split',
+  'allToAllV',
+  'allGatherV',
+  'gatherV',
+  'scatterV',
+  'reduceScatterV',
+  'neighborAllGather',
+  'pairGossip',
+  'send',
+  'receive',
+  'sendReceive',
+] as const;
+export type NativeCallName = NativeOpName | (typeof otherCalls)[number];
+
+/** All calls of a communicator, in the order of their numbers. */
+export const nativeCalls: readonly NativeCallName[] = [
+  ...nativeCollectives.map(({ name }) => name),
+  ...otherCalls,
+];
+
 /**
  * What timeCollective knows: collectives that move data, the barrier, and what is made of messages: a ring, parts of
  * different lengths, and an all-gather by doubling.

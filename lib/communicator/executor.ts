@@ -8,7 +8,7 @@ import { assertUsable, lease, release } from '../tensor/leases.js';
 import type { LeasedArrays } from '../tensor/leases.js';
 import { assertSignal } from '../checks.js';
 import type { CallTrace } from './call-trace.js';
-import type { CollectiveCall } from './calls/collective-call.js';
+import type { Call } from './calls/call.js';
 import type { Group } from './calls/types.js';
 
 /** What a caller gave as signal is looked at here alone: every awaited operation comes by. */
@@ -25,7 +25,7 @@ function assertNotAborted(signal: AbortSignal | undefined): void {
  */
 const inlineBytes = 64 * 1024;
 
-/** An operation that is not a collective of {@link CollectiveCall}. */
+/** An operation that is not a {@link Call}. */
 export interface Submission<T> {
   readonly op: string;
   /** What the caller named it. */
@@ -83,9 +83,11 @@ export class Executor implements Group {
     this.#joinable = true;
   }
 
-  runSync(call: CollectiveCall): void {
+  /** Runs a call on this thread, and gives what its caller gets. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- one cast here, not one a method
+  runSync<R>(call: Call): R {
     try {
-      this.blocking(labelOf(call.op, call.name), call.input, call.output, () => {
+      const got = this.blocking(labelOf(call.op, call.name), call.input, call.output, () =>
         this.native.runSync(
           call.code,
           call.input,
@@ -93,9 +95,10 @@ export class Executor implements Group {
           call.count,
           call.root,
           call.timeoutMs,
-          call.scales,
-        );
-      });
+          call.more,
+        ),
+      );
+      return (call.finish === undefined ? call.result : call.finish(got)) as R;
     } catch (error) {
       showName(error, call.op, call.name);
       throw error;
@@ -114,13 +117,13 @@ export class Executor implements Group {
     }
   }
 
-  async run(call: CollectiveCall, signal: AbortSignal | undefined): Promise<void> {
+  /** {@link runSync}, on the communicator's thread. */
+  async run<R>(call: Call, signal: AbortSignal | undefined): Promise<R> {
     if (this.#local && this.#pending === 0 && call.bytes <= inlineBytes) {
       assertNotAborted(signal);
-      this.runSync(call);
-      return;
+      return this.runSync<R>(call);
     }
-    await this.submit(
+    const got = await this.submit(
       {
         op: call.op,
         name: call.name,
@@ -135,11 +138,12 @@ export class Executor implements Group {
             call.root,
             call.timeoutMs,
             ticket,
-            call.scales,
+            call.more,
           ),
       },
       signal,
     );
+    return (call.finish === undefined ? call.result : call.finish(got)) as R;
   }
 
   async submit<T>(submission: Submission<T>, signal: AbortSignal | undefined): Promise<T> {

@@ -26,24 +26,14 @@ export abstract class Messages<M extends Memory> extends HierarchicalOperations<
     data: A,
     ...[options]: RequiredOptions<A, SendOptions & AsyncOptions>
   ): Promise<void> {
-    const call = prepareSend(this.executor, data, options, false);
-    const { dtype, peer, tag, timeoutMs } = call;
-    const start = (ticket: number) =>
-      this.executor.native.send(dtype, call.data, peer, tag, timeoutMs, ticket);
-    await this.executor.submit(
-      { op: 'send', reads: call.data, writes: null, start },
-      options.signal,
-    );
+    await this.executor.run(prepareSend(this.executor, data, options, false), options.signal);
   }
   /** {@link send}, blocking. */
   sendSync<A extends ArrayIn<M>>(
     data: A,
     ...[options]: RequiredOptions<A, SendOptions & CallOptions>
   ): void {
-    const call = prepareSend(this.executor, data, options, true);
-    this.executor.blocking('send', call.data, null, () => {
-      this.executor.native.sendSync(call.dtype, call.data, call.peer, call.tag, call.timeoutMs);
-    });
+    this.executor.runSync(prepareSend(this.executor, data, options, true));
   }
 
   /**
@@ -55,24 +45,13 @@ export abstract class Messages<M extends Memory> extends HierarchicalOperations<
     data: A,
     ...[options]: Options<A, ReceiveOptions & AsyncOptions>
   ): Promise<Received> {
-    const call = prepareReceive(this.executor, data, options, false);
-    const { dtype, peer, tag, timeoutMs } = call;
-    const start = (ticket: number) =>
-      this.executor.native.receive(dtype, call.data, peer, tag, timeoutMs, ticket);
-    return this.executor.submit(
-      { op: 'receive', reads: null, writes: call.data, start },
-      options?.signal,
-    );
+    return this.executor.run(prepareReceive(this.executor, data, options, false), options?.signal);
   }
   /** {@link receive}, blocking. */
   receiveSync<A extends ArrayIn<M>>(
     data: A,
     ...[options]: Options<A, ReceiveOptions & CallOptions>
   ): Received {
-    const call = prepareReceive(this.executor, data, options, true);
-    const { dtype, peer, tag, timeoutMs } = call;
-    return this.executor.blocking('receive', null, call.data, () =>
-      this.executor.native.receiveSync(dtype, call.data, peer, tag, timeoutMs),
-    );
+    return this.executor.runSync(prepareReceive(this.executor, data, options, true));
   }
 }

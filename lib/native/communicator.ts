@@ -78,35 +78,45 @@ export interface NativeNeighborhood {
   readonly check: boolean;
 }
 
-/** What one rank gives its destinations and gets of its sources. */
-export interface NativeHeldGather {
-  readonly data: NativeBuffer;
-  readonly out: NativeBuffer;
+/** Who sends how much to whom in a collective with counts, for each held rank in a row. */
+export interface NativeCounts {
+  /** Elements for each rank. */
+  readonly sent: Float64Array;
+  /** Elements from each rank; null: as many as come. */
+  readonly expected: Float64Array | null;
+}
+
+/** Whom one rank hears from in a neighborAllGather, and whom it sends to. */
+export interface NativeGather {
   readonly sources: Int32Array;
-  /** Elements of each source, which lie in `out` one after the other. */
+  /** Elements of each source, which lie in the output one after the other. */
   readonly counts: Float64Array;
   readonly destinations: Int32Array;
 }
 
 /** One rank's side of a pair that averages; `held`: which of the held ranks. */
-export interface NativeHeldGossip {
+export interface NativeGossip {
   readonly held: number;
   readonly peer: number;
-  readonly data: NativeBuffer;
-  readonly out: NativeBuffer;
   readonly selfWeight: number;
   readonly pairWeight: number;
 }
 
-/** A message that a held rank sends or receives. */
-export interface NativeHeldMessage {
+/** A message of held ranks of NCCL that go together. */
+export interface NativeMessage {
   /** Which of the held ranks. */
   readonly held: number;
   readonly peer: number;
+  /** True: its data is the next of the input; else the next of the output. */
   readonly sends: boolean;
   readonly dtype: number;
-  readonly data: NativeBuffer;
 }
+
+/** What a call brings besides: see {@link NativeCommunicator.run}. */
+export type NativeMore =
+  | Float64Array
+  | NativeCounts
+  | readonly (NativeNeighborhood | NativeGather | NativeGossip | NativeMessage)[];
 
 export interface NativeReceived {
   readonly source: number;
@@ -120,6 +130,9 @@ export interface NativeCounted {
   readonly made: readonly (ArrayBuffer | null)[];
 }
 
+/** What a call gives besides what it writes: of a receive, of a collective with counts, of others. */
+export type NativeResult = NativeReceived | NativeCounted | undefined;
+
 /**
  * One native communicator with its own thread. In every call `timeoutMs` below 0 takes the communicator's own
  * default, and a `ticket` other than 0 names the operation for cancel().
@@ -131,9 +144,23 @@ export interface NativeCommunicator {
   /** The GPU of each held rank; empty where the ranks' memory is the host's. */
   readonly gpus: readonly number[];
   /**
+   * Any call of nativeCalls but split:
+   *
+   * | call                          | input, output               | more                                                |
+   * | ----------------------------- | --------------------------- | --------------------------------------------------- |
+   * | collectives                   | as the table says           | of a sum the factors of the inputs of the held      |
+   * |                               |                             | ranks; in host memory one more, for the results     |
+   * | neighborAllReduce             | `count` elements each       | NativeNeighborhood of each held rank                |
+   * | allToAllV … reduceScatterV    | lists; null: none, is made  | NativeCounts                                        |
+   * | neighborAllGather             | lists                       | NativeGather of each held rank                      |
+   * | pairGossip                    | lists, of each pair         | NativeGossip of each held rank that has a peer      |
+   * | send, receive                 | an array; `count` is the    | nothing                                             |
+   * |                               | tag, `root` the other rank, |                                                     |
+   * |                               | -1 for any source           |                                                     |
+   * | send, receive, sendReceive    | what is sent, what comes    | NativeMessage of each; in the order of both lists   |
+   *
    * @param call - see encodeCall
    * @param count - in elements, as native/core/communicator.h defines it
-   * @param scales - for each held rank what its input is multiplied by first; in host memory one more, for the results
    */
   run(
     call: number,
@@ -143,8 +170,8 @@ export interface NativeCommunicator {
     root: number,
     timeoutMs: number,
     ticket: number,
-    scales?: Float64Array,
-  ): Promise<void>;
+    more?: NativeMore,
+  ): Promise<NativeResult>;
   /** As run, on the caller's thread when nothing is pending, else after it. */
   runSync(
     call: number,
@@ -153,132 +180,14 @@ export interface NativeCommunicator {
     count: number,
     root: number,
     timeoutMs: number,
-    scales?: Float64Array,
-  ): void;
-  /**
-   * A collective with counts.
-   *
-   * @param kind - as native/core/counted.h numbers them
-   * @param sent - elements for each rank, for each held rank in a row
-   * @param expected - likewise from each rank; null: as many as come
-   * @param output - null: the place is made
-   */
-  counted(
-    kind: number,
-    dtype: number,
-    reduceOp: number,
-    root: number,
-    input: readonly (NativeBuffer | null)[],
-    sent: Float64Array,
-    expected: Float64Array | null,
-    output: readonly (NativeBuffer | null)[],
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<NativeCounted>;
-  countedSync(
-    kind: number,
-    dtype: number,
-    reduceOp: number,
-    root: number,
-    input: readonly (NativeBuffer | null)[],
-    sent: Float64Array,
-    expected: Float64Array | null,
-    output: readonly (NativeBuffer | null)[],
-    timeoutMs: number,
-  ): NativeCounted;
-  neighborAllReduce(
-    dtype: number,
-    input: NativeBuffers,
-    output: NativeBuffers,
-    count: number,
-    neighborhoods: readonly NativeNeighborhood[],
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<void>;
+    more?: NativeMore,
+  ): NativeResult;
   /**
    * Later sums of up to so many bytes that are issued in a row go together, so many bytes at a time; 0: none does.
    *
    * @param waitMs - how long the first waits for others
    */
   setFusion(mostBytes: number, waitMs: number): void;
-  neighborAllReduceSync(
-    dtype: number,
-    input: NativeBuffers,
-    output: NativeBuffers,
-    count: number,
-    neighborhoods: readonly NativeNeighborhood[],
-    timeoutMs: number,
-  ): void;
-  /** @param counts - elements of each source, which lie in `out` one after the other */
-  neighborAllGather(
-    dtype: number,
-    data: NativeBuffer,
-    out: NativeBuffer,
-    sources: Int32Array,
-    counts: Float64Array,
-    destinations: Int32Array,
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<void>;
-  neighborAllGatherSync(
-    dtype: number,
-    data: NativeBuffer,
-    out: NativeBuffer,
-    sources: Int32Array,
-    counts: Float64Array,
-    destinations: Int32Array,
-    timeoutMs: number,
-  ): void;
-  pairGossip(
-    dtype: number,
-    data: NativeBuffer,
-    out: NativeBuffer,
-    peer: number,
-    selfWeight: number,
-    pairWeight: number,
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<void>;
-  pairGossipSync(
-    dtype: number,
-    data: NativeBuffer,
-    out: NativeBuffer,
-    peer: number,
-    selfWeight: number,
-    pairWeight: number,
-    timeoutMs: number,
-  ): void;
-  send(
-    dtype: number,
-    data: NativeBuffer,
-    destination: number,
-    tag: number,
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<void>;
-  sendSync(
-    dtype: number,
-    data: NativeBuffer,
-    destination: number,
-    tag: number,
-    timeoutMs: number,
-  ): void;
-  /** @param source - a rank, or -1 for any. */
-  receive(
-    dtype: number,
-    data: NativeBuffer,
-    source: number,
-    tag: number,
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<NativeReceived>;
-  receiveSync(
-    dtype: number,
-    data: NativeBuffer,
-    source: number,
-    tag: number,
-    timeoutMs: number,
-  ): NativeReceived;
   /** @param forCollectives - of GPUs: the part meets in NCCL at its first collective; calls of two ranks come after that. */
   split(
     color: number,
@@ -295,33 +204,6 @@ export interface NativeCommunicator {
     keys: Int32Array,
     timeoutMs: number,
   ): Promise<(NativeCommunicator | null)[]>;
-  /** Messages of held ranks of NCCL, all together. */
-  messages(
-    op: string,
-    messages: readonly NativeHeldMessage[],
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<void>;
-  /** neighborAllGather of held ranks of NCCL, one for each in their order. */
-  gatherFromNeighbors(
-    dtype: number,
-    held: readonly NativeHeldGather[],
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<void>;
-  gatherFromNeighborsSync(
-    dtype: number,
-    held: readonly NativeHeldGather[],
-    timeoutMs: number,
-  ): void;
-  /** pairGossip of held ranks of NCCL, all together. */
-  gossip(
-    dtype: number,
-    pairs: readonly NativeHeldGossip[],
-    timeoutMs: number,
-    ticket: number,
-  ): Promise<void>;
-  gossipSync(dtype: number, pairs: readonly NativeHeldGossip[], timeoutMs: number): void;
   /**
    * Calls here that wait end with what ended `above`, which all ranks of this one belong to. Ranks of an MPI job and GPUs
    * follow nobody.
@@ -379,8 +261,8 @@ export interface NativeCommunicatorClass {
 }
 
 export interface CommunicatorNatives {
-  /** What nativeCollectives repeats. */
-  readonly collectives: readonly NativeCollective[];
+  /** What nativeCalls and nativeCollectives repeat; the place of a row is its number. */
+  readonly calls: readonly NativeCollective[];
   readonly NativeCommunicator: NativeCommunicatorClass;
   /** Writes the message to standard error and ends all processes of the MPI job; only writes where there is none. */
   abortMpiJob(message: string, status: number): void;

@@ -20,16 +20,14 @@ unite(gradlink base
   pending_op.cc)
 unite(gradlink communicator
   communicator/buckets_wrap.cc
+  communicator/call_parts.cc
   communicator/calls.cc
-  communicator/counted_calls.cc
   communicator/group_calls.cc
   communicator/handle.cc
-  communicator/held_calls.cc
   communicator/job_join.cc
   communicator/join.cc
   communicator/joinable_calls.cc
   communicator/mpi_join.cc
-  communicator/neighbor_calls.cc
   communicator/registered.cc
   communicator/split.cc
   communicator/window_wrap.cc

@@ -1,5 +1,5 @@
-// The one table of collectives: what each is called, whether it has an op and a root, how many
-// blocks go in and out. What travels from JavaScript to the backends is a Shape.
+// The one table of calls: what each is called, whether it has an op and a root, how many blocks go
+// in and out. A Shape says which call it is, from JavaScript to the backends.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,24 @@ enum class Kind : std::uint8_t {
   scan,
   exscan,
   barrier,
-  // What follows is agreed upon as collectives are, but brings more than a shape says: it has calls
-  // of its own.
+  // What follows brings more than a shape and buffers say: see Call.
   neighborAllReduce,
   split,
+  allToAllV,
+  allGatherV,
+  gatherV,
+  scatterV,
+  reduceScatterV,
+  neighborAllGather,
+  pairGossip,
+  send,
+  receive,
+  sendReceive,
 };
-/// How many kinds are calls of Communicator::collective. JavaScript knows them by their numbers.
+/// How many kinds are collectives of a shape and buffers alone, the first ones. JavaScript knows
+/// all kinds by their numbers.
 inline constexpr int kCollectiveCount = 11;
-inline constexpr int kKindCount = 13;
+inline constexpr int kKindCount = 23;
 
 /// Blocks of `count` elements that a rank brings or gets.
 enum class Blocks : std::uint8_t {
@@ -70,6 +80,16 @@ inline constexpr CollectiveTraits kCollectives[kKindCount] = {
     {Kind::barrier,           "barrier",           false, false, Blocks::none,       Blocks::none},
     {Kind::neighborAllReduce, "neighborAllReduce", false, false, Blocks::one,        Blocks::one},
     {Kind::split,             "split",             false, false, Blocks::one,        Blocks::each},
+    {Kind::allToAllV,         "allToAllV",         false, false, Blocks::none,       Blocks::none},
+    {Kind::allGatherV,        "allGatherV",        false, false, Blocks::none,       Blocks::none},
+    {Kind::gatherV,           "gatherV",           false, true,  Blocks::none,       Blocks::none},
+    {Kind::scatterV,          "scatterV",          false, true,  Blocks::none,       Blocks::none},
+    {Kind::reduceScatterV,    "reduceScatterV",    true,  false, Blocks::none,       Blocks::none},
+    {Kind::neighborAllGather, "neighborAllGather", false, false, Blocks::none,       Blocks::none},
+    {Kind::pairGossip,        "pairGossip",        false, false, Blocks::none,       Blocks::none},
+    {Kind::send,              "send",              false, false, Blocks::none,       Blocks::none},
+    {Kind::receive,           "receive",           false, false, Blocks::none,       Blocks::none},
+    {Kind::sendReceive,       "sendReceive",       false, false, Blocks::none,       Blocks::none},
 };
 // clang-format on
 
@@ -78,6 +98,15 @@ constexpr const CollectiveTraits& traitsOf(Kind kind) {
 }
 constexpr bool hasOp(Kind kind) { return traitsOf(kind).hasOp; }
 constexpr bool hasRoot(Kind kind) { return traitsOf(kind).hasRoot; }
+
+/// A shape and buffers say all of it.
+constexpr bool isPlain(Kind kind) { return static_cast<int>(kind) < kCollectiveCount; }
+/// What ranks bring and get differs in length: see core/counted.h.
+constexpr bool isCounted(Kind kind) {
+  return kind >= Kind::allToAllV && kind <= Kind::reduceScatterV;
+}
+/// From one rank to another; other ranks have no part in it.
+constexpr bool isMessage(Kind kind) { return kind >= Kind::send && kind <= Kind::sendReceive; }
 
 /// Rank r's result is the reduction of ranks 0 to r, itself included or, with exscan, not: then
 /// rank 0 gets the op's identity (kernels/identity.h).

@@ -23,8 +23,7 @@ namespace gradlink {
 
 class Window;
 class Wire;
-struct CountedCall;
-struct NeighborBlock;
+struct Counted;
 struct WindowSpec;
 
 /// Memory of one call: in[i] and out[i] belong to heldRanks()[i]. in[i] == out[i] means in place
@@ -68,6 +67,34 @@ struct Neighborhood {
   std::size_t divisor = 1;
 };
 
+/// What one source of a neighborAllGather sends.
+struct NeighborBlock {
+  int rank;
+  std::size_t count;
+};
+/// One rank's part of a neighborAllGather: `count` elements of `in` go to each destination, what
+/// the sources send comes one after the other into `out`, in their order.
+struct NeighborGather {
+  int rank;
+  const void* in;
+  std::size_t count;
+  void* out;
+  std::span<const NeighborBlock> sources;
+  std::span<const int> destinations;
+};
+
+/// A held rank's side of a pairGossip: out = selfWeight * in + pairWeight * the peer's in.
+struct Gossip {
+  /// Which of the held ranks.
+  std::size_t held;
+  int peer;
+  const void* in;
+  void* out;
+  std::size_t count;
+  double selfWeight;
+  double pairWeight;
+};
+
 /// Where a received message came from.
 struct Received {
   int source;
@@ -75,6 +102,45 @@ struct Received {
 };
 
 inline constexpr int kAnySource = -1;
+
+/// A message that a held rank sends or receives.
+struct Message {
+  /// Which of the held ranks.
+  std::size_t held;
+  /// Of a receive it may be kAnySource.
+  int peer;
+  int tag;
+  bool sends;
+  DType dtype;
+  std::size_t count;
+  /// Read by a send alone.
+  void* data;
+  /// Set by a receive.
+  Received got = {};
+};
+
+/// One call, from JavaScript to the backend. What its kind does not bring is empty; lists have an
+/// entry for each held rank, in their order.
+struct Call {
+  Shape shape;
+  /// Of collectives and neighborAllReduce.
+  Buffers buffers = {};
+  CallOptions options = {};
+  /// Of sums of floats over NCCL: what inputs are multiplied by first; empty: by nothing.
+  std::span<const double> scales = {};
+  /// Of neighborAllReduce.
+  std::span<const Neighborhood> neighborhoods = {};
+  /// Of collectives with counts.
+  Counted* counted = nullptr;
+  /// Of neighborAllGather.
+  std::span<const NeighborGather> gathers = {};
+  /// Of pairGossip: of the held ranks that have a peer.
+  std::span<const Gossip> pairs = {};
+  /// One of send and of receive; of sendReceive as many as go together.
+  std::span<Message> messages = {};
+
+  const char* op() const { return nameOf(shape.kind); }
+};
 
 class Communicator {
  public:
@@ -89,12 +155,15 @@ class Communicator {
   /// How long calls may take that do not say it themselves.
   virtual double timeoutMs() const { return kDefaultTimeoutMs; }
 
+  /// Any of the calls below. The one that backends implement; nothing of it is checked yet. What a
+  /// backend has no way of its own for it leaves to compose().
+  virtual void run(const Call& call) = 0;
+
   // ---- collectives. `count` is in elements of `dtype`; what it counts is said at each.
 
-  /// Any of the calls below, as core/collective.h's table describes it. The one that backends
-  /// implement; the shape is not checked yet.
-  virtual void collective(const Shape&, const Buffers&, const CallOptions& = {}) = 0;
-
+  void collective(const Shape& shape, const Buffers& b, const CallOptions& o = {}) {
+    run({.shape = shape, .buffers = b, .options = o});
+  }
   /// in: count, out: count. out = op over all ranks' in, the same bits on every rank.
   void allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
                  const CallOptions& o = {}) {
@@ -137,32 +206,37 @@ class Communicator {
   /// Returns when every rank has called it.
   void barrier(const CallOptions& o = {}) { collective({}, {}, o); }
 
-  /// in and out: count, float types only. One neighborhood for each held rank.
-  virtual void neighborAllReduce(const Buffers&, std::size_t count, DType,
-                                 std::span<const Neighborhood>, const CallOptions& = {}) = 0;
+  /// in and out: count. One neighborhood for each held rank.
+  void neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                         std::span<const Neighborhood> neighborhoods, const CallOptions& o = {}) {
+    run({.shape = {Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count},
+         .buffers = b,
+         .options = o,
+         .neighborhoods = neighborhoods});
+  }
+  /// A collective with counts, which core/counted.h describes; the shape's count is 0.
+  void counted(const Shape& shape, Counted& counted, const CallOptions& o = {}) {
+    run({.shape = shape, .options = o, .counted = &counted});
+  }
 
-  /// allToAllV, allGatherV, gatherV, scatterV, reduceScatterV: what core/counted.h says and does,
-  /// except where a backend has a way of its own.
-  virtual void counted(CountedCall&, const CallOptions& = {});
+  // ---- exchanges with some of the ranks, here of communicators that hold one rank: see
+  // core/neighbors.h.
 
-  // ---- exchanges with some of the ranks, for communicators that hold one rank: what
-  // core/neighbors.h says and does, except where a backend has a way of its own.
+  void neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
+                         std::span<const NeighborBlock> sources, std::span<const int> destinations,
+                         const CallOptions& o = {});
+  void pairGossip(const void* in, void* out, std::size_t count, DType dtype, int peer,
+                  double selfWeight, double pairWeight, const CallOptions& o = {});
 
-  virtual void neighborAllGather(const void* in, std::size_t count, DType, void* out,
-                                 std::span<const NeighborBlock> sources,
-                                 std::span<const int> destinations, const CallOptions& = {});
-  virtual void pairGossip(const void* in, void* out, std::size_t count, DType, int peer,
-                          double selfWeight, double pairWeight, const CallOptions& = {});
-
-  // ---- point to point, for communicators that hold one rank. Messages of one (source, tag) arrive
-  // in order. A receive of a longer buffer takes a shorter message; the other way round is
+  // ---- point to point, here of communicators that hold one rank. Messages of one (source, tag)
+  // arrive in order. A receive of a longer buffer takes a shorter message; the other way round is
   // ERR_MISMATCH on both sides.
 
-  virtual void send(const void* data, std::size_t count, DType, int destination, int tag,
-                    const CallOptions& = {}) = 0;
+  void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
+            const CallOptions& o = {});
   /// source may be kAnySource.
-  virtual Received receive(void* data, std::size_t count, DType, int source, int tag,
-                           const CallOptions& = {}) = 0;
+  Received receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                   const CallOptions& o = {});
 
   /// Messages of so many bytes and more may lie in a GPU's memory: sends to other ranks, and
   /// receives that may be so long, whose shorter messages `copyIn` brings there. SIZE_MAX: none
@@ -214,6 +288,10 @@ class Communicator {
 
  protected:
   Communicator() = default;
+
+  /// Runs a call over the others: collectives with counts, neighborAllGather, pairGossip. Others
+  /// are ERR_UNSUPPORTED.
+  void compose(const Call& call);
 };
 
 }  // namespace gradlink

@@ -16,16 +16,13 @@ constexpr int kCountedTag = std::numeric_limits<int>::max() - 8;
 // Below this many bytes, waking a pool thread costs more than the second core saves.
 constexpr std::size_t kInlineMoveBytes = 64 << 10;
 
-constexpr const char* kNames[kCountedKindCount] = {"allToAllV", "allGatherV", "gatherV", "scatterV",
-                                                   "reduceScatterV"};
-
-[[noreturn]] void disagree(CountedKind kind, int rank, const std::string& text) {
+[[noreturn]] void disagree(Kind kind, int rank, const std::string& text) {
   throw harmless(ErrorCode::mismatch, nameOf(kind), text).withRank(rank);
 }
 
 /// The calls that it is made of are told in its name.
 template <class Body>
-void inNameOf(CountedKind kind, const Body& body) {
+void inNameOf(Kind kind, const Body& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -37,22 +34,18 @@ void inNameOf(CountedKind kind, const Body& body) {
 
 }  // namespace
 
-const char* nameOf(CountedKind kind) {
-  return static_cast<int>(kind) < kCountedKindCount ? kNames[static_cast<int>(kind)]
-                                                    : "an unknown operation";
-}
-
-CountedTable::CountedTable(const CountedCall& call, std::span<const int> held, int size,
+CountedTable::CountedTable(const Call& call, std::span<const int> held, int size,
                            const Exchange& exchange)
-    : kind_(call.kind), size_(size), cells_(static_cast<std::size_t>(size) * widthOf(size)) {
+    : kind_(call.shape.kind), size_(size), cells_(static_cast<std::size_t>(size) * widthOf(size)) {
   const std::size_t width = widthOf(size);
   std::vector<std::int64_t> own(width * held.size(), kAny);
   for (std::size_t i = 0; i < held.size(); ++i) {
-    const CountedPart& part = call.parts[i];
+    const CountedPart& part = call.counted->parts[i];
     std::int64_t* const row = own.data() + i * width;
-    row[kCall] = static_cast<std::int64_t>(call.kind) | static_cast<std::int64_t>(call.dtype) << 8 |
-                 static_cast<std::int64_t>(call.op) << 16;
-    row[kRoot] = call.root;
+    row[kCall] = static_cast<std::int64_t>(call.shape.kind) |
+                 static_cast<std::int64_t>(call.shape.dtype) << 8 |
+                 static_cast<std::int64_t>(call.shape.op) << 16;
+    row[kRoot] = call.shape.root;
     if (part.hasPlace) row[kRoom] = static_cast<std::int64_t>(part.capacity);
     row[kKnows] = part.expected.empty() ? 0 : 1;
     for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) {
@@ -71,12 +64,12 @@ CountedTable::CountedTable(const CountedCall& call, std::span<const int> held, i
 
 std::string CountedTable::callOf(int rank) const {
   const std::int64_t call = at(rank, kCall);
-  const auto kind = static_cast<CountedKind>(call & 0xFF);
+  const auto kind = static_cast<Kind>(call & 0xFF);
   std::string text = std::string(nameOf(kind)) + "(" + nameOf(static_cast<DType>(call >> 8 & 0xFF));
-  if (kind == CountedKind::reduceScatterV) {
+  if (kind == Kind::reduceScatterV) {
     text += std::string(", ") + nameOf(static_cast<ReduceOp>(call >> 16));
   }
-  if (kind == CountedKind::gatherV || kind == CountedKind::scatterV) {
+  if (kind == Kind::gatherV || kind == Kind::scatterV) {
     text += ", root " + std::to_string(at(rank, kRoot));
   }
   return text + ")";
@@ -89,7 +82,7 @@ void CountedTable::check(int self) const {
   if (groups.odd() >= 0) throw differentCalls(nameOf(kind_), groups, self);
   for (int to = 0; to < size_; ++to) {
     for (int from = 0; from < size_; ++from) {
-      if (kind_ == CountedKind::reduceScatterV && at(from, kSent + to) != at(0, kSent + to)) {
+      if (kind_ == Kind::reduceScatterV && at(from, kSent + to) != at(0, kSent + to)) {
         disagree(kind_, from,
                  "rank " + std::to_string(from) + " says that rank " + std::to_string(to) +
                      " gets " + std::to_string(at(from, kSent + to)) + " elements, rank 0 says " +
@@ -125,7 +118,7 @@ std::size_t CountedTable::outBegin(int from, int to) const {
 }
 
 std::size_t CountedTable::total(int to) const {
-  return kind_ == CountedKind::reduceScatterV ? sent(0, to) : outBegin(size_, to);
+  return kind_ == Kind::reduceScatterV ? sent(0, to) : outBegin(size_, to);
 }
 
 std::size_t CountedTable::length(int from) const {
@@ -135,30 +128,30 @@ std::size_t CountedTable::length(int from) const {
   return most;
 }
 
-void CountedTable::place(CountedCall& call, std::span<const int> held) const {
-  const bool tellsAll = kind_ == CountedKind::scatterV || kind_ == CountedKind::reduceScatterV;
+void CountedTable::place(const Call& call, std::span<const int> held) const {
+  const bool tellsAll = kind_ == Kind::scatterV || kind_ == Kind::reduceScatterV;
   for (std::size_t i = 0; i < held.size(); ++i) {
-    CountedPart& part = call.parts[i];
+    CountedPart& part = call.counted->parts[i];
     part.counts.clear();
     for (int r = 0; r < size_; ++r) {
-      part.counts.push_back(tellsAll ? sent(call.root, r) : sent(r, held[i]));
+      part.counts.push_back(tellsAll ? sent(call.shape.root, r) : sent(r, held[i]));
     }
     part.got = total(held[i]);
-    if (!part.hasPlace && part.got > 0) part.out = call.makePlace(i, part.got);
+    if (!part.hasPlace && part.got > 0) part.out = call.counted->makePlace(i, part.got);
   }
 }
 
-void moveHeld(const CountedCall& call, const CountedTable& table) {
-  const std::size_t element = sizeOf(call.dtype);
+void moveHeld(const Call& call, const CountedTable& table) {
+  const std::size_t element = sizeOf(call.shape.dtype);
   const auto ranks = static_cast<std::size_t>(table.size());
   const auto fill = [&](std::size_t to) {
-    auto* next = static_cast<std::byte*>(call.parts[to].out);
+    auto* next = static_cast<std::byte*>(call.counted->parts[to].out);
     for (std::size_t from = 0; from < ranks; ++from) {
       const int source = static_cast<int>(from);
       const int target = static_cast<int>(to);
       const std::size_t bytes = table.sent(source, target) * element;
       if (bytes == 0) continue;
-      const auto* const in = static_cast<const std::byte*>(call.parts[from].in);
+      const auto* const in = static_cast<const std::byte*>(call.counted->parts[from].in);
       std::memcpy(next, in + table.inBegin(source, target) * element, bytes);
       next += bytes;
     }
@@ -174,12 +167,10 @@ namespace {
 /// The parts of a call whose communicator holds one rank.
 class Moves {
  public:
-  Moves(Communicator& communicator, const CountedCall& call, const CountedTable& table,
-        const CallOptions& options)
+  Moves(Communicator& communicator, const Call& call, const CountedTable& table)
       : communicator_(communicator),
         call_(call),
         table_(table),
-        options_(options),
         rank_(communicator.heldRanks()[0]) {}
 
   /// Every rank's block goes to all: a call that each backend has a fast way for.
@@ -189,14 +180,14 @@ class Moves {
       if (count == 0) continue;
       const void* const in[] = {root == rank_ ? part().in : nullptr};
       void* const out[] = {place(root)};
-      communicator_.broadcast({in, out}, count, call_.dtype, root, options_);
+      communicator_.broadcast({in, out}, count, call_.shape.dtype, root, call_.options);
     }
   }
 
   // All ranks go through the messages in one order (by distance, even senders first, then by
   // sender), so that the first unfinished one always finds both of its ranks ready.
   void messages() {
-    const std::size_t own = table_.sent(rank_, rank_) * sizeOf(call_.dtype);
+    const std::size_t own = table_.sent(rank_, rank_) * sizeOf(call_.shape.dtype);
     if (own > 0) std::memcpy(place(rank_), input(rank_), own);
     const int size = table_.size();
     for (int distance = 1; distance < size; ++distance) {
@@ -210,35 +201,34 @@ class Moves {
   }
 
  private:
-  const CountedPart& part() const { return call_.parts[0]; }
+  const CountedPart& part() const { return call_.counted->parts[0]; }
   const std::byte* input(int to) const {
     return static_cast<const std::byte*>(part().in) +
-           table_.inBegin(rank_, to) * sizeOf(call_.dtype);
+           table_.inBegin(rank_, to) * sizeOf(call_.shape.dtype);
   }
   std::byte* place(int from) const {
-    return static_cast<std::byte*>(part().out) + table_.outBegin(from, rank_) * sizeOf(call_.dtype);
+    return static_cast<std::byte*>(part().out) +
+           table_.outBegin(from, rank_) * sizeOf(call_.shape.dtype);
   }
   void send(int to) {
     const std::size_t count = table_.sent(rank_, to);
     if (count == 0) return;
-    communicator_.send(input(to), count, call_.dtype, to, kCountedTag, options_);
+    communicator_.send(input(to), count, call_.shape.dtype, to, kCountedTag, call_.options);
   }
   void receive(int from) {
     const std::size_t count = table_.sent(from, rank_);
     if (count == 0) return;
-    communicator_.receive(place(from), count, call_.dtype, from, kCountedTag, options_);
+    communicator_.receive(place(from), count, call_.shape.dtype, from, kCountedTag, call_.options);
   }
 
   Communicator& communicator_;
-  const CountedCall& call_;
+  const Call& call_;
   const CountedTable& table_;
-  const CallOptions& options_;
   int rank_;
 };
 
 /// One sum to each rank.
-void reduceEach(Communicator& communicator, const CountedCall& call, const CountedTable& table,
-                const CallOptions& options) {
+void reduceEach(Communicator& communicator, const Call& call, const CountedTable& table) {
   const auto held = communicator.heldRanks();
   for (int root = 0; root < table.size(); ++root) {
     const std::size_t count = table.total(root);
@@ -246,24 +236,24 @@ void reduceEach(Communicator& communicator, const CountedCall& call, const Count
     std::vector<const void*> in;
     std::vector<void*> out;
     for (std::size_t i = 0; i < held.size(); ++i) {
-      const auto* const data = static_cast<const std::byte*>(call.parts[i].in);
-      in.push_back(data + table.inBegin(held[i], root) * sizeOf(call.dtype));
-      out.push_back(held[i] == root ? call.parts[i].out : nullptr);
+      const auto* const data = static_cast<const std::byte*>(call.counted->parts[i].in);
+      in.push_back(data + table.inBegin(held[i], root) * sizeOf(call.shape.dtype));
+      out.push_back(held[i] == root ? call.counted->parts[i].out : nullptr);
     }
-    communicator.reduce({in, out}, count, call.dtype, call.op, root, options);
+    communicator.reduce({in, out}, count, call.shape.dtype, call.shape.op, root, call.options);
   }
 }
 
 }  // namespace
 
-void runCounted(Communicator& communicator, CountedCall& call, const CallOptions& options) {
+void runCounted(Communicator& communicator, const Call& call) {
   const auto held = communicator.heldRanks();
   const int size = communicator.size();
   const CountedTable table(call, held, size, [&](const void* own, void* all, std::size_t bytes) {
     const void* const given[] = {own};
     void* const gathered[] = {all};
-    inNameOf(call.kind, [&] {
-      communicator.allGather({given, gathered}, bytes, DType::uint8, options);
+    inNameOf(call.shape.kind, [&] {
+      communicator.allGather({given, gathered}, bytes, DType::uint8, call.options);
     });
   });
   try {
@@ -273,11 +263,11 @@ void runCounted(Communicator& communicator, CountedCall& call, const CallOptions
     if (size > 1) communicator.abort(error.what());
     throw;
   }
-  inNameOf(call.kind, [&] {
-    if (call.reduces()) return reduceEach(communicator, call, table, options);
+  inNameOf(call.shape.kind, [&] {
+    if (hasOp(call.shape.kind)) return reduceEach(communicator, call, table);
     if (held.size() == static_cast<std::size_t>(size)) return moveHeld(call, table);
-    Moves moves(communicator, call, table, options);
-    if (call.kind == CountedKind::allGatherV) {
+    Moves moves(communicator, call, table);
+    if (call.shape.kind == Kind::allGatherV) {
       moves.broadcasts();
     } else {
       moves.messages();

@@ -16,14 +16,8 @@
 
 namespace gradlink {
 
-enum class CountedKind : std::uint8_t { allToAllV, allGatherV, gatherV, scatterV, reduceScatterV };
-inline constexpr int kCountedKindCount = 5;
-
-const char* nameOf(CountedKind kind);
 /// Whether a rank sends all of its input to whomever it sends to, instead of one part to each.
-constexpr bool sendsWhole(CountedKind kind) {
-  return kind == CountedKind::allGatherV || kind == CountedKind::gatherV;
-}
+constexpr bool sendsWhole(Kind kind) { return kind == Kind::allGatherV || kind == Kind::gatherV; }
 
 /// What one held rank brings and gets.
 struct CountedPart {
@@ -44,17 +38,13 @@ struct CountedPart {
   std::size_t got = 0;
 };
 
-struct CountedCall {
-  CountedKind kind = CountedKind::allToAllV;
-  DType dtype = DType::uint8;
-  ReduceOp op = ReduceOp::sum;
-  int root = 0;
+/// What a call of allToAllV, allGatherV, gatherV, scatterV or reduceScatterV brings besides its
+/// shape.
+struct Counted {
   /// In the order of the held ranks.
   std::vector<CountedPart> parts;
   /// A place for so many elements, one at the least, of a part that has none.
   std::function<void*(std::size_t part, std::size_t elements)> makePlace;
-
-  bool reduces() const { return kind == CountedKind::reduceScatterV; }
 };
 
 /// Who sends how much to whom, as all ranks have told one another.
@@ -68,8 +58,7 @@ class CountedTable {
 
   /// Where all ranks are held nothing is exchanged. Where ranks made different calls, or what comes
   /// is not what is expected or fits, the same mismatch on all of them.
-  CountedTable(const CountedCall& call, std::span<const int> held, int size,
-               const Exchange& exchange);
+  CountedTable(const Call& call, std::span<const int> held, int size, const Exchange& exchange);
 
   int size() const { return size_; }
   std::size_t sent(int from, int to) const {
@@ -84,7 +73,7 @@ class CountedTable {
   std::size_t length(int from) const;
 
   /// Makes the places that are missing, and sets what the parts' counts are.
-  void place(CountedCall& call, std::span<const int> held) const;
+  void place(const Call& call, std::span<const int> held) const;
 
  private:
   // Of each rank: what it calls, the root, the room it has, whether it knows what comes; how much
@@ -100,15 +89,15 @@ class CountedTable {
   std::string callOf(int rank) const;
   void check(int self) const;
 
-  CountedKind kind_;
+  Kind kind_;
   int size_;
   std::vector<std::int64_t> cells_;
 };
 
 /// One part of each rank to each, where all ranks are held in the host's memory.
-void moveHeld(const CountedCall& call, const CountedTable& table);
+void moveHeld(const Call& call, const CountedTable& table);
 
-/// What Communicator::counted is where a backend has no way of its own: over its other calls.
-void runCounted(Communicator& communicator, CountedCall& call, const CallOptions& options);
+/// What they are where a backend has no way of its own: over its other calls.
+void runCounted(Communicator& communicator, const Call& call);
 
 }  // namespace gradlink

@@ -16,21 +16,7 @@ class ForwardingCommunicator : public Communicator {
   double timeoutMs() const override { return inner_->timeoutMs(); }
   const char* backend() const override { return inner_->backend(); }
 
-  void collective(const Shape& shape, const Buffers& b, const CallOptions& o = {}) override {
-    inner_->collective(shape, b, o);
-  }
-  void counted(CountedCall& call, const CallOptions& o = {}) override { inner_->counted(call, o); }
-  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
-                         const CallOptions& = {}) override;
-  void neighborAllGather(const void* in, std::size_t count, DType, void* out,
-                         std::span<const NeighborBlock> sources, std::span<const int> destinations,
-                         const CallOptions& = {}) override;
-  void pairGossip(const void* in, void* out, std::size_t count, DType, int peer, double selfWeight,
-                  double pairWeight, const CallOptions& = {}) override;
-  void send(const void* data, std::size_t count, DType, int destination, int tag,
-            const CallOptions& = {}) override;
-  Received receive(void* data, std::size_t count, DType, int source, int tag,
-                   const CallOptions& = {}) override;
+  void run(const Call& call) override { inner_->run(call); }
 
   void* allocShared(std::size_t bytes) override { return inner_->allocShared(bytes); }
   void freeShared(void* memory) override { inner_->freeShared(memory); }

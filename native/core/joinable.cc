@@ -27,57 +27,43 @@ CallOptions remaining(CallOptions options, double timeoutMs, Deadline::Clock::ti
 }  // namespace
 
 struct JoinableCommunicator::Told {
-  enum class Does : std::uint8_t { collective, counted, other, joins, joined };
-
   Told() = default;
-  explicit Told(const Shape& call) : does(Does::collective), shape(call) {}
+  explicit Told(const Shape& call) : does(Does::runs), shape(call) {}
   explicit Told(Does what) : does(what) {}
   explicit Told(const char* call) : does(Does::other) { std::strncpy(name, call, kNameBytes - 1); }
-  explicit Told(const CountedCall& call) : does(Does::counted), countedKind(call.kind) {
-    shape = ShapeOnWire({Kind::barrier, call.dtype, call.op, call.root, 0});
-  }
 
   /// What peers say is looked at before it is used.
   bool isKnown(int size) const {
-    return does <= Does::joined && countedKind < static_cast<CountedKind>(kCountedKindCount) &&
-           shape.kind < kKindCount && shape.dtype < kDTypeCount && shape.op < kReduceOpCount &&
-           shape.root >= 0 && shape.root < size && name[kNameBytes - 1] == 0;
+    return does <= Does::joined && shape.kind < kKindCount && shape.dtype < kDTypeCount &&
+           shape.op < kReduceOpCount && shape.root >= 0 && shape.root < size &&
+           name[kNameBytes - 1] == 0;
   }
   bool isJoined() const { return does == Does::joins || does == Does::joined; }
   bool operator==(const Told& o) const {
-    return does == o.does && countedKind == o.countedKind && shape == o.shape &&
-           std::memcmp(name, o.name, kNameBytes) == 0;
+    return does == o.does && shape == o.shape && std::memcmp(name, o.name, kNameBytes) == 0;
   }
   std::string text() const {
-    if (does == Does::collective) return describe(shape.shape());
-    if (does == Does::counted) {
-      return std::string(nameOf(countedKind)) + "(" + nameOf(static_cast<DType>(shape.dtype)) + ")";
-    }
-    return op();
+    if (does != Does::runs) return op();
+    if (!isCounted(kind())) return describe(shape.shape());
+    return std::string(op()) + "(" + nameOf(static_cast<DType>(shape.dtype)) + ")";
   }
   const char* op() const {
-    if (does == Does::collective) return nameOf(static_cast<Kind>(shape.kind));
-    if (does == Does::counted) return nameOf(countedKind);
+    if (does == Does::runs) return nameOf(kind());
     return isJoined() ? "join" : name;
   }
   /// Whether it has a result without what the ranks that have joined would have brought.
   bool goesOn() const {
-    if (does == Does::counted) {
-      return countedKind == CountedKind::allGatherV || countedKind == CountedKind::gatherV;
-    }
-    if (does != Does::collective) return false;
-    const CollectiveTraits& call = traitsOf(static_cast<Kind>(shape.kind));
-    if (shape.kind >= kCollectiveCount) return false;
+    if (does != Does::runs) return false;
+    if (isCounted(kind())) return sendsWhole(kind());
+    if (!isPlain(kind())) return false;
+    const CollectiveTraits& call = traitsOf(kind());
     return call.in != Blocks::each && call.in != Blocks::eachAtRoot && call.out != Blocks::each &&
            call.out != Blocks::eachAtRoot;
   }
-  bool isRooted() const {
-    if (does == Does::counted) return countedKind == CountedKind::gatherV;
-    return does == Does::collective && hasRoot(static_cast<Kind>(shape.kind));
-  }
+  bool isRooted() const { return does == Does::runs && hasRoot(kind()); }
+  Kind kind() const { return static_cast<Kind>(shape.kind); }
 
   Does does = Does::joined;
-  CountedKind countedKind = CountedKind::allToAllV;
   ShapeOnWire shape;
   char name[kNameBytes] = {};
 };
@@ -151,7 +137,7 @@ CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& optio
 }
 
 int JoinableCommunicator::join(const CallOptions& options) {
-  for (Told::Does mine = Told::Does::joins;; mine = Told::Does::joined) {
+  for (Does mine = Does::joins;; mine = Does::joined) {
     const auto begin = Deadline::Clock::now();
     const std::vector<Told> all = exchange(Told(mine), options);
     const auto active =
@@ -159,7 +145,7 @@ int JoinableCommunicator::join(const CallOptions& options) {
     if (active == all.end()) {
       scratch_ = {};
       const auto last = std::find_if(all.rbegin(), all.rend(),
-                                     [](const Told& one) { return one.does == Told::Does::joins; });
+                                     [](const Told& one) { return one.does == Does::joins; });
       return static_cast<int>(all.rend() - last) - 1;
     }
     // What the others are told of is not this rank's: they go on, or see to it.
@@ -181,19 +167,15 @@ int JoinableCommunicator::join(const CallOptions& options) {
 
 void JoinableCommunicator::takePart(const Told& call, const CallOptions& options) {
   const Shape shape = call.shape.shape();
-  if (call.does == Told::Does::counted) {
-    CountedCall empty;
-    empty.kind = call.countedKind;
-    empty.dtype = shape.dtype;
-    empty.op = shape.op;
-    empty.root = shape.root;
+  if (isCounted(shape.kind)) {
+    Counted empty;
     empty.parts.resize(1);
     empty.parts[0].sent.resize(static_cast<std::size_t>(size()));
     empty.makePlace = [&](std::size_t, std::size_t elements) {
       scratch_.resize(elements * sizeOf(shape.dtype));
       return scratch_.data();
     };
-    return inner().counted(empty, options);
+    return inner().counted(shape, empty, options);
   }
   const std::size_t bytes = shape.count * sizeOf(shape.dtype);
   if (scratch_.size() < bytes) scratch_.resize(bytes);
@@ -206,19 +188,14 @@ void JoinableCommunicator::takePart(const Told& call, const CallOptions& options
   inner().collective(shape, {in, out}, options);
 }
 
-void JoinableCommunicator::collective(const Shape& shape, const Buffers& b, const CallOptions& o) {
-  inner().collective(shape, b, meet(Told(shape), o));
-}
-
-void JoinableCommunicator::counted(CountedCall& call, const CallOptions& o) {
-  inner().counted(call, meet(Told(call), o));
-}
-
-void JoinableCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
-                                             std::span<const Neighborhood> neighborhoods,
-                                             const CallOptions& o) {
-  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
-  inner().neighborAllReduce(b, count, dtype, neighborhoods, meet(Told(shape), o));
+void JoinableCommunicator::run(const Call& call) {
+  const Kind kind = call.shape.kind;
+  if (isMessage(kind) || kind == Kind::neighborAllGather || kind == Kind::pairGossip) {
+    return inner().run(call);
+  }
+  Call met = call;
+  met.options = meet(Told(call.shape), call.options);
+  inner().run(met);
 }
 
 std::unique_ptr<Communicator> JoinableCommunicator::split(int color, int key,

@@ -31,17 +31,14 @@ class JoinableCommunicator final : public ForwardingCommunicator {
   /// @returns the rank that joined last; of several at a time the highest
   int join(const CallOptions& options);
 
-  void collective(const Shape& shape, const Buffers& b, const CallOptions& o = {}) override;
-  void counted(CountedCall& call, const CallOptions& o = {}) override;
-  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
-                         const CallOptions& = {}) override;
+  void run(const Call& call) override;
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) override;
   std::unique_ptr<Wire> openWire(const CallOptions& = {}) override;
   std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions& = {}) override;
 
  private:
-  /// What a rank does, besides the calls of Communicator::collective.
-  enum class Does : std::uint8_t { collective, counted, other, joins, joined };
+  /// What a rank does: a call of Communicator::run, or another.
+  enum class Does : std::uint8_t { runs, other, joins, joined };
   /// What a rank says before a call.
   struct Told;
 

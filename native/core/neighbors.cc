@@ -30,6 +30,12 @@ void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> des
   for (const int destination : destinations) check(destination, 2);
 }
 
+template <class Part>
+const Part& onlyOne(std::span<const Part> parts, const char* op) {
+  if (parts.size() == 1) return parts[0];
+  throw misuse(op, "expected the part of the one rank held, got " + std::to_string(parts.size()));
+}
+
 [[noreturn]] void neighborsDisagree(int first, int second, const std::string& text) {
   throw harmless(ErrorCode::mismatch, "neighborAllGather",
                  "rank " + std::to_string(first) + " and rank " + std::to_string(second) +
@@ -38,15 +44,15 @@ void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> des
 
 }  // namespace
 
-NeighborTable::NeighborTable(std::span<const NeighborLists> own, int size, DType dtype,
+NeighborTable::NeighborTable(std::span<const NeighborGather> own, int size, DType dtype,
                              const Exchange& exchange)
     : size_(size),
       width_(2 + 2 * static_cast<std::size_t>(size)),
       cells_(static_cast<std::size_t>(size) * width_) {
-  for (const NeighborLists& one : own) checkPeers(one.sources, one.destinations, one.rank, size);
+  for (const NeighborGather& one : own) checkPeers(one.sources, one.destinations, one.rank, size);
   std::vector<std::int64_t> rows(own.size() * width_, kNone);
   std::int64_t* row = rows.data();
-  for (const NeighborLists& one : own) {
+  for (const NeighborGather& one : own) {
     row[0] = static_cast<std::int64_t>(one.count);
     row[1] = static_cast<std::int64_t>(dtype);
     for (const NeighborBlock& s : one.sources) {
@@ -89,21 +95,21 @@ void NeighborTable::check() const {
   }
 }
 
-void neighborAllGather(Communicator& communicator, const void* in, std::size_t count, DType dtype,
-                       void* out, std::span<const NeighborBlock> sources,
-                       std::span<const int> destinations, const CallOptions& options) {
+void runNeighborAllGather(Communicator& communicator, const Call& call) {
+  const NeighborGather& own = onlyOne(call.gathers, call.op());
+  const DType dtype = call.shape.dtype;
   const int size = communicator.size();
-  const int rank = communicator.heldRanks()[0];
-  const NeighborLists lists[] = {{rank, count, sources, destinations}};
-  const NeighborTable table(lists, size, dtype, [&](const void* own, void* all, std::size_t bytes) {
-    const void* const given[] = {own};
-    void* const gathered[] = {all};
-    communicator.allGather({given, gathered}, bytes, DType::uint8, options);
-  });
+  const int rank = own.rank;
+  const NeighborTable table(
+      call.gathers, size, dtype, [&](const void* mine, void* all, std::size_t bytes) {
+        const void* const given[] = {mine};
+        void* const gathered[] = {all};
+        communicator.allGather({given, gathered}, bytes, DType::uint8, call.options);
+      });
 
   std::vector<std::byte*> places(static_cast<std::size_t>(size));
-  auto* next = static_cast<std::byte*>(out);
-  for (const NeighborBlock& source : sources) {
+  auto* next = static_cast<std::byte*>(own.out);
+  for (const NeighborBlock& source : own.sources) {
     places[static_cast<std::size_t>(source.rank)] = next;
     next += source.count * sizeOf(dtype);
   }
@@ -111,10 +117,10 @@ void neighborAllGather(Communicator& communicator, const void* in, std::size_t c
     const std::size_t length = table.count(from);
     if (!table.sends(from, to) || length == 0) return;
     if (from == rank) {
-      communicator.send(in, length, dtype, to, kTag, options);
+      communicator.send(own.in, length, dtype, to, kTag, call.options);
     } else {
       communicator.receive(places[static_cast<std::size_t>(from)], length, dtype, from, kTag,
-                           options);
+                           call.options);
     }
   };
   // All ranks go through the messages in one order (by distance, even senders first, then by
@@ -129,17 +135,17 @@ void neighborAllGather(Communicator& communicator, const void* in, std::size_t c
   }
 }
 
-void pairGossip(Communicator& communicator, const void* in, void* out, std::size_t count,
-                DType dtype, int peer, double selfWeight, double pairWeight,
-                const CallOptions& options) {
-  const int rank = communicator.heldRanks()[0];
+void runPairGossip(Communicator& communicator, const Call& call) {
+  const auto& [held, peer, in, out, count, selfWeight, pairWeight] = onlyOne(call.pairs, call.op());
+  const DType dtype = call.shape.dtype;
+  const int rank = communicator.heldRanks()[held];
   if (peer < 0 || peer >= communicator.size() || peer == rank) {
     throw misuse("pairGossip", "expected a rank other than its own, got " + std::to_string(peer));
   }
   std::vector<std::byte> theirs(count * sizeOf(dtype));
-  const auto send = [&] { communicator.send(in, count, dtype, peer, kTag, options); };
+  const auto send = [&] { communicator.send(in, count, dtype, peer, kTag, call.options); };
   if (rank < peer) send();
-  const Received got = communicator.receive(theirs.data(), count, dtype, peer, kTag, options);
+  const Received got = communicator.receive(theirs.data(), count, dtype, peer, kTag, call.options);
   if (rank > peer) send();
   if (got.count != count) {
     throw harmless(ErrorCode::mismatch, "pairGossip",

@@ -14,20 +14,6 @@
 
 namespace gradlink {
 
-/// What one source sends.
-struct NeighborBlock {
-  int rank;
-  std::size_t count;
-};
-
-/// What one rank sends to each of its destinations, and awaits.
-struct NeighborLists {
-  int rank;
-  std::size_t count;
-  std::span<const NeighborBlock> sources;
-  std::span<const int> destinations;
-};
-
 /// Who sends how much to whom, as all ranks tell one another before anything moves.
 class NeighborTable {
  public:
@@ -38,7 +24,7 @@ class NeighborTable {
   /// Collective. `own`: of each rank held here. Throws invalidArgument for lists that name the rank
   /// itself or one twice, before anything is told; where ranks disagree (element type, counts, who
   /// sends to whom) the same mismatch on all of them.
-  NeighborTable(std::span<const NeighborLists> own, int size, DType dtype,
+  NeighborTable(std::span<const NeighborGather> own, int size, DType dtype,
                 const Exchange& exchange);
 
   /// Elements that the rank sends to each of its destinations.
@@ -60,17 +46,11 @@ class NeighborTable {
   std::vector<std::int64_t> cells_;
 };
 
-/// Collective over all ranks. Sends `count` elements to each destination and puts what the sources
-/// send one after the other into `out`, in the order of `sources`. Where ranks disagree (element
-/// type, counts, who sends to whom) all throw the same mismatch, and nothing was sent.
-void neighborAllGather(Communicator& communicator, const void* in, std::size_t count, DType dtype,
-                       void* out, std::span<const NeighborBlock> sources,
-                       std::span<const int> destinations, const CallOptions& options);
+/// Collective over all ranks. Where ranks disagree (element type, counts, who sends to whom) all
+/// throw the same mismatch, and nothing was sent.
+void runNeighborAllGather(Communicator& communicator, const Call& call);
 
-/// Between two ranks, each naming the other: out = selfWeight * in + pairWeight * the peer's in.
-/// Float types only; out may be in.
-void pairGossip(Communicator& communicator, const void* in, void* out, std::size_t count,
-                DType dtype, int peer, double selfWeight, double pairWeight,
-                const CallOptions& options);
+/// Between two ranks, each naming the other; out may be in.
+void runPairGossip(Communicator& communicator, const Call& call);
 
 }  // namespace gradlink

@@ -24,10 +24,14 @@ const Neighborhood& OneRank::ownNeighborhood(std::span<const Neighborhood> neigh
   return neighborhoods[0];
 }
 
-void OneRank::checkDestination(int peer) const { checkPeer("send", peer, size()); }
-
-void OneRank::checkSource(int peer) const {
-  if (peer != kAnySource) checkPeer("receive", peer, size());
+Message& OneRank::ownMessage(const Call& call) const {
+  if (call.messages.size() != 1) {
+    throw misuse(call.op(), "expected one message of the one rank held, got " +
+                                std::to_string(call.messages.size()));
+  }
+  Message& message = call.messages[0];
+  if (message.sends || message.peer != kAnySource) checkPeer(call.op(), message.peer, size());
+  return message;
 }
 
 }  // namespace gradlink

@@ -23,9 +23,9 @@ class OneRank : public Communicator {
   /// The one neighborhood of a neighborAllReduce; throws invalidArgument where there is not one, or
   /// it names ranks that it may not.
   const Neighborhood& ownNeighborhood(std::span<const Neighborhood> neighborhoods) const;
-  /// Of a send and of a receive, which may take any source.
-  void checkDestination(int peer) const;
-  void checkSource(int peer) const;
+  /// The one message of a send or a receive; throws invalidArgument where there is not one, or its
+  /// peer is no rank.
+  Message& ownMessage(const Call& call) const;
 
  private:
   const int rank_;

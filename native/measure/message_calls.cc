@@ -76,7 +76,7 @@ MessageSteps cubeMessages(std::size_t count, DType, int n) {
     steps[0].push_back({.from = r, .to = r, .count = count, .target = own, .isCopy = true});
   }
   for (int mask = 1; mask < n; mask *= 2) {
-    std::vector<Message>& step = steps.emplace_back();
+    std::vector<PlannedMessage>& step = steps.emplace_back();
     for (int r = 0; r < n; ++r) {
       const std::size_t begin = static_cast<std::size_t>(r & ~(mask - 1)) * count;
       step.push_back({.from = r,
@@ -117,12 +117,10 @@ void passRing(Communicator& comm, const Shape& shape, const Buffers& buffers,
 void passParts(Communicator& comm, const Shape& shape, const Buffers& buffers,
                const CallOptions& options) {
   const int n = comm.size();
-  CountedCall call;
-  call.kind = CountedKind::allToAllV;
-  call.dtype = shape.dtype;
+  Counted counted;
   const auto held = comm.heldRanks();
   for (std::size_t i = 0; i < held.size(); ++i) {
-    CountedPart& part = call.parts.emplace_back();
+    CountedPart& part = counted.parts.emplace_back();
     part.in = buffers.in[i];
     part.out = buffers.out[i];
     part.capacity = shape.count * static_cast<std::size_t>(n);
@@ -131,7 +129,7 @@ void passParts(Communicator& comm, const Shape& shape, const Buffers& buffers,
       part.sent.push_back(partOf(held[i], r, shape.count, shape.dtype, n));
     }
   }
-  comm.counted(call, options);
+  comm.counted({Kind::allToAllV, shape.dtype}, counted, options);
 }
 
 void passCube(Communicator& comm, const Shape& shape, const Buffers& buffers,

@@ -9,9 +9,9 @@
 
 namespace gradlink::messages {
 
-void runCountedMoves(Link& link, const CountedCall& call, const CountedTable& table, Wait& wait) {
-  const std::size_t element = sizeOf(call.dtype);
-  const CountedPart& part = call.parts.front();
+void runCountedMoves(Link& link, const Call& call, const CountedTable& table, Wait& wait) {
+  const std::size_t element = sizeOf(call.shape.dtype);
+  const CountedPart& part = call.counted->parts.front();
   const auto* const in = static_cast<const std::byte*>(part.in);
   auto* const out = static_cast<std::byte*>(part.out);
   const int me = link.rank();
@@ -34,35 +34,29 @@ void runCountedMoves(Link& link, const CountedCall& call, const CountedTable& ta
   batch.wait(wait);
 }
 
-void RankCommunicator::counted(CountedCall& call, const CallOptions& options) {
-  // A sum to each rank: what MPI has stages for.
-  if (call.reduces()) return runCounted(*this, call, options);
-  const char* const op = nameOf(call.kind);
-  guarded(op, [&] {
-    Wait wait(link_, op, timeoutOf(options), Wait::Kind::agreement);
-    const CountedTable table(
-        call, heldRanks(), size(), [&](const void* own, void* all, std::size_t bytes) {
-          const std::span row(static_cast<const std::byte*>(own), bytes);
-          const bool fits = bytes <= agreement_.mostBytes();
-          agreement_.meet(kCountedCall, fits ? row : row.first(0), wait);
-          std::vector<std::vector<std::byte>> exchanged;
-          if (!fits) exchanged = agreement_.exchange(row, bytes, wait);
-          for (int r = 0; r < size(); ++r) {
-            const auto at = static_cast<std::size_t>(r);
-            const std::byte* const theirs =
-                fits ? agreement_.payload(r).data() : exchanged[at].data();
-            std::memcpy(static_cast<std::byte*>(all) + at * bytes, theirs, bytes);
-          }
-        });
-    try {
-      table.place(call, heldRanks());
-    } catch (const std::exception& error) {
-      // The others wait for this rank's part.
-      if (size() > 1) abort(error.what());
-      throw;
-    }
-    runCountedMoves(link_, call, table, wait);
-  });
+void RankCommunicator::count(const Call& call, Wait& wait) {
+  const CountedTable table(
+      call, heldRanks(), size(), [&](const void* own, void* all, std::size_t bytes) {
+        const std::span row(static_cast<const std::byte*>(own), bytes);
+        const bool fits = bytes <= agreement_.mostBytes();
+        agreement_.meet(kCountedCall, fits ? row : row.first(0), wait);
+        std::vector<std::vector<std::byte>> exchanged;
+        if (!fits) exchanged = agreement_.exchange(row, bytes, wait);
+        for (int r = 0; r < size(); ++r) {
+          const auto at = static_cast<std::size_t>(r);
+          const std::byte* const theirs =
+              fits ? agreement_.payload(r).data() : exchanged[at].data();
+          std::memcpy(static_cast<std::byte*>(all) + at * bytes, theirs, bytes);
+        }
+      });
+  try {
+    table.place(call, heldRanks());
+  } catch (const std::exception& error) {
+    // The others wait for this rank's part.
+    if (size() > 1) abort(error.what());
+    throw;
+  }
+  runCountedMoves(link_, call, table, wait);
 }
 
 }  // namespace gradlink::messages

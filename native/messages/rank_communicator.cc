@@ -34,16 +34,24 @@ RankCommunicator::~RankCommunicator() { close(); }
 
 const char* RankCommunicator::backend() const { return nameOfTransport(); }
 
-void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
-                                  const CallOptions& options) {
-  if (shape.kind == Kind::allReduce && pairAllReduce(shape, buffers, options)) return;
-  guarded(nameOf(shape.kind), [&] {
-    Wait wait(link_, nameOf(shape.kind), timeoutOf(options), Wait::Kind::agreement);
-    if (shape.kind == Kind::barrier) {
-      agreement_.meet({}, {}, wait);
-    } else {
-      move(shape, buffers, wait);
+void RankCommunicator::run(const Call& call) {
+  const Kind kind = call.shape.kind;
+  if (kind == Kind::allReduce && pairAllReduce(call.shape, call.buffers, call.options)) return;
+  // Of the collectives with counts those that are no sum to each rank: for that MPI has stages.
+  const bool counts = isCounted(kind) && !hasOp(kind);
+  const bool weighs = kind == Kind::neighborAllReduce;
+  if (!isPlain(kind) && !counts && !weighs && !isMessage(kind)) return compose(call);
+  guarded(call.op(), [&] {
+    if (isMessage(kind)) return transfer(call);
+    if (weighs) {
+      checkBuffers(call.shape, call.buffers);
+      ownNeighborhood(call.neighborhoods);
     }
+    Wait wait(link_, call.op(), timeoutOf(call.options), Wait::Kind::agreement);
+    if (kind == Kind::barrier) return agreement_.meet({}, {}, wait);
+    if (counts) return count(call, wait);
+    if (weighs) return weigh(call, wait);
+    move(call.shape, call.buffers, wait);
   });
 }
 
@@ -93,22 +101,16 @@ bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
   return true;
 }
 
-void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
-                                         std::span<const Neighborhood> neighborhoods,
-                                         const CallOptions& o) {
-  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
-  guarded(nameOf(shape.kind), [&] {
-    checkBuffers(shape, b);
-    const Neighborhood& own = ownNeighborhood(neighborhoods);
-    Wait wait(link_, nameOf(shape.kind), timeoutOf(o), Wait::Kind::agreement);
-    // The rendezvous tells the weights, too: then each rank hears from its sources alone. What a
-    // sum is divided by concerns its own rank only.
-    auto rows = resolveNeighbors(exchangeNeighborhoods(shape, own, wait));
-    rows[static_cast<std::size_t>(rank())].divisor = own.divisor;
-    runNeighbors(link_,
-                 {shape, static_cast<const std::byte*>(b.in[0]), static_cast<std::byte*>(b.out[0])},
-                 rows, scratch_, wait);
-  });
+void RankCommunicator::weigh(const Call& call, Wait& wait) {
+  const Neighborhood& own = call.neighborhoods[0];
+  // The rendezvous tells the weights, too: then each rank hears from its sources alone. What a sum
+  // is divided by concerns its own rank only.
+  auto rows = resolveNeighbors(exchangeNeighborhoods(call.shape, own, wait));
+  rows[static_cast<std::size_t>(rank())].divisor = own.divisor;
+  runNeighbors(link_,
+               {call.shape, static_cast<const std::byte*>(call.buffers.in[0]),
+                static_cast<std::byte*>(call.buffers.out[0])},
+               rows, scratch_, wait);
 }
 
 namespace {
@@ -182,22 +184,12 @@ std::size_t RankCommunicator::leastGpuMessage() const {
   return takesGpuMemory() ? kEagerBytes + 1 : SIZE_MAX;
 }
 
-void RankCommunicator::send(const void* data, std::size_t count, DType dtype, int destination,
-                            int tag, const CallOptions& o) {
-  guarded("send", [&] {
-    checkDestination(destination);
-    Wait wait(link_, "send", timeoutOf(o), Wait::Kind::message);
-    messages_.send(data, count, dtype, destination, tag, wait);
-  });
-}
-
-Received RankCommunicator::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                                   const CallOptions& o) {
-  return guarded("receive", [&] {
-    checkSource(source);
-    Wait wait(link_, "receive", timeoutOf(o), Wait::Kind::message);
-    return messages_.receive(data, count, dtype, source, tag, wait, o.copyIn);
-  });
+void RankCommunicator::transfer(const Call& call) {
+  Message& own = ownMessage(call);
+  Wait wait(link_, call.op(), timeoutOf(call.options), Wait::Kind::message);
+  if (own.sends) return messages_.send(own.data, own.count, own.dtype, own.peer, own.tag, wait);
+  own.got = messages_.receive(own.data, own.count, own.dtype, own.peer, own.tag, wait,
+                              call.options.copyIn);
 }
 
 }  // namespace gradlink::messages

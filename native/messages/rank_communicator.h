@@ -30,14 +30,7 @@ class RankCommunicator final : public MpiCommunicator {
   const std::vector<int>& worldRanks() const override { return worldRanks_; }
   const std::vector<int>& nodes(const CallOptions&) override;
 
-  void collective(const Shape&, const Buffers&, const CallOptions&) override;
-  void counted(CountedCall&, const CallOptions&) override;
-  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
-                         const CallOptions&) override;
-  void send(const void* data, std::size_t count, DType, int destination, int tag,
-            const CallOptions&) override;
-  Received receive(void* data, std::size_t count, DType, int source, int tag,
-                   const CallOptions&) override;
+  void run(const Call&) override;
 
   std::size_t leastGpuMessage() const override;
 
@@ -77,6 +70,9 @@ class RankCommunicator final : public MpiCommunicator {
     return options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   }
   void move(const Shape& shape, const Buffers& buffers, Wait& wait);
+  void weigh(const Call& call, Wait& wait);
+  void count(const Call& call, Wait& wait);
+  void transfer(const Call& call);
   void oneShot(const Shape& shape, const Buffers& buffers, Wait& wait);
   bool pairAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,

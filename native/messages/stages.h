@@ -33,7 +33,7 @@ void runBroadcast(Link& link, const StagedCall& call, Wait& wait);
 void runMoves(Link& link, const StagedCall& call, Wait& wait);
 
 /// allToAllV, allGatherV, gatherV, scatterV, of which everybody has told the counts.
-void runCountedMoves(Link& link, const CountedCall& call, const CountedTable& table, Wait& wait);
+void runCountedMoves(Link& link, const Call& call, const CountedTable& table, Wait& wait);
 
 /// neighborAllReduce, with everybody's rows.
 void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow> rows,

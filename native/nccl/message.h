@@ -7,7 +7,7 @@
 namespace gradlink {
 
 /// `count` elements from one rank's array to another's.
-struct Message {
+struct PlannedMessage {
   int from;
   int to;
   std::size_t count;
@@ -21,6 +21,6 @@ struct Message {
 };
 
 /// All ranks' messages: those of a step go together, and a step begins when the one before is over.
-using MessageSteps = std::vector<std::vector<Message>>;
+using MessageSteps = std::vector<std::vector<PlannedMessage>>;
 
 }  // namespace gradlink

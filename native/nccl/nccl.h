@@ -7,7 +7,10 @@
 //
 // Buffers are memory of their rank's GPU. Messages have the tag 0 and a known source, and are as
 // long as their receive says: NCCL sends no envelopes. A send waits for its receive, so that two
-// ranks that both send first wait for one another until the deadline.
+// ranks that both send first wait for one another until the deadline. Those of a sendReceive go as
+// one group: held ranks may send to each other, and then both ends are among them. So do the pairs
+// of a pairGossip: of a pair that is held here both sides are among them, and where two bring other
+// counts or types, both throw mismatch once the other pairs have averaged.
 #pragma once
 
 #include <array>
@@ -113,41 +116,6 @@ struct Claim {
   int key;
 };
 
-/// A message that a held rank sends or receives.
-struct HeldMessage {
-  /// Which of the held ranks.
-  std::size_t held;
-  int peer;
-  bool sends;
-  DType dtype;
-  std::size_t count;
-  /// Read by a send alone.
-  void* data;
-};
-
-/// What a held rank gives its destinations and gets of its sources; see
-/// Communicator::neighborAllGather.
-struct HeldGather {
-  const void* in;
-  std::size_t count;
-  /// What each of the sources sends, one after the other.
-  void* out;
-  std::vector<NeighborBlock> sources;
-  std::vector<int> destinations;
-};
-
-/// A held rank's side of Communicator::pairGossip.
-struct HeldGossip {
-  /// Which of the held ranks.
-  std::size_t held;
-  int peer;
-  const void* in;
-  void* out;
-  std::size_t count;
-  double selfWeight;
-  double pairWeight;
-};
-
 class NcclCommunicator;
 
 /// A part of a split that ranks held here belong to.
@@ -172,7 +140,7 @@ class NcclCommunicator : public Communicator {
   virtual void enqueueMessages(const char* op, const MessageSteps&, const Buffers&, DType,
                                std::span<cuda::Stream* const> streams, const CallOptions& = {}) = 0;
   /// As enqueue on streams of its own, and waits. Ranks agree first, as in every call.
-  virtual void run(std::span<const Launch>, const CallOptions& = {}) = 0;
+  virtual void runTogether(std::span<const Launch>, const CallOptions& = {}) = 0;
   /// Ends the communicator when the library, a peer or an abort has ended what is queued, so that
   /// the streams come free; then and later throws why.
   void check(const char* op) override = 0;
@@ -181,15 +149,6 @@ class NcclCommunicator : public Communicator {
   /// ranks with a control communicator.
   virtual std::vector<HeldPart> splitHeld(std::span<const Claim>, const CallOptions& = {}) = 0;
 
-  /// All of these as one group: held ranks may send to each other, and then both ends are among
-  /// them. `op`: what the caller named it. Messages of two ranks arrive in order.
-  virtual void messages(const char* op, std::span<const HeldMessage>, const CallOptions& = {}) = 0;
-
-  /// neighborAllGather of all held ranks, one for each in their order.
-  virtual void gatherFromNeighbors(DType, std::span<const HeldGather>, const CallOptions& = {}) = 0;
-  /// Pairs as one group; of a pair that is held here both sides are among them. Where two bring
-  /// other counts or types, both throw mismatch once the other pairs have averaged.
-  virtual void gossip(DType, std::span<const HeldGossip>, const CallOptions& = {}) = 0;
   /// openWindow of all held ranks, one for each in their order. They are freed together: the last
   /// free() of them waits for the other processes.
   virtual std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,

@@ -72,19 +72,8 @@ auto ProcessControl::named(const Body& body) const {
   }
 }
 
-void ProcessControl::collective(const Shape& shape, const Buffers& buffers,
-                                const CallOptions& options) {
-  named([&] { inner().collective(shape, buffers, options); });
-}
-
-void ProcessControl::send(const void* data, std::size_t count, DType dtype, int destination,
-                          int tag, const CallOptions& options) {
-  named([&] { inner().send(data, count, dtype, destination, tag, options); });
-}
-
-Received ProcessControl::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                                 const CallOptions& options) {
-  return named([&] { return inner().receive(data, count, dtype, source, tag, options); });
+void ProcessControl::run(const Call& call) {
+  named([&] { inner().run(call); });
 }
 
 std::unique_ptr<Communicator> ProcessControl::split(int color, int key,

@@ -47,11 +47,7 @@ class ProcessControl final : public ForwardingCommunicator {
   ProcessControl(std::unique_ptr<Communicator> inner, Processes processes)
       : ForwardingCommunicator(std::move(inner)), processes_(std::move(processes)) {}
 
-  void collective(const Shape&, const Buffers&, const CallOptions& = {}) override;
-  void send(const void* data, std::size_t count, DType, int destination, int tag,
-            const CallOptions& = {}) override;
-  Received receive(void* data, std::size_t count, DType, int source, int tag,
-                   const CallOptions& = {}) override;
+  void run(const Call& call) override;
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) override;
   void check(const char* op) override;
   void abort(const std::string& reason) override;

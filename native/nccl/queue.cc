@@ -190,9 +190,7 @@ abi::Result queuePart(const Library& library, const Comms::Member& member, int s
     case Kind::scan:
     case Kind::exscan:
       return scanByReduceScatter(library, member, size, part);
-    case Kind::barrier:
-    case Kind::neighborAllReduce:
-    case Kind::split:
+    default:
       break;
   }
   return abi::kInvalidUsage;

@@ -205,7 +205,7 @@ void Ranks::launch(std::span<const Launch> launches, std::span<cuda::Stream* con
   });
 }
 
-void Ranks::run(std::span<const Launch> launches, const CallOptions& options) {
+void Ranks::runTogether(std::span<const Launch> launches, const CallOptions& options) {
   const char* op = launches.empty() ? "run" : nameOf(launches.front().shape.kind);
   guarded(op, options, [&](const Watch& watch) {
     for (const Launch& each : launches) checkLaunch(each);
@@ -240,10 +240,16 @@ void Ranks::check(const char* op) {
   });
 }
 
-void Ranks::collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
-  if (shape.kind == Kind::barrier) return barrier(options);
-  const Launch launch{shape, buffers};
-  run({&launch, 1}, options);
+void Ranks::run(const Call& call) {
+  const Kind kind = call.shape.kind;
+  if (isCounted(kind)) return counted(call);
+  if (isMessage(kind)) return transfer(call);
+  if (kind == Kind::neighborAllReduce) return neighborAllReduce(call);
+  if (kind == Kind::neighborAllGather) return neighborAllGather(call);
+  if (kind == Kind::pairGossip) return pairGossip(call);
+  if (kind == Kind::barrier) return barrier(call.options);
+  const Launch launch{call.shape, call.buffers, call.scales};
+  runTogether({&launch, 1}, call.options);
 }
 
 // ---- who is held
@@ -308,13 +314,14 @@ void Ranks::close() {
 
 // ---- collectives with counts: one group of messages, or of a sum to each rank
 
-void Ranks::counted(CountedCall& call, const CallOptions& options) {
-  guarded(nameOf(call.kind), options, [&](const Watch& watch) {
-    checkType(watch.op, call.dtype, call.reduces());
-    if (call.parts.size() != ranks_.size()) {
+void Ranks::counted(const Call& call) {
+  guarded(call.op(), call.options, [&](const Watch& watch) {
+    checkType(watch.op, call.shape.dtype, hasOp(call.shape.kind));
+    const std::vector<CountedPart>& parts = call.counted->parts;
+    if (parts.size() != ranks_.size()) {
       throw misuse(watch.op, "expected " + std::to_string(ranks_.size()) +
                                  " parts, one for each rank held, got " +
-                                 std::to_string(call.parts.size()));
+                                 std::to_string(parts.size()));
     }
     const CountedTable table(
         call, ranks_, size_,
@@ -324,24 +331,24 @@ void Ranks::counted(CountedCall& call, const CallOptions& options) {
   });
 }
 
-void Ranks::runCounted(const CountedCall& call, const CountedTable& table, const Watch& watch) {
-  const std::size_t element = sizeOf(call.dtype);
-  const int moved = abi::movedAs(call.dtype);
+void Ranks::runCounted(const Call& call, const CountedTable& table, const Watch& watch) {
+  const std::size_t element = sizeOf(call.shape.dtype);
+  const int moved = abi::movedAs(call.shape.dtype);
   meet(watch);
   core_->comms.group(watch, [&](std::size_t i) {
     abi::CommHandle comm = core_->comms.members()[i]->handle;
     cuda::StreamHandle stream = streams_[i]->handle();
     const int rank = ranks_[i];
-    const auto* const in = static_cast<const char*>(call.parts[i].in);
-    auto* const out = static_cast<char*>(call.parts[i].out);
+    const auto* const in = static_cast<const char*>(call.counted->parts[i].in);
+    auto* const out = static_cast<char*>(call.counted->parts[i].out);
     abi::Result result = abi::kSuccess;
     for (int peer = 0; peer < size_; ++peer) {
       const char* const given = in + table.inBegin(rank, peer) * element;
-      if (call.reduces()) {
+      if (hasOp(call.shape.kind)) {
         if (table.total(peer) == 0 || isFailure(result)) continue;
-        result =
-            library_.reduce(given, peer == rank ? out : nullptr, table.total(peer),
-                            abi::typeOf(call.dtype), abi::opOf(call.op, size_), peer, comm, stream);
+        result = library_.reduce(given, peer == rank ? out : nullptr, table.total(peer),
+                                 abi::typeOf(call.shape.dtype), abi::opOf(call.shape.op, size_),
+                                 peer, comm, stream);
         continue;
       }
       const std::size_t sent = table.sent(rank, peer);

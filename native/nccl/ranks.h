@@ -97,26 +97,10 @@ class Ranks final : public NcclCommunicator {
   double timeoutMs() const override { return options_.timeoutMs; }
   std::span<cuda::Device* const> devices() const override { return devices_; }
 
-  void collective(const Shape&, const Buffers&, const CallOptions&) override;
-  void counted(CountedCall&, const CallOptions&) override;
-  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
-                         const CallOptions&) override;
-  void neighborAllGather(const void* in, std::size_t count, DType, void* out,
-                         std::span<const NeighborBlock> sources, std::span<const int> destinations,
-                         const CallOptions&) override;
-  void pairGossip(const void* in, void* out, std::size_t count, DType, int peer, double selfWeight,
-                  double pairWeight, const CallOptions&) override;
-  void gatherFromNeighbors(DType, std::span<const HeldGather>, const CallOptions&) override;
-  void gossip(DType, std::span<const HeldGossip>, const CallOptions&) override;
+  void run(const Call&) override;
   std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions&) override;
   std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,
                                                    const CallOptions&) override;
-  void send(const void* data, std::size_t count, DType, int destination, int tag,
-            const CallOptions&) override;
-  Received receive(void* data, std::size_t count, DType, int source, int tag,
-                   const CallOptions&) override;
-  void messages(const char* op, std::span<const HeldMessage>, const CallOptions&) override;
-
   void* allocShared(std::size_t bytes) override;
   void freeShared(void*) override {}
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
@@ -131,7 +115,7 @@ class Ranks final : public NcclCommunicator {
                const CallOptions&) override;
   void enqueueMessages(const char* op, const MessageSteps&, const Buffers&, DType,
                        std::span<cuda::Stream* const>, const CallOptions&) override;
-  void run(std::span<const Launch>, const CallOptions&) override;
+  void runTogether(std::span<const Launch>, const CallOptions&) override;
   void check(const char* op) override;
   bool barrierOnHost() const override { return holdsAll() || control_ != nullptr; }
   std::vector<std::optional<double>> estimateSeconds(std::span<const Shape>,
@@ -143,6 +127,11 @@ class Ranks final : public NcclCommunicator {
 
  private:
   void barrier(const CallOptions&);
+  void neighborAllReduce(const Call&);
+  void counted(const Call&);
+  void neighborAllGather(const Call&);
+  void pairGossip(const Call&);
+  void transfer(const Call&);
   /// In a call of all ranks, before the library's handles are used.
   void meet(const Watch&);
   /// For calls that not all ranks make.
@@ -164,8 +153,7 @@ class Ranks final : public NcclCommunicator {
   std::string whoHolds(int rank) const;
   /// The same of this one.
   std::string ownName() const { return whoHolds(ranks_.front()); }
-  void checkMessage(const char* op, DType, int peer, int tag) const;
-  void checkHeldMessages(const char* op, std::span<const HeldMessage>) const;
+  void checkMessages(const Call&) const;
   /// `adds`: the call computes with it.
   bool takesType(DType, bool adds) const;
   void checkType(const char* op, DType, bool adds) const;
@@ -201,13 +189,13 @@ class Ranks final : public NcclCommunicator {
   std::vector<HeldPart> splitOver(std::span<const Claim>, const Watch&);
   /// Whether this process holds both sides, which then are among `pairs`; throws invalidArgument
   /// where they are not, or do not fit.
-  bool holdsBoth(const char* op, const HeldGossip&, std::span<const HeldGossip> pairs) const;
+  bool holdsBoth(const char* op, const Gossip&, std::span<const Gossip> pairs) const;
   /// Both of each pair hear what the other brings; the first mismatch. What fits is put into
   /// `agreed`.
-  std::optional<Error> agreeInPairs(DType, std::span<const HeldGossip>,
-                                    std::vector<const HeldGossip*>& agreed, const Watch&);
-  void runGossip(DType, std::span<const HeldGossip* const>, const Watch&);
-  void runCounted(const CountedCall&, const CountedTable&, const Watch&);
+  std::optional<Error> agreeInPairs(DType, std::span<const Gossip>,
+                                    std::vector<const Gossip*>& agreed, const Watch&);
+  void runGossip(DType, std::span<const Gossip* const>, const Watch&);
+  void runCounted(const Call&, const CountedTable&, const Watch&);
   void runNeighbors(const Shape&, const Buffers&, std::span<const Neighborhood> own,
                     std::span<const WeightRow> rows, const Watch&);
   std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);

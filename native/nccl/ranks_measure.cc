@@ -14,14 +14,8 @@ namespace {
 
 /// The library estimates collectives of its own, not what is made of messages.
 bool hasModel(const Library& library, const Shape& shape) {
-  switch (shape.kind) {
-    case Kind::barrier:
-    case Kind::split:
-    case Kind::neighborAllReduce:
-      return false;
-    default:
-      return shape.count > 0 && hasFunction(library, shape.kind);
-  }
+  if (!isPlain(shape.kind) || shape.kind == Kind::barrier) return false;
+  return shape.count > 0 && hasFunction(library, shape.kind);
 }
 
 /// What the library gave for each held rank's memory; one of the two is null.
@@ -164,9 +158,9 @@ void Ranks::enqueueMessages(const char* op, const MessageSteps& steps, const Buf
     if (buffers.in.size() != ranks_.size() || buffers.out.size() != ranks_.size()) {
       throw misuse(op, "expected an input and an output for each rank held");
     }
-    for (const std::vector<Message>& step : steps) {
+    for (const std::vector<PlannedMessage>& step : steps) {
       bool sends = false;
-      for (const Message& one : step) {
+      for (const PlannedMessage& one : step) {
         sends = sends || !one.isCopy;
         if (!one.isCopy) continue;
         for (std::size_t i = 0; i < ranks_.size(); ++i) {
@@ -180,7 +174,7 @@ void Ranks::enqueueMessages(const char* op, const MessageSteps& steps, const Buf
         abi::CommHandle comm = core_->comms.members()[i]->handle;
         cuda::StreamHandle stream = streams[i]->handle();
         abi::Result result = abi::kSuccess;
-        for (const Message& one : step) {
+        for (const PlannedMessage& one : step) {
           if (one.isCopy) continue;
           if (one.from == ranks_[i] && !isFailure(result)) {
             const void* const base = one.ofOutput ? buffers.out[i] : buffers.in[i];

@@ -10,63 +10,31 @@
 
 namespace gradlink::nccl {
 
-void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {
-  needOneRank(op);
-  needMet(op);
-  checkType(op, dtype, false);
-  if (tag != 0) {
-    throw unsupported(op, "NCCL's messages have no tags; expected 0, got " + std::to_string(tag));
-  }
-  if (peer == kAnySource) {
-    throw unsupported(op, "NCCL cannot receive from any source; name the rank");
-  }
-  checkPeer(op, peer, size_);
-  if (peer == ranks_.front()) {
-    throw unsupported(op, "NCCL's send waits for the receive, which a rank cannot make of itself");
-  }
-}
-
-void Ranks::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-                 const CallOptions& options) {
-  guarded("send", options, [&](const Watch& watch) {
-    checkMessage(watch.op, dtype, destination, tag);
-    if (count == 0) return;
-    core_->comms.group(watch, [&](std::size_t i) {
-      return library_.send(data, count, abi::movedAs(dtype), destination,
-                           core_->comms.members()[i]->handle, streams_[i]->handle());
-    });
-    core_->comms.finish(watch, streams_);
-  });
-}
-
-Received Ranks::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                        const CallOptions& options) {
-  guarded("receive", options, [&](const Watch& watch) {
-    checkMessage(watch.op, dtype, source, tag);
-    if (count == 0) return;
-    core_->comms.group(watch, [&](std::size_t i) {
-      return library_.recv(data, count, abi::movedAs(dtype), source,
-                           core_->comms.members()[i]->handle, streams_[i]->handle());
-    });
-    core_->comms.finish(watch, streams_);
-  });
-  return {source, count};
-}
-
 // A message whose other end is held here too must be among them: nobody else brings it.
-void Ranks::checkHeldMessages(const char* op, std::span<const HeldMessage> messages) const {
+void Ranks::checkMessages(const Call& call) const {
+  const char* const op = call.op();
   const auto holds = [&](int rank) {
     return std::find(ranks_.begin(), ranks_.end(), rank) != ranks_.end();
   };
-  std::map<std::pair<int, int>, std::vector<const HeldMessage*>> sent;
-  std::map<std::pair<int, int>, std::vector<const HeldMessage*>> awaited;
-  for (const HeldMessage& one : messages) {
+  std::map<std::pair<int, int>, std::vector<const Message*>> sent;
+  std::map<std::pair<int, int>, std::vector<const Message*>> awaited;
+  for (const Message& one : call.messages) {
     if (one.held >= ranks_.size()) throw misuse(op, "a message of a rank that is not held here");
     checkType(op, one.dtype, false);
+    if (one.tag != 0) {
+      throw unsupported(op,
+                        "NCCL's messages have no tags; expected 0, got " + std::to_string(one.tag));
+    }
+    if (one.peer == kAnySource) {
+      throw unsupported(op, "NCCL cannot receive from any source; name the rank");
+    }
     checkPeer(op, one.peer, size_);
     const int rank = ranks_[one.held];
     if (one.peer == rank) {
-      throw unsupported(op, "rank " + std::to_string(rank) + " is both ends of a message");
+      throw unsupported(op,
+                        "rank " + std::to_string(rank) +
+                            " is both ends of a message, and NCCL's send waits for the receive, "
+                            "which a rank cannot make of itself");
     }
     if (!holds(one.peer)) continue;
     if (one.sends) {
@@ -87,7 +55,7 @@ void Ranks::checkHeldMessages(const char* op, std::span<const HeldMessage> messa
     }
     for (std::size_t i = 0; i < sends.size(); ++i) {
       if (sends[i]->count == receives[i]->count && sends[i]->dtype == receives[i]->dtype) continue;
-      const auto brings = [](const HeldMessage& one) {
+      const auto brings = [](const Message& one) {
         return std::to_string(one.count) + " " + nameOf(one.dtype);
       };
       throw misuse(op, way + brings(*sends[i]) + " sent and " + brings(*receives[i]) +
@@ -96,16 +64,15 @@ void Ranks::checkHeldMessages(const char* op, std::span<const HeldMessage> messa
   }
 }
 
-void Ranks::messages(const char* op, std::span<const HeldMessage> messages,
-                     const CallOptions& options) {
-  guarded(op, options, [&](const Watch& watch) {
-    needMet(op);
-    checkHeldMessages(op, messages);
+void Ranks::transfer(const Call& call) {
+  guarded(call.op(), call.options, [&](const Watch& watch) {
+    needMet(watch.op);
+    checkMessages(call);
     core_->comms.group(watch, [&](std::size_t i) {
       abi::CommHandle comm = core_->comms.members()[i]->handle;
       cuda::StreamHandle stream = streams_[i]->handle();
       abi::Result result = abi::kSuccess;
-      for (const HeldMessage& one : messages) {
+      for (const Message& one : call.messages) {
         if (one.held != i || one.count == 0 || isFailure(result)) continue;
         const int type = abi::movedAs(one.dtype);
         result = one.sends ? library_.send(one.data, one.count, type, one.peer, comm, stream)
@@ -114,6 +81,7 @@ void Ranks::messages(const char* op, std::span<const HeldMessage> messages,
       return result;
     });
     core_->comms.finish(watch, streams_);
+    for (Message& one : call.messages) one.got = {one.peer, one.count};
   });
 }
 

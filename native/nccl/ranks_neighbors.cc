@@ -31,12 +31,11 @@ char* Neighbors::inbox(std::size_t member, cuda::Device& device, std::size_t byt
   return static_cast<char*>(inbox.data());
 }
 
-void Ranks::neighborAllReduce(const Buffers& buffers, std::size_t count, DType dtype,
-                              std::span<const Neighborhood> neighborhoods,
-                              const CallOptions& options) {
-  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
-  guarded(nameOf(shape.kind), options, [&](const Watch& watch) {
-    checkBuffers(shape, buffers);
+void Ranks::neighborAllReduce(const Call& call) {
+  const Shape& shape = call.shape;
+  const auto neighborhoods = call.neighborhoods;
+  guarded(call.op(), call.options, [&](const Watch& watch) {
+    checkBuffers(shape, call.buffers);
     if (neighborhoods.size() != ranks_.size()) {
       throw misuse(watch.op, "expected " + std::to_string(ranks_.size()) +
                                  " neighborhoods, one for each rank held, got " +
@@ -49,12 +48,13 @@ void Ranks::neighborAllReduce(const Buffers& buffers, std::size_t count, DType d
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
     cuda::loadKernels(devices_, {"weighted"});
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      neighbors_->inbox(i, *devices_[i], neighborhoods[i].sources.size() * count * sizeOf(dtype));
+      neighbors_->inbox(i, *devices_[i],
+                        neighborhoods[i].sources.size() * shape.count * sizeOf(shape.dtype));
     }
     agree(shape, watch);
     const std::vector<WeightRow> rows = resolveNeighbors(allNeighborhoods(neighborhoods, watch));
-    if (count == 0) return;
-    runNeighbors(shape, buffers, neighborhoods, rows, watch);
+    if (shape.count == 0) return;
+    runNeighbors(shape, call.buffers, neighborhoods, rows, watch);
   });
 }
 

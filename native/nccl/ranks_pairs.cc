@@ -23,37 +23,24 @@ int tagOf(int rank, int peer, int size) {
 
 }  // namespace
 
-void Ranks::neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
-                              std::span<const NeighborBlock> sources,
-                              std::span<const int> destinations, const CallOptions& options) {
-  needOneRank("neighborAllGather");
-  const HeldGather own{
-      in, count, out, {sources.begin(), sources.end()}, {destinations.begin(), destinations.end()}};
-  gatherFromNeighbors(dtype, {&own, 1}, options);
-}
-
-void Ranks::gatherFromNeighbors(DType dtype, std::span<const HeldGather> held,
-                                const CallOptions& options) {
-  guarded("neighborAllGather", options, [&](const Watch& watch) {
+void Ranks::neighborAllGather(const Call& call) {
+  guarded(call.op(), call.options, [&](const Watch& watch) {
+    const DType dtype = call.shape.dtype;
     checkType(watch.op, dtype, false);
-    if (held.size() != ranks_.size()) {
+    if (call.gathers.size() != ranks_.size()) {
       throw misuse(watch.op, "expected " + std::to_string(ranks_.size()) +
                                  " lists, one for each rank held, got " +
-                                 std::to_string(held.size()));
-    }
-    std::vector<NeighborLists> lists;
-    for (std::size_t i = 0; i < held.size(); ++i) {
-      lists.push_back({ranks_[i], held[i].count, held[i].sources, held[i].destinations});
+                                 std::to_string(call.gathers.size()));
     }
     const NeighborTable table(
-        lists, size_, dtype,
+        call.gathers, size_, dtype,
         [&](const void* own, void* all, std::size_t bytes) { exchange(own, all, bytes, watch); });
     const int type = abi::movedAs(dtype);
     meet(watch);
     core_->comms.group(watch, [&](std::size_t i) {
       abi::CommHandle comm = core_->comms.members()[i]->handle;
       cuda::StreamHandle stream = streams_[i]->handle();
-      const HeldGather& one = held[i];
+      const NeighborGather& one = call.gathers[i];
       abi::Result result = abi::kSuccess;
       for (const int to : one.destinations) {
         if (one.count == 0 || isFailure(result)) continue;
@@ -71,18 +58,10 @@ void Ranks::gatherFromNeighbors(DType dtype, std::span<const HeldGather> held,
   });
 }
 
-void Ranks::pairGossip(const void* in, void* out, std::size_t count, DType dtype, int peer,
-                       double selfWeight, double pairWeight, const CallOptions& options) {
-  needOneRank("pairGossip");
-  const HeldGossip own{0, peer, in, out, count, selfWeight, pairWeight};
-  gossip(dtype, {&own, 1}, options);
-}
-
-bool Ranks::holdsBoth(const char* op, const HeldGossip& one,
-                      std::span<const HeldGossip> pairs) const {
+bool Ranks::holdsBoth(const char* op, const Gossip& one, std::span<const Gossip> pairs) const {
   const int rank = ranks_[one.held];
   if (std::find(ranks_.begin(), ranks_.end(), one.peer) == ranks_.end()) return false;
-  const auto other = std::find_if(pairs.begin(), pairs.end(), [&](const HeldGossip& candidate) {
+  const auto other = std::find_if(pairs.begin(), pairs.end(), [&](const Gossip& candidate) {
     return ranks_[candidate.held] == one.peer;
   });
   const std::string both = "rank " + std::to_string(rank) + " and rank " +
@@ -97,16 +76,18 @@ bool Ranks::holdsBoth(const char* op, const HeldGossip& one,
   return true;
 }
 
-void Ranks::gossip(DType dtype, std::span<const HeldGossip> pairs, const CallOptions& options) {
-  guarded("pairGossip", options, [&](const Watch& watch) {
+void Ranks::pairGossip(const Call& call) {
+  const DType dtype = call.shape.dtype;
+  const auto pairs = call.pairs;
+  guarded(call.op(), call.options, [&](const Watch& watch) {
     needMet(watch.op);
     checkType(watch.op, dtype, false);
     if (!isFloat(dtype)) {
       throw misuse(watch.op, std::string("weights need a float type, not ") + nameOf(dtype));
     }
-    std::vector<const HeldGossip*> agreed;
-    std::vector<HeldGossip> apart;
-    for (const HeldGossip& one : pairs) {
+    std::vector<const Gossip*> agreed;
+    std::vector<Gossip> apart;
+    for (const Gossip& one : pairs) {
       if (one.held >= ranks_.size()) throw misuse(watch.op, "a rank that is not held here");
       checkPeer(watch.op, one.peer, size_);
       if (one.peer == ranks_[one.held]) {
@@ -121,7 +102,7 @@ void Ranks::gossip(DType dtype, std::span<const HeldGossip> pairs, const CallOpt
     }
     // Before the peers go on: their kernels may spin, and an allocation would wait for them.
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
-    for (const HeldGossip& one : pairs) {
+    for (const Gossip& one : pairs) {
       neighbors_->inbox(one.held, *devices_[one.held], one.count * sizeOf(dtype));
     }
     cuda::loadKernels(devices_, {"weighted"});
@@ -131,19 +112,19 @@ void Ranks::gossip(DType dtype, std::span<const HeldGossip> pairs, const CallOpt
   });
 }
 
-void Ranks::runGossip(DType dtype, std::span<const HeldGossip* const> pairs, const Watch& watch) {
+void Ranks::runGossip(DType dtype, std::span<const Gossip* const> pairs, const Watch& watch) {
   const int type = abi::typeOf(dtype);
-  std::vector<const HeldGossip*> ofMember(ranks_.size(), nullptr);
-  for (const HeldGossip* one : pairs) {
+  std::vector<const Gossip*> ofMember(ranks_.size(), nullptr);
+  for (const Gossip* one : pairs) {
     if (one->count > 0) ofMember[one->held] = one;
   }
   std::vector<char*> inboxes(ranks_.size(), nullptr);
-  for (const HeldGossip* one : pairs) {
+  for (const Gossip* one : pairs) {
     inboxes[one->held] =
         neighbors_->inbox(one->held, *devices_[one->held], one->count * sizeOf(dtype));
   }
   core_->comms.group(watch, [&](std::size_t i) -> abi::Result {
-    const HeldGossip* const one = ofMember[i];
+    const Gossip* const one = ofMember[i];
     if (one == nullptr) return abi::kSuccess;
     abi::CommHandle comm = core_->comms.members()[i]->handle;
     const abi::Result sent =
@@ -152,7 +133,7 @@ void Ranks::runGossip(DType dtype, std::span<const HeldGossip* const> pairs, con
     return library_.recv(inboxes[i], one->count, type, one->peer, comm, streams_[i]->handle());
   });
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const HeldGossip* const one = ofMember[i];
+    const Gossip* const one = ofMember[i];
     if (one == nullptr) continue;
     const void* const from[] = {one->in, inboxes[i]};
     const double weights[] = {one->selfWeight, one->pairWeight};
@@ -162,9 +143,8 @@ void Ranks::runGossip(DType dtype, std::span<const HeldGossip* const> pairs, con
   core_->comms.finish(watch, streams_);
 }
 
-std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const HeldGossip> pairs,
-                                         std::vector<const HeldGossip*>& agreed,
-                                         const Watch& watch) {
+std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const Gossip> pairs,
+                                         std::vector<const Gossip*>& agreed, const Watch& watch) {
   const auto processOf = [&](int rank) { return processes_ ? processes_->holder(rank) : rank; };
   std::optional<Error> differs;
   // Without it NCCL alone is there, which sends no envelopes.
@@ -179,14 +159,14 @@ std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const HeldGossip
       throw ours.withRank(error.rank).withOp(watch.op);
     }
   };
-  for (const HeldGossip& one : pairs) {
+  for (const Gossip& one : pairs) {
     tell([&] {
       const std::uint64_t own[] = {one.count, static_cast<std::uint64_t>(dtype)};
       control_->send(own, 2, DType::uint64, processOf(one.peer),
                      tagOf(ranks_[one.held], one.peer, size_), {.timeoutMs = watch.leftMs()});
     });
   }
-  for (const HeldGossip& one : pairs) {
+  for (const Gossip& one : pairs) {
     std::uint64_t theirs[] = {one.count, static_cast<std::uint64_t>(dtype)};
     tell([&] {
       control_->receive(theirs, 2, DType::uint64, processOf(one.peer),

@@ -87,16 +87,29 @@ auto Joined::guarded(const char* op, Body body) {
   }
 }
 
-void Joined::collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
-  if (shape.kind == Kind::allReduce && oneShotAllReduce(shape, buffers, options)) return;
-  guarded(nameOf(shape.kind), [&] {
-    CallTimeout callTimeout = callTimeoutOf(options);
+void Joined::run(const Call& call) {
+  const Shape& shape = call.shape;
+  const bool weighs = shape.kind == Kind::neighborAllReduce;
+  if (shape.kind == Kind::allReduce && oneShotAllReduce(shape, call.buffers, call.options)) return;
+  if (!isPlain(shape.kind) && !weighs && !isMessage(shape.kind)) return compose(call);
+  guarded(call.op(), [&] {
+    CallTimeout callTimeout = callTimeoutOf(call.options);
     if (shape.kind == Kind::barrier) {
       session_.meetWithPayload({}, callTimeout);
+    } else if (isMessage(shape.kind)) {
+      transfer(ownMessage(call), callTimeout);
     } else {
-      move(shape, buffers, nullptr, callTimeout);
+      checkShape(shape, size());
+      const Neighborhood* const own = weighs ? &ownNeighborhood(call.neighborhoods) : nullptr;
+      move(shape, call.buffers, own, callTimeout);
     }
   });
+}
+
+void Joined::transfer(Message& message, CallTimeout& callTimeout) {
+  const auto& [held, peer, tag, sends, dtype, count, data, got] = message;
+  if (sends) return mailboxes_.send(data, count, dtype, peer, tag, callTimeout);
+  message.got = mailboxes_.receive(data, count, dtype, peer, tag, callTimeout);
 }
 
 void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
@@ -157,35 +170,6 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
     styles_.spent(work);
   });
   return true;
-}
-
-void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
-                               std::span<const Neighborhood> neighborhoods, const CallOptions& o) {
-  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
-  guarded(nameOf(shape.kind), [&] {
-    checkShape(shape, size());
-    const Neighborhood& own = ownNeighborhood(neighborhoods);
-    CallTimeout callTimeout = callTimeoutOf(o);
-    move(shape, b, &own, callTimeout);
-  });
-}
-
-void Joined::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-                  const CallOptions& o) {
-  guarded("send", [&] {
-    checkDestination(destination);
-    CallTimeout callTimeout = callTimeoutOf(o);
-    mailboxes_.send(data, count, dtype, destination, tag, callTimeout);
-  });
-}
-
-Received Joined::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                         const CallOptions& o) {
-  return guarded("receive", [&] {
-    checkSource(source);
-    CallTimeout callTimeout = callTimeoutOf(o);
-    return mailboxes_.receive(data, count, dtype, source, tag, callTimeout);
-  });
 }
 
 void* Joined::allocShared(std::size_t bytes) {

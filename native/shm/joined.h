@@ -32,13 +32,7 @@ class Joined final : public OneRank {
   const char* backend() const override { return "shm"; }
   double timeoutMs() const override { return options_.timeoutMs; }
 
-  void collective(const Shape&, const Buffers&, const CallOptions&) override;
-  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
-                         const CallOptions&) override;
-  void send(const void* data, std::size_t count, DType, int destination, int tag,
-            const CallOptions&) override;
-  Received receive(void* data, std::size_t count, DType, int source, int tag,
-                   const CallOptions&) override;
+  void run(const Call&) override;
 
   void* allocShared(std::size_t bytes) override;
   void freeShared(void* memory) override { regions_.release(memory); }
@@ -64,6 +58,7 @@ class Joined final : public OneRank {
   /// any more.
   template <class Body>
   auto guarded(const char* op, Body body);
+  void transfer(Message& message, CallTimeout& callTimeout);
   /// `own`: of neighborAllReduce; else null.
   void move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
             CallTimeout& callTimeout);

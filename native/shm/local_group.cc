@@ -11,7 +11,6 @@
 
 #include "core/call.h"
 #include "core/communicator.h"
-#include "core/counted.h"
 #include "core/direct.h"
 #include "core/error.h"
 #include "core/memory/aligned_buffer.h"
@@ -39,32 +38,21 @@ class LocalGroup final : public Communicator {
   std::span<const int> heldRanks() const override { return ranks_; }
   const char* backend() const override { return "shm"; }
 
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions&) override {
-    if (shape.kind == Kind::barrier) return checkOpen("barrier");
-    run(shape, buffers, {});
-  }
-  void counted(CountedCall& call, const CallOptions& options) override {
-    checkOpen(nameOf(call.kind));
-    runCounted(*this, call, options);
-  }
-  void neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
-                         std::span<const Neighborhood> neighborhoods, const CallOptions&) override {
-    const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
-    checkOpen(nameOf(shape.kind));
-    if (neighborhoods.size() != ranks_.size()) {
-      throw misuse(nameOf(shape.kind), "expected " + std::to_string(ranks_.size()) +
-                                           " neighborhoods, one a rank, got " +
-                                           std::to_string(neighborhoods.size()));
+  void run(const Call& call) override {
+    const Kind kind = call.shape.kind;
+    checkOpen(call.op());
+    if (kind == Kind::barrier) return;
+    if (isPlain(kind)) return combine(call.shape, call.buffers, {});
+    if (isCounted(kind)) return compose(call);
+    if (kind != Kind::neighborAllReduce) throw onlyOneRank(call.op());
+    if (call.neighborhoods.size() != ranks_.size()) {
+      throw misuse(call.op(), "expected " + std::to_string(ranks_.size()) +
+                                  " neighborhoods, one a rank, got " +
+                                  std::to_string(call.neighborhoods.size()));
     }
-    run(shape, b, resolveNeighbors(neighborhoods));
+    combine(call.shape, call.buffers, resolveNeighbors(call.neighborhoods));
   }
 
-  void send(const void*, std::size_t, DType, int, int, const CallOptions&) override {
-    throw onlyOneRank("send");
-  }
-  Received receive(void*, std::size_t, DType, int, int, const CallOptions&) override {
-    throw onlyOneRank("receive");
-  }
   std::unique_ptr<Communicator> split(int, int, const CallOptions&) override {
     throw onlyOneRank("split");
   }
@@ -116,8 +104,7 @@ class LocalGroup final : public Communicator {
                                " ranks at once; use those of its openRanks(), which hold one each");
   }
 
-  void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights) {
-    checkOpen(nameOf(shape.kind));
+  void combine(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights) {
     const std::size_t n = ranks_.size();
     checkShape(shape, size());
     if (buffers.in.size() != n || buffers.out.size() != n) {

@@ -7,37 +7,18 @@ import {
 } from '../../collectives.js';
 import { argumentError, ruleError } from '../../errors.js';
 import { encodeCall } from '../../native/communicator.js';
-import type { NativeBuffer, NativeBuffers } from '../../native/communicator.js';
+import type { NativeBuffer } from '../../native/communicator.js';
 import { dtypeNames, elementBytes } from '../../tensor/dtype.js';
 import { overlap, overlapError } from '../../tensor/memory.js';
 import { milliseconds, wellFormed, optionsObject, rankOf } from '../../checks.js';
+import type { Call } from './call.js';
+import { callNumber } from './call.js';
 import type { Group } from './types.js';
 import { collectiveNames, type NamesOfBoth } from './option-names.js';
 import { oneRank } from './rank-arrays.js';
 import type { Arrays, RawOptions, Shape } from './rank-arrays.js';
 import { reduceOpNumber } from './reduce-op.js';
 import { scalesOf } from './scale.js';
-
-/** One call, ready to run. */
-export interface CollectiveCall {
-  readonly op: NativeOpName;
-  /** What the caller named it. */
-  readonly name: string | undefined;
-  /** See encodeCall. */
-  readonly code: number;
-  readonly input: NativeBuffers;
-  readonly output: NativeBuffers;
-  readonly count: number;
-  readonly root: number;
-  /** -1 takes the communicator's default. */
-  readonly timeoutMs: number;
-  /** Bytes that one rank brings. */
-  readonly bytes: number;
-  /** Of a sum, for each rank held here what its input is multiplied by first, on the host also what results are. */
-  readonly scales: Float64Array | undefined;
-  /** What the caller gets. */
-  readonly result: unknown;
-}
 
 type DataOp = Exclude<NativeOpName, 'barrier'>;
 
@@ -51,9 +32,9 @@ interface Form extends Shape {
   readonly names: NamesOfBoth;
 }
 
-function formOf(row: NativeCollective, code: number): Form {
+function formOf(row: NativeCollective): Form {
   return {
-    code,
+    code: callNumber[row.name as NativeOpName],
     names: collectiveNames[row.name as NativeOpName],
     inAll: isAll(row.in),
     outAll: isAll(row.out),
@@ -67,7 +48,7 @@ function formOf(row: NativeCollective, code: number): Form {
 
 // The names are the table's, so that none is missing.
 const forms = Object.fromEntries(
-  nativeCollectives.map((row, code) => [row.name, formOf(row, code)]),
+  nativeCollectives.map((row) => [row.name, formOf(row)]),
 ) as Readonly<Record<NativeOpName, Form>>;
 const none: RawOptions = Object.freeze({});
 
@@ -94,7 +75,7 @@ export function prepare(
   data: unknown,
   given: RawOptions | undefined,
   blocking: boolean,
-): CollectiveCall {
+): Call {
   const form = forms[op];
   const options = given === undefined ? none : checked(given, form, op, blocking);
   const root = form.rooted ? rankOf(options.root, 'root', group.size, 0) : 0;
@@ -112,14 +93,15 @@ export function prepare(
     count: arrays.count,
     root,
     timeoutMs,
-    scales: form.reduces ? scalesOf(group, arrays.dtype, reduceOp, options) : undefined,
+    more: form.reduces ? scalesOf(group, arrays.dtype, reduceOp, options) : undefined,
     bytes: arrays.count * (elementBytes[arrays.dtype] ?? 8) * (form.inAll ? group.size : 1),
     result: arrays.result,
+    finish: undefined,
   };
 }
 
 /** A barrier carries nothing. */
-export function prepareBarrier(given: RawOptions | undefined, blocking: boolean): CollectiveCall {
+export function prepareBarrier(given: RawOptions | undefined, blocking: boolean): Call {
   const options = checked(given, forms.barrier, 'barrier', blocking);
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
   return {
@@ -131,9 +113,10 @@ export function prepareBarrier(given: RawOptions | undefined, blocking: boolean)
     count: 0,
     root: 0,
     timeoutMs,
-    scales: undefined,
+    more: undefined,
     bytes: 0,
     result: undefined,
+    finish: undefined,
   };
 }
 
@@ -238,4 +221,21 @@ export function assertRanksApart(
       if (read && overlap(out, read)) throw overlapError(`out of rank ${i}`, `data of rank ${j}`);
     }
   });
+}
+
+/**
+ * The type of the arrays of several ranks in one call.
+ *
+ * @throws TypeError where one has another.
+ */
+export function oneType(
+  ranks: readonly number[],
+  arrays: readonly { readonly dtype: number }[],
+): number {
+  const first = arrays[0]?.dtype ?? 0;
+  const other = arrays.findIndex(({ dtype }) => dtype !== first);
+  if (other < 0) return first;
+  const text = `${dtypeNames[arrays[other]!.dtype]} for rank ${ranks[other]}`;
+  const expected = `arrays of one type for all ranks (${dtypeNames[first]}, as the first)`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'data', expected, { text });
 }

@@ -1,15 +1,16 @@
 // From a caller's data and counts to what native code takes, and from what it gives to results.
 import { argumentError, ruleError } from '../../errors.js';
-import type { NativeBuffer, NativeCounted } from '../../native/communicator.js';
+import type { NativeBuffer, NativeCounted, NativeResult } from '../../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { allocate, arrayOver, dtypeNames, elementBytes, parseDType } from '../../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../../tensor/memory.js';
 import { arrayOf, integer, milliseconds, optionsObject, rankOf } from '../../checks.js';
+import { type Call, callOf } from './call.js';
 import { assertRanksApart, oneEach } from './collective-call.js';
 import type { Counted } from './counted-types.js';
 import type { Group } from './types.js';
-import { countedNames, countedOps } from './option-names.js';
+import { countedNames } from './option-names.js';
 import type { CountedOp } from './option-names.js';
 import { assertPlace } from './place.js';
 import { reduceOpNumber } from './reduce-op.js';
@@ -24,22 +25,6 @@ export interface RawCountedOptions {
   readonly out?: unknown;
   readonly dtype?: string | undefined;
   readonly timeoutMs?: number | undefined;
-}
-
-/** One call, ready to run. */
-export interface CountedCall {
-  readonly op: CountedOp;
-  readonly kind: number;
-  readonly dtype: number;
-  readonly reduceOp: number;
-  readonly root: number;
-  readonly input: readonly (NativeBuffer | null)[];
-  readonly sent: Float64Array;
-  readonly expected: Float64Array | null;
-  readonly output: readonly (NativeBuffer | null)[];
-  readonly timeoutMs: number;
-  /** What the caller gets. */
-  readonly finish: (got: NativeCounted) => unknown;
 }
 
 interface RankCall {
@@ -58,7 +43,7 @@ export function prepareCounted(
   data: unknown,
   given: RawCountedOptions | undefined,
   blocking: boolean,
-): CountedCall {
+): Call {
   const names = countedNames[op];
   const options = optionsObject(given, blocking ? names.blocking : names.awaited, op);
   const rooted = op === 'gatherV' || op === 'scatterV';
@@ -76,7 +61,8 @@ export function prepareCounted(
   const input = ranks.map((one) => one.input);
   const output = ranks.map(({ out }) => (out === undefined ? null : storageOf(out)));
   if (ranks.length > 1) assertRanksApart(input, output);
-  const finish = ({ counts, made }: NativeCounted): unknown => {
+  const finish = (got: NativeResult): unknown => {
+    const { counts, made } = got as NativeCounted;
     const results = ranks.map((one, i) =>
       one.writes
         ? resultOf(
@@ -91,19 +77,11 @@ export function prepareCounted(
     return op === 'gatherV' ? results[group.heldRanks.indexOf(root)] : results;
   };
   const knows = ranks[0]!.expected !== null;
-  return {
-    op,
-    kind: countedOps.indexOf(op),
-    dtype,
-    reduceOp,
-    root,
-    input,
+  const more = {
     sent: joined(ranks.map((one) => one.sent)),
     expected: knows ? joined(ranks.map((one) => one.expected!)) : null,
-    output,
-    timeoutMs,
-    finish,
   };
+  return callOf(op, dtype, { input, output, root, timeoutMs, more, finish }, reduceOp);
 }
 
 function resultOf(

@@ -3,6 +3,7 @@ import type { NativeBuffer } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { assertFixedLength } from '../../tensor/memory.js';
+import { type Call, callOf } from './call.js';
 import type { Group } from './types.js';
 import { messageNames } from './option-names.js';
 import { assertPlace } from './place.js';
@@ -10,16 +11,6 @@ import { integer, maxInt32, milliseconds, optionsObject, rankOf } from '../../ch
 
 /** What native code calls "any source". */
 const anySource = -1;
-
-/** One message, ready to go or come. */
-export interface MessageCall {
-  readonly dtype: number;
-  readonly data: NativeBuffer;
-  /** The other rank. */
-  readonly peer: number;
-  readonly tag: number;
-  readonly timeoutMs: number;
-}
 
 interface RawMessageOptions {
   readonly to?: unknown;
@@ -34,9 +25,9 @@ export function prepareSend(
   data: unknown,
   options: RawMessageOptions | undefined,
   blocking: boolean,
-): MessageCall {
+): Call {
   const given = checked('send', options, blocking);
-  return prepareMessage(group, data, given, rankOf(given.to, 'to', group.size));
+  return prepareMessage(group, 'send', data, given, rankOf(given.to, 'to', group.size));
 }
 
 export function prepareReceive(
@@ -44,10 +35,10 @@ export function prepareReceive(
   data: unknown,
   options: RawMessageOptions | undefined,
   blocking: boolean,
-): MessageCall {
+): Call {
   const given = checked('receive', options, blocking);
   const source = given.from === undefined ? anySource : rankOf(given.from, 'from', group.size);
-  return prepareMessage(group, data, given, source);
+  return prepareMessage(group, 'receive', data, given, source);
 }
 
 function checked(
@@ -61,19 +52,35 @@ function checked(
 
 function prepareMessage(
   group: Group,
+  kind: 'send' | 'receive',
   data: unknown,
   options: RawMessageOptions,
   peer: number,
-): MessageCall {
+): Call {
   const dtype = dtypeNumber(data, options.dtype, 'data');
   const array = data as AnyArray;
   assertPlace(group, 0, array, 'data');
   assertFixedLength(array, 'data');
-  return {
-    dtype,
-    data: storageOf(array),
-    peer,
-    tag: options.tag === undefined ? 0 : integer(options.tag, 'tag', 0, maxInt32),
+  return messageOf(kind, dtype, storageOf(array), peer, {
+    count: options.tag === undefined ? 0 : integer(options.tag, 'tag', 0, maxInt32),
     timeoutMs: milliseconds(options.timeoutMs, 'timeoutMs', -1),
-  };
+  });
+}
+
+/** @param given - the tag as `count`, the time, and what else is to be told. */
+export function messageOf(
+  kind: 'send' | 'receive',
+  dtype: number,
+  data: NativeBuffer,
+  peer: number,
+  given: Pick<Call, 'count' | 'timeoutMs'> & { readonly op?: string },
+): Call {
+  const sends = kind === 'send';
+  return callOf(kind, dtype, {
+    input: sends ? data : null,
+    output: sends ? null : data,
+    root: peer,
+    finish: (got) => got,
+    ...given,
+  });
 }

@@ -1,6 +1,6 @@
 // From a caller's weights to what native neighborAllReduce takes.
 import { argumentError, ruleError } from '../../errors.js';
-import type { NativeBuffer, NativeBuffers, NativeNeighborhood } from '../../native/communicator.js';
+import type { NativeBuffer, NativeNeighborhood } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { isDeviceBuffer } from '../../tensor/device-buffer.js';
@@ -8,19 +8,9 @@ import { dtypeNames, isWeighable } from '../../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../../tensor/memory.js';
 import type { Topology } from '../../topology/topology.js';
 import { milliseconds } from '../../checks.js';
+import { type Call, callOf } from './call.js';
 import type { Group } from './types.js';
 import { assertPlace } from './place.js';
-
-/** One neighborAllReduce, of one rank or several, ready to run. */
-export interface NeighborCall {
-  readonly dtype: number;
-  readonly data: NativeBuffers;
-  readonly out: NativeBuffers;
-  readonly count: number;
-  readonly neighborhoods: readonly NativeNeighborhood[];
-  readonly timeoutMs: number;
-  readonly result: unknown;
-}
 
 interface RawOptions {
   readonly out?: unknown;
@@ -42,24 +32,31 @@ export interface StaticTopology {
   readonly weighted: boolean;
 }
 
+/** What one rank brings to a neighborAllReduce or a pairGossip. */
+export interface RankCall {
+  readonly dtype: number;
+  readonly data: NativeBuffer;
+  readonly out: NativeBuffer;
+  readonly count: number;
+  readonly result: unknown;
+}
+
 /** @param neighborhood - whom the rank averages with */
 export function prepareNeighbor(
   group: Group,
   given: unknown,
   options: RawOptions,
   neighborhood: NativeNeighborhood,
-): NeighborCall {
-  const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
-  const call = oneRank(group, given, options.out, options);
-  return { ...call, neighborhoods: [neighborhood], timeoutMs };
-}
-
-interface RankCall {
-  readonly dtype: number;
-  readonly data: NativeBuffer;
-  readonly out: NativeBuffer;
-  readonly count: number;
-  readonly result: unknown;
+): Call {
+  const { dtype, data, out, count, result } = oneRank(group, given, options.out, options);
+  return callOf('neighborAllReduce', dtype, {
+    input: data,
+    output: out,
+    count,
+    more: [neighborhood],
+    timeoutMs: milliseconds(options.timeoutMs, 'timeoutMs', -1),
+    result,
+  });
 }
 
 /** Data that can be weighed, and out like it: the data itself when there is none. */
@@ -214,11 +211,4 @@ export function weight(value: unknown, name: string): number {
     throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a finite number', value);
   }
   return value;
-}
-
-/** Arrays of several ranks in one call are of one type. */
-export function otherTypes(ranks: readonly number[], held: number, type: number, first: number) {
-  const text = `${dtypeNames[type]} for rank ${ranks[held]}`;
-  const expected = `arrays of one type for all ranks (${dtypeNames[first]}, as the first)`;
-  return argumentError('ERR_INVALID_ARG_VALUE', 'data', expected, { text });
 }

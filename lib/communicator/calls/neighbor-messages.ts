@@ -1,13 +1,16 @@
 // From a caller's arguments to what native neighborAllGather and pairGossip take.
 import { argumentError, ruleError } from '../../errors.js';
-import type { NativeBuffer } from '../../native/communicator.js';
+import type { NativeBuffer, NativeGather, NativeGossip } from '../../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { assertFixedLength, overlap, overlapError } from '../../tensor/memory.js';
 import type { Topology } from '../../topology/topology.js';
 import { integer, milliseconds } from '../../checks.js';
+import { type Call, callOf } from './call.js';
+import { assertRanksApart, oneType } from './collective-call.js';
 import type { Group } from './types.js';
 import { oneRank, otherRank, weight } from './neighbor-call.js';
+import type { RankCall } from './neighbor-call.js';
 import { assertPlace } from './place.js';
 
 /** Options of neighborAllGather, unchecked. */
@@ -20,24 +23,21 @@ export interface RawGatherOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** One neighborAllGather, ready to run. */
-export interface NeighborGatherCall {
+/** What one rank brings to a neighborAllGather. */
+export interface RankGather {
   readonly dtype: number;
   readonly data: NativeBuffer;
   readonly out: NativeBuffer;
-  readonly sources: Int32Array;
-  readonly counts: Float64Array;
-  readonly destinations: Int32Array;
-  readonly timeoutMs: number;
+  readonly lists: NativeGather;
   readonly result: unknown;
 }
 
-export function prepareNeighborGather(
+export function gatherOf(
   group: Group,
   topology: Topology,
   given: unknown,
   options: RawGatherOptions,
-): NeighborGatherCall {
+): RankGather {
   const dtype = dtypeNumber(given, options.dtype, 'data');
   const data = given as AnyArray;
   assertPlace(group, 0, data, 'data');
@@ -71,12 +71,38 @@ export function prepareNeighborGather(
     dtype,
     data: storageOf(data),
     out: storageOf(out),
-    sources,
-    counts,
-    destinations,
-    timeoutMs: milliseconds(options.timeoutMs, 'timeoutMs', -1),
+    lists: { sources, counts, destinations },
     result: out,
   };
+}
+
+/** The call of the ranks held here, with what the caller gets. */
+export function prepareNeighborGather(
+  { heldRanks }: Group,
+  ranks: readonly RankGather[],
+  timeoutMs: number | undefined,
+  result: unknown,
+): Call {
+  return callOf('neighborAllGather', oneType(heldRanks, ranks), {
+    ...buffersOf(ranks),
+    more: ranks.map(({ lists }) => lists),
+    timeoutMs: milliseconds(timeoutMs, 'timeoutMs', -1),
+    result,
+  });
+}
+
+interface Ends {
+  readonly dtype: number;
+  readonly data: NativeBuffer;
+  readonly out: NativeBuffer;
+}
+
+/** The arrays of several ranks in one call, apart from one another. */
+function buffersOf(ranks: readonly Ends[]) {
+  const input = ranks.map(({ data }) => data);
+  const output = ranks.map(({ out }) => out);
+  if (ranks.length > 1) assertRanksApart(input, output);
+  return { input, output };
 }
 
 function rankList(group: Group, given: unknown, name: string): Int32Array {
@@ -113,29 +139,44 @@ export interface RawGossipOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** One pairGossip, ready to run. */
-export interface GossipCall {
-  readonly dtype: number;
-  readonly data: NativeBuffer;
-  readonly out: NativeBuffer;
-  readonly peer: number;
-  readonly selfWeight: number;
-  readonly pairWeight: number;
-  readonly timeoutMs: number;
-  readonly result: unknown;
+/** What one rank brings to a pairGossip. */
+export interface RankGossip extends RankCall {
+  readonly pair: NativeGossip;
 }
 
-export function prepareGossip(group: Group, given: unknown, options: RawGossipOptions): GossipCall {
+/** @param held - which of the ranks held here the group stands for */
+export function gossipOf(
+  group: Group,
+  held: number,
+  given: unknown,
+  options: RawGossipOptions,
+): RankGossip {
   const peer = otherRank(group, options.peer, 'peer');
   const { selfWeight, pairWeight } = options;
   if ((selfWeight === undefined) !== (pairWeight === undefined)) {
     throw ruleError('ERR_INVALID_ARG_VALUE', 'selfWeight and pairWeight must be given together');
   }
-  return {
-    ...oneRank(group, given, options.out, options),
+  const pair = {
+    held,
     peer,
     selfWeight: selfWeight === undefined ? 0.5 : weight(selfWeight, 'selfWeight'),
     pairWeight: pairWeight === undefined ? 0.5 : weight(pairWeight, 'pairWeight'),
-    timeoutMs: milliseconds(options.timeoutMs, 'timeoutMs', -1),
   };
+  return { ...oneRank(group, given, options.out, options), pair };
+}
+
+/** The call of the ranks held here that have a peer, with what the caller gets. */
+export function prepareGossip(
+  { heldRanks }: Group,
+  ranks: readonly RankGossip[],
+  timeoutMs: number | undefined,
+  result: unknown,
+): Call {
+  const named = ranks.map(({ pair }) => heldRanks[pair.held]!);
+  return callOf('pairGossip', oneType(named, ranks), {
+    ...buffersOf(ranks),
+    more: ranks.map(({ pair }) => pair),
+    timeoutMs: milliseconds(timeoutMs, 'timeoutMs', -1),
+    result,
+  });
 }

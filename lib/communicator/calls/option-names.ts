@@ -66,15 +66,7 @@ export const collectiveNames = Object.fromEntries(
   nativeCollectives.map((row) => [row.name, namesOf(row)]),
 ) as Readonly<Record<NativeOpName, NamesOfBoth>>;
 
-/** As native/core/counted.h numbers them. */
-export const countedOps = [
-  'allToAllV',
-  'allGatherV',
-  'gatherV',
-  'scatterV',
-  'reduceScatterV',
-] as const;
-export type CountedOp = (typeof countedOps)[number];
+export type CountedOp = 'allToAllV' | 'allGatherV' | 'gatherV' | 'scatterV' | 'reduceScatterV';
 
 export const countedNames: Readonly<Record<CountedOp, NamesOfBoth>> = {
   allToAllV: both<SplitOptions<unknown> & DTyped & Out>({

@@ -2,13 +2,13 @@
 // on: each time halves of the vectors are exchanged, so that each rank works on its part alone (vector halving, distance
 // doubling), and in the end the parts come together the same way back.
 import { argumentError, ruleError, GradlinkError } from '../../errors.js';
-import type { NativeHeldMessage } from '../../native/communicator.js';
 import { dtypeNames, isWeighable } from '../../tensor/dtype.js';
 import type { NumericArray } from '../../tensor/dtype.js';
 import { assertUsable } from '../../tensor/leases.js';
 import { floatsOf, storeFloats, type Floats } from '../../tensor/partial.js';
 import { prepare } from '../calls/collective-call.js';
-import type { CollectiveCall } from '../calls/collective-call.js';
+import { dtypeOf, type Call } from '../calls/call.js';
+import { messageOf } from '../calls/message-call.js';
 import type { Executor } from '../executor.js';
 import type { RawOptions } from '../calls/rank-arrays.js';
 import { growthOf, merge, type Agree } from './adasum-pair.js';
@@ -26,7 +26,7 @@ function prepareAdasum(
   data: unknown,
   options: RawOptions,
   blocking: boolean,
-): CollectiveCall {
+): Call {
   if (executor.gpus.length > 0) {
     const message = "allReduce: op 'adasum' is for ranks in the memory of the host";
     throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'allReduce', usable: true });
@@ -42,8 +42,6 @@ function prepareAdasum(
     text: dtypeNames[dtype]!,
   });
 }
-
-const dtypeOf = (call: CollectiveCall): number => (call.code >> 8) & 0xff;
 
 /** The largest magnitude; NaN where there is one. */
 function largestIn(values: Floats): number {
@@ -70,10 +68,10 @@ function working(values: Floats, largest: number, size: number): { values: Float
 const stored = (values: Floats, scale: number): Floats =>
   scale === 1 ? values : values.map((value) => value * scale);
 
-const listed = (buffers: CollectiveCall['input']): readonly NumericArray[] =>
+const listed = (buffers: Call['input']): readonly NumericArray[] =>
   (Array.isArray(buffers) ? buffers : [buffers]) as readonly NumericArray[];
 
-function adasumHere(call: CollectiveCall): unknown {
+function adasumHere(call: Call): unknown {
   assertUsable(call.op, call.input, call.output);
   const dtype = dtypeOf(call);
   const inputs = listed(call.input).map((one) => floatsOf(one, dtype));
@@ -114,16 +112,7 @@ export async function adasumOf(
 ): Promise<unknown> {
   const call = prepareAdasum(executor, data, options, false);
   if (executor.takesLists) return adasumHere(call);
-  for (const step of stepsOf(executor, call, offsets)) {
-    if ('code' in step) {
-      await executor.run(step, options.signal);
-      continue;
-    }
-    const { sends, dtype, data: moved, peer } = step;
-    const start = (ticket: number): Promise<unknown> =>
-      executor.native[sends ? 'send' : 'receive'](dtype, moved, peer, tag, call.timeoutMs, ticket);
-    await executor.submit({ op: call.op, ...endsOf(step), start }, options.signal);
-  }
+  for (const step of stepsOf(executor, call, offsets)) await executor.run(step, options.signal);
   return call.result;
 }
 
@@ -136,36 +125,44 @@ export function adasumSyncOf(
 ): unknown {
   const call = prepareAdasum(executor, data, options, true);
   if (executor.takesLists) return adasumHere(call);
-  for (const step of stepsOf(executor, call, offsets)) {
-    if ('code' in step) {
-      executor.runSync(step);
-      continue;
-    }
-    const { sends, dtype, data: moved, peer } = step;
-    const { reads, writes } = endsOf(step);
-    executor.blocking(call.op, reads, writes, () => {
-      executor.native[sends ? 'sendSync' : 'receiveSync'](dtype, moved, peer, tag, call.timeoutMs);
-    });
-  }
+  for (const step of stepsOf(executor, call, offsets)) executor.runSync(step);
   return call.result;
 }
 
-type Message = Omit<NativeHeldMessage, 'held'>;
+/** Part of a vector that goes to another rank, or comes from it. */
+interface Message {
+  readonly data: Floats;
+  readonly peer: number;
+  readonly sends: boolean;
+}
 
-const endsOf = ({ sends, data }: Message) =>
-  sends ? { reads: data, writes: null } : { reads: null, writes: data };
+const message = (data: Floats, peer: number, sends: boolean): Message => ({ data, peer, sends });
 
-const message = (data: Floats, peer: number, sends: boolean): Message => {
-  const dtype = dtypeNames.indexOf(data instanceof Float64Array ? 'float64' : 'float32');
-  return { sends, dtype, data, peer };
-};
-
-/** What one rank among others does, one after the other: nothing more for an empty vector. */
+/** The calls of one rank among others, one after the other. */
 function* stepsOf(
   executor: Executor,
-  call: CollectiveCall,
+  call: Call,
   offsets: readonly number[] = [0, call.count],
-): Generator<CollectiveCall | Message> {
+): Generator<Call> {
+  const { op, timeoutMs } = call;
+  for (const step of partsOf(executor, call, offsets)) {
+    if ('code' in step) {
+      yield step;
+      continue;
+    }
+    const { data, peer, sends } = step;
+    const dtype = dtypeNames.indexOf(data instanceof Float64Array ? 'float64' : 'float32');
+    const given = { op, count: tag, timeoutMs };
+    yield messageOf(sends ? 'send' : 'receive', dtype, data, peer, given);
+  }
+}
+
+/** What one rank among others does, one after the other: nothing more for an empty vector. */
+function* partsOf(
+  executor: Executor,
+  call: Call,
+  offsets: readonly number[],
+): Generator<Call | Message> {
   const { size, rank } = executor;
   const dtype = dtypeOf(call);
   // What ranks do not agree on is told as by any collective, before anything moves.

@@ -5,7 +5,6 @@ import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { ArrayOf, DType } from '../../tensor/dtype.js';
 import { adasum, adasumOf, adasumSyncOf } from './adasum.js';
 import { prepare, prepareBarrier } from '../calls/collective-call.js';
-import type { CollectiveCall } from '../calls/collective-call.js';
 import { CountedCollectives } from './counted.js';
 import type { RawOptions } from '../calls/rank-arrays.js';
 import type { ReduceOp } from '../calls/reduce-op.js';
@@ -72,7 +71,10 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     if (options?.op === adasum) {
       return (await adasumOf(this.executor, data, options)) as O;
     }
-    return this.#run(prepare(this.executor, 'allReduce', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'allReduce', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link allReduce}, blocking. */
   allReduceSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
@@ -82,7 +84,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     if (options?.op === adasum) {
       return adasumSyncOf(this.executor, data, options) as O;
     }
-    return this.#runSync(prepare(this.executor, 'allReduce', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'allReduce', data, options, true));
   }
 
   /**
@@ -97,7 +99,10 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
       ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedAsyncOptions
     >
   ): Promise<ArrayOfRank<D> | undefined> {
-    return this.#run(prepare(this.executor, 'reduce', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'reduce', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link reduce}, blocking. */
   reduceSync<D extends A>(
@@ -107,7 +112,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
       ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedCallOptions
     >
   ): ArrayOfRank<D> | undefined {
-    return this.#runSync(prepare(this.executor, 'reduce', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'reduce', data, options, true));
   }
 
   /**
@@ -119,14 +124,17 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<D, RootOptions & NamedAsyncOptions>
   ): Promise<SameArrays<D>> {
-    return this.#run(prepare(this.executor, 'broadcast', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'broadcast', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link broadcast}, blocking. */
   broadcastSync<D extends A>(
     data: D,
     ...[options]: Options<D, RootOptions & NamedCallOptions>
   ): SameArrays<D> {
-    return this.#runSync(prepare(this.executor, 'broadcast', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'broadcast', data, options, true));
   }
 
   /**
@@ -139,14 +147,17 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedAsyncOptions>
   ): Promise<NewArrays<D>> {
-    return this.#run(prepare(this.executor, 'allGather', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'allGather', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link allGather}, blocking. */
   allGatherSync<D extends A>(
     data: D,
     ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedCallOptions>
   ): NewArrays<D> {
-    return this.#runSync(prepare(this.executor, 'allGather', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'allGather', data, options, true));
   }
 
   /**
@@ -159,14 +170,17 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & NamedAsyncOptions>
   ): Promise<NewArrays<D>> {
-    return this.#run(prepare(this.executor, 'reduceScatter', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'reduceScatter', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link reduceScatter}, blocking. */
   reduceScatterSync<D extends A>(
     data: D,
     ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & NamedCallOptions>
   ): NewArrays<D> {
-    return this.#runSync(prepare(this.executor, 'reduceScatter', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'reduceScatter', data, options, true));
   }
 
   /**
@@ -179,14 +193,17 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedAsyncOptions>
   ): Promise<NewArrays<D>> {
-    return this.#run(prepare(this.executor, 'allToAll', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'allToAll', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link allToAll}, blocking. */
   allToAllSync<D extends A>(
     data: D,
     ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedCallOptions>
   ): NewArrays<D> {
-    return this.#runSync(prepare(this.executor, 'allToAll', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'allToAll', data, options, true));
   }
 
   /**
@@ -202,14 +219,17 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
       RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedAsyncOptions
     >
   ): Promise<ArrayOfRank<NewArrays<D>> | undefined> {
-    return this.#run(prepare(this.executor, 'gather', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'gather', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link gather}, blocking. */
   gatherSync<D extends A>(
     data: D,
     ...[options]: Options<D, RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedCallOptions>
   ): ArrayOfRank<NewArrays<D>> | undefined {
-    return this.#runSync(prepare(this.executor, 'gather', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'gather', data, options, true));
   }
 
   /**
@@ -232,7 +252,10 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     options: ScatterCount<K> & NamedAsyncOptions,
   ): Promise<ArrayOf[K]>;
   async scatter(data: unknown, options?: AsyncRaw): Promise<unknown> {
-    return this.#run(prepare(this.executor, 'scatter', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'scatter', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link scatter}, blocking. */
   scatterSync<O extends A>(
@@ -248,7 +271,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     options: ScatterCount<K> & NamedCallOptions,
   ): ArrayOf[K];
   scatterSync(data: unknown, options?: RawOptions): unknown {
-    return this.#runSync(prepare(this.executor, 'scatter', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'scatter', data, options, true));
   }
 
   /**
@@ -264,14 +287,14 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedAsyncOptions>
   ): Promise<O> {
-    return this.#run(prepare(this.executor, 'scan', data, options, false), options);
+    return this.executor.run(prepare(this.executor, 'scan', data, options, false), options?.signal);
   }
   /** {@link scan}, blocking. */
   scanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
     ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedCallOptions>
   ): O {
-    return this.#runSync(prepare(this.executor, 'scan', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'scan', data, options, true));
   }
 
   /**
@@ -289,33 +312,25 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedAsyncOptions>
   ): Promise<O> {
-    return this.#run(prepare(this.executor, 'exscan', data, options, false), options);
+    return this.executor.run(
+      prepare(this.executor, 'exscan', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link exscan}, blocking. */
   exscanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
     ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedCallOptions>
   ): O {
-    return this.#runSync(prepare(this.executor, 'exscan', data, options, true));
+    return this.executor.runSync(prepare(this.executor, 'exscan', data, options, true));
   }
 
   /** Resolves when every rank has called it. */
   async barrier(options?: NamedAsyncOptions): Promise<void> {
-    return this.#run(prepareBarrier(options, false), options);
+    return this.executor.run(prepareBarrier(options, false), options?.signal);
   }
   /** {@link barrier}, blocking. */
   barrierSync(options?: NamedCallOptions): void {
-    this.#runSync(prepareBarrier(options, true));
-  }
-
-  async #run<R>(call: CollectiveCall, options: AsyncRaw | undefined): Promise<R> {
-    await this.executor.run(call, options?.signal);
-    return call.result as R;
-  }
-
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- one cast here, not one a method
-  #runSync<R>(call: CollectiveCall): R {
-    this.executor.runSync(call);
-    return call.result as R;
+    this.executor.runSync(prepareBarrier(options, true));
   }
 }

@@ -1,11 +1,10 @@
 // Collectives with counts, of one rank or of all: what ranks bring and get differs in length, and results say how much
 // came from whom. How their arguments are checked stands in counted-call.ts.
-import { assertUsable } from '../../tensor/leases.js';
 import type { DType } from '../../tensor/dtype.js';
 import type { ArrayOf } from '../../tensor/dtype.js';
 import { CommunicatorBase } from '../base.js';
 import { prepareCounted } from '../calls/counted-call.js';
-import type { CountedCall, RawCountedOptions } from '../calls/counted-call.js';
+import type { RawCountedOptions } from '../calls/counted-call.js';
 import type {
   Counted,
   CountedResult,
@@ -59,14 +58,17 @@ export abstract class CountedCollectives<
     data: D,
     ...[options]: RequiredOptions<D, SplitOptions<D> & OutOptions<NewArrays<D>> & AsyncOptions>
   ): Promise<CountedResult<NewArrays<D>>> {
-    return this.#run(prepareCounted(this.executor, 'allToAllV', data, options, false), options);
+    return this.executor.run(
+      prepareCounted(this.executor, 'allToAllV', data, options, false),
+      options.signal,
+    );
   }
   /** {@link allToAllV}, blocking. */
   allToAllVSync<D extends A>(
     data: D,
     ...[options]: RequiredOptions<D, SplitOptions<D> & OutOptions<NewArrays<D>> & CallOptions>
   ): CountedResult<NewArrays<D>> {
-    return this.#runSync(prepareCounted(this.executor, 'allToAllV', data, options, true));
+    return this.executor.runSync(prepareCounted(this.executor, 'allToAllV', data, options, true));
   }
 
   /**
@@ -78,14 +80,17 @@ export abstract class CountedCollectives<
     data: D,
     ...[options]: Options<D, CountsOptions & OutOptions<NewArrays<D>> & AsyncOptions>
   ): Promise<CountedResult<NewArrays<D>>> {
-    return this.#run(prepareCounted(this.executor, 'allGatherV', data, options, false), options);
+    return this.executor.run(
+      prepareCounted(this.executor, 'allGatherV', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link allGatherV}, blocking. */
   allGatherVSync<D extends A>(
     data: D,
     ...[options]: Options<D, CountsOptions & OutOptions<NewArrays<D>> & CallOptions>
   ): CountedResult<NewArrays<D>> {
-    return this.#runSync(prepareCounted(this.executor, 'allGatherV', data, options, true));
+    return this.executor.runSync(prepareCounted(this.executor, 'allGatherV', data, options, true));
   }
 
   /**
@@ -100,7 +105,10 @@ export abstract class CountedCollectives<
       CountsOptions & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & AsyncOptions
     >
   ): Promise<Counted<ArrayOfRank<NewArrays<D>>> | undefined> {
-    return this.#run(prepareCounted(this.executor, 'gatherV', data, options, false), options);
+    return this.executor.run(
+      prepareCounted(this.executor, 'gatherV', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link gatherV}, blocking. */
   gatherVSync<D extends A>(
@@ -110,7 +118,7 @@ export abstract class CountedCollectives<
       CountsOptions & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & CallOptions
     >
   ): Counted<ArrayOfRank<NewArrays<D>>> | undefined {
-    return this.#runSync(prepareCounted(this.executor, 'gatherV', data, options, true));
+    return this.executor.runSync(prepareCounted(this.executor, 'gatherV', data, options, true));
   }
 
   /**
@@ -136,7 +144,10 @@ export abstract class CountedCollectives<
     options: ScatterDType<K> & AsyncOptions,
   ): Promise<Counted<ArrayOf[K]>>;
   async scatterV(data: unknown, options?: AsyncRaw): Promise<unknown> {
-    return this.#run(prepareCounted(this.executor, 'scatterV', data, options, false), options);
+    return this.executor.run(
+      prepareCounted(this.executor, 'scatterV', data, options, false),
+      options?.signal,
+    );
   }
   /** {@link scatterV}, blocking. */
   scatterVSync<D extends ArrayOfRank<A>>(
@@ -155,7 +166,7 @@ export abstract class CountedCollectives<
     options: ScatterDType<K> & CallOptions,
   ): Counted<ArrayOf[K]>;
   scatterVSync(data: unknown, options?: RawCountedOptions): unknown {
-    return this.#runSync(prepareCounted(this.executor, 'scatterV', data, options, true));
+    return this.executor.runSync(prepareCounted(this.executor, 'scatterV', data, options, true));
   }
 
   /**
@@ -169,9 +180,9 @@ export abstract class CountedCollectives<
     data: D,
     ...[options]: Options<D, ShareOptions & OpOptions & OutOptions<NewArrays<D>> & AsyncOptions>
   ): Promise<CountedResult<NewArrays<D>>> {
-    return this.#run(
+    return this.executor.run(
       prepareCounted(this.executor, 'reduceScatterV', data, options, false),
-      options,
+      options?.signal,
     );
   }
   /** {@link reduceScatterV}, blocking. */
@@ -179,43 +190,8 @@ export abstract class CountedCollectives<
     data: D,
     ...[options]: Options<D, ShareOptions & OpOptions & OutOptions<NewArrays<D>> & CallOptions>
   ): CountedResult<NewArrays<D>> {
-    return this.#runSync(prepareCounted(this.executor, 'reduceScatterV', data, options, true));
-  }
-
-  async #run<R>(call: CountedCall, options: AsyncRaw | undefined): Promise<R> {
-    const { op, input, output } = call;
-    const start = (ticket: number) =>
-      this.executor.native.counted(
-        call.kind,
-        call.dtype,
-        call.reduceOp,
-        call.root,
-        input,
-        call.sent,
-        call.expected,
-        output,
-        call.timeoutMs,
-        ticket,
-      );
-    const submission = { op, reads: input, writes: output, start };
-    return call.finish(await this.executor.submit(submission, options?.signal)) as R;
-  }
-
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- one cast here, not one a method
-  #runSync<R>(call: CountedCall): R {
-    assertUsable(call.op, call.input, call.output);
-    return call.finish(
-      this.executor.native.countedSync(
-        call.kind,
-        call.dtype,
-        call.reduceOp,
-        call.root,
-        call.input,
-        call.sent,
-        call.expected,
-        call.output,
-        call.timeoutMs,
-      ),
-    ) as R;
+    return this.executor.runSync(
+      prepareCounted(this.executor, 'reduceScatterV', data, options, true),
+    );
   }
 }

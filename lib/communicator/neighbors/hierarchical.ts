@@ -11,8 +11,8 @@ import { storeNarrowed, widened } from '../../tensor/partial.js';
 import { milliseconds, optionsObject } from '../../checks.js';
 import { hostsOfRanks } from '../joining/hosts.js';
 import { checkedTopology, NeighborOperations } from './neighbors.js';
+import { dtypeOf } from '../calls/call.js';
 import { prepareNeighbor } from '../calls/neighbor-call.js';
-import { runNeighborSync, submitNeighbor } from './neighbor-run.js';
 import { alikeInRuns, machineNeighborhood, placeInNodes } from './nodes.js';
 import type { Nodes, PlaceInNodes } from './nodes.js';
 import {
@@ -224,7 +224,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
         for (const { kind, among, data: own, options: how } of stepsOf(call)) {
           if (kind === 'average') {
             const average = prepareNeighbor(among.executor, own, how, call.weights);
-            await submitNeighbor(among.executor, average, signal);
+            await among.executor.run(average, signal);
           } else {
             const all = { ...how, signal } as never;
             if (kind === 'allReduce') await among.allReduce(own as never, all);
@@ -258,7 +258,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
     try {
       for (const { kind, among, data: own, options: how } of stepsOf(call)) {
         if (kind === 'average') {
-          runNeighborSync(among.executor, prepareNeighbor(among.executor, own, how, call.weights));
+          among.executor.runSync(prepareNeighbor(among.executor, own, how, call.weights));
         } else {
           if (kind === 'allReduce') among.allReduceSync(own as never, how as never);
           else among.broadcastSync(own as never, how as never);
@@ -294,7 +294,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     };
     // Checks data and out as a whole before anything is sent.
-    const { dtype: number } = prepareNeighbor(this.executor, data, options, weights);
+    const number = dtypeOf(prepareNeighbor(this.executor, data, options, weights));
     const onHosts = this.executor.gpus.length === 0;
     return { nodes, data, out: options.out ?? data, number, onHosts, weights, rest };
   }

@@ -7,10 +7,15 @@ import { Topology } from '../../topology/topology.js';
 import { wellFormed, optionsObject } from '../../checks.js';
 import { Collectives } from '../collectives/collectives.js';
 import { NamedWindows, assertSameName, nameHash } from '../windows/named-windows.js';
+import type { Call } from '../calls/call.js';
 import { prepareNeighbor, readNeighborhood } from '../calls/neighbor-call.js';
-import type { NeighborCall, StaticTopology } from '../calls/neighbor-call.js';
-import { runNeighborSync, submitNeighbor } from './neighbor-run.js';
-import { prepareGossip, prepareNeighborGather } from '../calls/neighbor-messages.js';
+import type { StaticTopology } from '../calls/neighbor-call.js';
+import {
+  gatherOf,
+  gossipOf,
+  prepareGossip,
+  prepareNeighborGather,
+} from '../calls/neighbor-messages.js';
 import type { RawGatherOptions, RawGossipOptions } from '../calls/neighbor-messages.js';
 import type { NeighborWindow } from '../windows/window.js';
 import { openWindow } from '../windows/window-open.js';
@@ -80,9 +85,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   ): Promise<O> {
     const { awaited } = neighborNames.neighborAllReduce;
     const given = optionsObject<RawNeighborOptions>(options, awaited, 'neighborAllReduce');
-    const call = this.#prepareNeighbor(data, given);
-    await submitNeighbor(this.executor, call, given.signal);
-    return call.result as O;
+    return this.executor.run(this.#prepareNeighbor(data, given), given.signal);
   }
   /** {@link neighborAllReduce}, blocking. */
   neighborAllReduceSync<A extends ArrayIn<M>, O extends A | NewArray<A> = A>(
@@ -91,12 +94,10 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   ): O {
     const { blocking } = neighborNames.neighborAllReduce;
     const given = optionsObject<RawNeighborOptions>(options, blocking, 'neighborAllReduce');
-    const call = this.#prepareNeighbor(data, given);
-    runNeighborSync(this.executor, call);
-    return call.result as O;
+    return this.executor.runSync(this.#prepareNeighbor(data, given));
   }
 
-  #prepareNeighbor(data: unknown, given: RawNeighborOptions): NeighborCall {
+  #prepareNeighbor(data: unknown, given: RawNeighborOptions): Call {
     const weights = readNeighborhood(this.executor, this.#followed(), given);
     return prepareNeighbor(this.executor, data, given, weights);
   }
@@ -119,29 +120,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
       awaited,
       'neighborAllGather',
     );
-    const call = prepareNeighborGather(this.executor, this.topology, data, given);
-    const { dtype, out, sources, counts, destinations, timeoutMs } = call;
-    const { native } = this.executor;
-    await this.executor.submit(
-      {
-        op: 'neighborAllGather',
-        reads: call.data,
-        writes: out,
-        start: (ticket) =>
-          native.neighborAllGather(
-            dtype,
-            call.data,
-            out,
-            sources,
-            counts,
-            destinations,
-            timeoutMs,
-            ticket,
-          ),
-      },
-      given.signal,
-    );
-    return call.result as NewArray<A>;
+    return this.executor.run(this.#prepareGather(data, given), given.signal);
   }
   /** {@link neighborAllGather}, blocking. */
   neighborAllGatherSync<A extends ArrayIn<M>>(
@@ -150,20 +129,12 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   ): NewArray<A> {
     const { blocking } = neighborNames.neighborAllGather;
     const given = optionsObject<RawGatherOptions>(options, blocking, 'neighborAllGather');
-    const call = prepareNeighborGather(this.executor, this.topology, data, given);
-    const { dtype, out, sources, counts, destinations, timeoutMs } = call;
-    this.executor.blocking('neighborAllGather', call.data, out, () => {
-      this.executor.native.neighborAllGatherSync(
-        dtype,
-        call.data,
-        out,
-        sources,
-        counts,
-        destinations,
-        timeoutMs,
-      );
-    });
-    return call.result as NewArray<A>;
+    return this.executor.runSync(this.#prepareGather(data, given));
+  }
+
+  #prepareGather(data: unknown, given: RawGatherOptions): Call {
+    const own = gatherOf(this.executor, this.topology, data, given);
+    return prepareNeighborGather(this.executor, [own], given.timeoutMs, own.result);
   }
 
   /**
@@ -176,20 +147,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   ): Promise<A> {
     const { awaited } = neighborNames.pairGossip;
     const given = optionsObject<RawGossipOptions & AsyncOptions>(options, awaited, 'pairGossip');
-    const call = prepareGossip(this.executor, data, given);
-    const { dtype, out, peer, selfWeight, pairWeight, timeoutMs } = call;
-    const { native } = this.executor;
-    await this.executor.submit(
-      {
-        op: 'pairGossip',
-        reads: call.data,
-        writes: out,
-        start: (ticket) =>
-          native.pairGossip(dtype, call.data, out, peer, selfWeight, pairWeight, timeoutMs, ticket),
-      },
-      given.signal,
-    );
-    return call.result as A;
+    return this.executor.run(this.#prepareGossip(data, given), given.signal);
   }
   /** {@link pairGossip}, blocking. */
   pairGossipSync<A extends ArrayIn<M>>(
@@ -198,20 +156,12 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   ): A {
     const { blocking } = neighborNames.pairGossip;
     const given = optionsObject<RawGossipOptions>(options, blocking, 'pairGossip');
-    const call = prepareGossip(this.executor, data, given);
-    const { dtype, out, peer, selfWeight, pairWeight, timeoutMs } = call;
-    this.executor.blocking('pairGossip', call.data, out, () => {
-      this.executor.native.pairGossipSync(
-        dtype,
-        call.data,
-        out,
-        peer,
-        selfWeight,
-        pairWeight,
-        timeoutMs,
-      );
-    });
-    return call.result as A;
+    return this.executor.runSync(this.#prepareGossip(data, given));
+  }
+
+  #prepareGossip(data: unknown, given: RawGossipOptions): Call {
+    const own = gossipOf(this.executor, 0, data, given);
+    return prepareGossip(this.executor, [own], given.timeoutMs, own.result);
   }
 
   /**

@@ -8,7 +8,7 @@ import { assertFixedLength, shownElements } from '../../tensor/memory.js';
 import { milliseconds } from '../../checks.js';
 import type { Executor } from '../executor.js';
 import type { StaticTopology } from '../calls/neighbor-call.js';
-import { otherTypes } from '../calls/neighbor-call.js';
+import { oneType } from '../calls/collective-call.js';
 import { assertPlace } from '../calls/place.js';
 import type { NewArray, WindowOptions, Group } from '../calls/types.js';
 import { NeighborWindow } from './window.js';
@@ -75,16 +75,12 @@ export async function openWindows(
   given: Omit<WindowOptions, 'name'>,
 ): Promise<NeighborWindow<DeviceBuffer>[]> {
   const { zeroInit = false, associatedP = false } = given;
-  const dtypes = datas.map((data, held) => {
+  const typed = datas.map((data, held) => {
     const dtype = dtypeNumber(data, undefined, 'data');
     assertPlace(executor, held, data, 'data');
-    return dtype;
+    return { dtype };
   });
-  const dtype = dtypes[0]!;
-  const other = dtypes.findIndex((one) => one !== dtype);
-  if (other >= 0) {
-    throw otherTypes(executor.heldRanks, other, dtypes[other]!, dtype);
-  }
+  const dtype = oneType(executor.heldRanks, typed);
   const storages = datas.map((data) => storageOf(data));
   const calls = milliseconds(given.timeoutMs, 'timeoutMs', -1);
   const arrays = datas.map((data) => DeviceBuffer.alloc(data.device, data.dtype, data.length));

@@ -1,11 +1,12 @@
 // Messages of the ranks that one process holds. They are calls of the process: those of several ranks that depend on each
 // other go together.
 import { argumentError } from '../../errors.js';
-import type { NativeBuffer, NativeHeldMessage } from '../../native/communicator.js';
+import type { NativeMessage } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { milliseconds, optionNames, optionsObject, rankOf } from '../../checks.js';
 import { Collectives } from '../collectives/collectives.js';
+import { callOf } from '../calls/call.js';
 import { asyncCallNames } from '../calls/option-names.js';
 import { assertPlace } from '../calls/place.js';
 import type { AsyncOptions } from '../calls/types.js';
@@ -19,6 +20,8 @@ const endNames = optionNames<MessageEnds & AsyncOptions>({
 });
 const messageNames = optionNames<GroupMessage>({ from: true, to: true, data: true });
 const listNames = optionNames<GroupMessagesOf>({ send: true, receive: true });
+
+type MessageOp = 'send' | 'receive' | 'sendReceive';
 
 /** The messages of a {@link WorldGroup}. */
 export abstract class GroupMessages extends Collectives<'gpu', readonly DeviceBuffer[]> {
@@ -53,31 +56,28 @@ export abstract class GroupMessages extends Collectives<'gpu', readonly DeviceBu
     await this.#together('sendReceive', both, given);
   }
 
-  async #together(op: string, both: GroupMessagesOf, options: AsyncOptions): Promise<void> {
+  async #together(op: MessageOp, both: GroupMessagesOf, options: AsyncOptions): Promise<void> {
     const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
     const sends = this.#read(op, both.send, true);
     const receives = this.#read(op, both.receive, false);
     const all = [...sends, ...receives];
     if (all.length === 0) return;
-    const { native } = this.executor;
-    await this.executor.submit(
-      {
-        op,
-        reads: sends.map((one) => one.data),
-        writes: receives.map((one) => one.data),
-        start: (ticket) => native.messages(op, all, timeoutMs, ticket),
-      },
-      options.signal,
-    );
+    const call = callOf(op, 0, {
+      input: sends.map((one) => one.data),
+      output: receives.map((one) => one.data),
+      more: all.map((one) => one.message),
+      timeoutMs,
+    });
+    await this.executor.run(call, options.signal);
   }
 
-  #read(op: string, given: readonly GroupMessage[] | undefined, sends: boolean) {
+  #read(op: MessageOp, given: readonly GroupMessage[] | undefined, sends: boolean) {
     if (given === undefined) return [];
     if (!Array.isArray(given)) {
       const name = sends ? 'send' : 'receive';
       throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an array of messages', given);
     }
-    return (given as readonly GroupMessage[]).map((one): NativeHeldMessage => {
+    return (given as readonly GroupMessage[]).map((one) => {
       const { from, to, data } = optionsObject(one, messageNames, op);
       const ends = { from: rankOf(from, 'from', this.size), to: rankOf(to, 'to', this.size) };
       const own = sends ? 'from' : 'to';
@@ -88,8 +88,8 @@ export abstract class GroupMessages extends Collectives<'gpu', readonly DeviceBu
       }
       const dtype = dtypeNumber(data, undefined, 'data');
       assertPlace(this.executor, held, data, 'data');
-      const storage: NativeBuffer = storageOf(data);
-      return { held, peer: sends ? ends.to : ends.from, sends, dtype, data: storage };
+      const message: NativeMessage = { held, peer: sends ? ends.to : ends.from, sends, dtype };
+      return { message, data: storageOf(data) };
     });
   }
 }

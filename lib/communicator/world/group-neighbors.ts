@@ -1,14 +1,14 @@
 // Averaging with neighbours, on all ranks that one process holds: one call of the process.
 import { argumentError } from '../../errors.js';
-import type { NativeBuffer } from '../../native/communicator.js';
+import type { NativeBuffer, NativeNeighborhood } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
 import type { Topology } from '../../topology/topology.js';
 import { optionNames, optionsObject } from '../../checks.js';
+import type { Call } from '../calls/call.js';
 import { assertRanksApart, oneEach } from '../calls/collective-call.js';
 import { prepareNeighbor, readNeighborhood } from '../calls/neighbor-call.js';
-import type { NeighborCall, StaticTopology } from '../calls/neighbor-call.js';
-import { runNeighborSync, submitNeighbor } from '../neighbors/neighbor-run.js';
+import type { StaticTopology } from '../calls/neighbor-call.js';
 import { checkedTopology } from '../neighbors/neighbors.js';
 import { topologyNames } from '../calls/option-names.js';
 import type {
@@ -87,9 +87,7 @@ export abstract class GroupNeighbors extends GroupMessages {
     options?: GroupNeighborOptions & OutOptions<readonly DeviceBuffer[]> & AsyncOptions,
   ): Promise<DeviceBuffer[]> {
     const given = optionsObject(options, awaitedNames, 'neighborAllReduce');
-    const { call, result } = this.#prepare(data, given);
-    await submitNeighbor(this.executor, call, given.signal);
-    return result;
+    return this.executor.run(this.#prepare(data, given), given.signal);
   }
   /** {@link neighborAllReduce}, blocking. */
   neighborAllReduceSync(
@@ -97,9 +95,7 @@ export abstract class GroupNeighbors extends GroupMessages {
     options?: GroupNeighborOptions & OutOptions<readonly DeviceBuffer[]> & CallOptions,
   ): DeviceBuffer[] {
     const given = optionsObject(options, blockingNames, 'neighborAllReduce');
-    const { call, result } = this.#prepare(data, given);
-    runNeighborSync(this.executor, call);
-    return result;
+    return this.executor.runSync(this.#prepare(data, given));
   }
 
   /**
@@ -136,26 +132,22 @@ export abstract class GroupNeighbors extends GroupMessages {
       const neighborhood = readNeighborhood(view, this.#followed(), { ...own, checkTopology });
       return prepareNeighbor(view, datas[held], { out: outs[held], timeoutMs }, neighborhood);
     });
-    return {
-      call: together(executor, calls),
-      result: calls.map((one) => one.result) as DeviceBuffer[],
-    };
+    return together(executor, calls);
   }
 }
 
-/** The calls of held ranks as one. */
-export function together({ heldRanks }: Group, calls: readonly NeighborCall[]): NeighborCall {
+/** The calls of held ranks as one, whose result is theirs. */
+export function together({ heldRanks }: Group, calls: readonly Call[]): Call {
   const first = calls[0]!;
-  const other = calls.findIndex(
-    ({ dtype, count }) => dtype !== first.dtype || count !== first.count,
-  );
+  const other = calls.findIndex(({ code, count }) => code !== first.code || count !== first.count);
   if (other >= 0) {
     const expected = 'arrays of one type and length for all ranks';
     const text = `different ones for ranks ${heldRanks[0]} and ${heldRanks[other]}`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'data', expected, { text });
   }
-  const data = calls.map((one) => one.data as NativeBuffer);
-  const out = calls.map((one) => one.out as NativeBuffer);
-  assertRanksApart(data, out);
-  return { ...first, data, out, neighborhoods: calls.flatMap((one) => one.neighborhoods) };
+  const input = calls.map((one) => one.input as NativeBuffer);
+  const output = calls.map((one) => one.output as NativeBuffer);
+  assertRanksApart(input, output);
+  const more = calls.flatMap((one) => one.more as readonly NativeNeighborhood[]);
+  return { ...first, input, output, more, result: calls.map((one) => one.result) };
 }

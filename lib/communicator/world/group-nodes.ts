@@ -7,7 +7,6 @@ import type { Topology } from '../../topology/topology.js';
 import { milliseconds, optionNames, optionsObject } from '../../checks.js';
 import { oneEach } from '../calls/collective-call.js';
 import { prepareNeighbor } from '../calls/neighbor-call.js';
-import { submitNeighbor } from '../neighbors/neighbor-run.js';
 import { checkedTopology } from '../neighbors/neighbors.js';
 import { machineNeighborhood, placeInNodes } from '../neighbors/nodes.js';
 import type { PlaceInNodes } from '../neighbors/nodes.js';
@@ -181,7 +180,7 @@ export abstract class GroupHierarchy extends GroupPairs {
           const each = held.map((i, at) =>
             prepareNeighbor(viewOfRank(group.executor, at), outs[i], { timeoutMs }, weights[i]!),
           );
-          await submitNeighbor(group.executor, together(group.executor, each), signal);
+          await group.executor.run(together(group.executor, each), signal);
         }
         for (const { group, held } of nodes.nodes) await group.broadcast(of(held, outs), calls);
       } catch (error) {

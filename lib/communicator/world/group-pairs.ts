@@ -1,10 +1,14 @@
 // Gathering from neighbours, and averaging in pairs, on all ranks that one process holds: one call of the process.
-import type { NativeHeldGather, NativeHeldGossip } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
-import { milliseconds, optionNames, optionsObject } from '../../checks.js';
-import { assertRanksApart, oneEach } from '../calls/collective-call.js';
-import { otherTypes } from '../calls/neighbor-call.js';
-import { prepareGossip, prepareNeighborGather } from '../calls/neighbor-messages.js';
+import { optionNames, optionsObject } from '../../checks.js';
+import type { Call } from '../calls/call.js';
+import { oneEach } from '../calls/collective-call.js';
+import {
+  gatherOf,
+  gossipOf,
+  prepareGossip,
+  prepareNeighborGather,
+} from '../calls/neighbor-messages.js';
 import type { AsyncOptions, CallOptions, OutOptions } from '../calls/types.js';
 import { GroupNeighbors, viewOfRank } from './group-neighbors.js';
 import { eachOf } from './group-types.js';
@@ -45,18 +49,7 @@ export abstract class GroupPairs extends GroupNeighbors {
       awaitedGather,
       'neighborAllGather',
     );
-    const { dtype, held, timeoutMs, results } = this.#gathering(data, given);
-    const { native } = this.executor;
-    await this.executor.submit(
-      {
-        op: 'neighborAllGather',
-        reads: held.map((one) => one.data),
-        writes: held.map((one) => one.out),
-        start: (ticket) => native.gatherFromNeighbors(dtype, held, timeoutMs, ticket),
-      },
-      given.signal,
-    );
-    return results;
+    return this.executor.run(this.#gathering(data, given), given.signal);
   }
   /** {@link neighborAllGather}, blocking. */
   neighborAllGatherSync(
@@ -64,44 +57,22 @@ export abstract class GroupPairs extends GroupNeighbors {
     options?: GroupGatherOptions & OutOptions<readonly DeviceBuffer[]> & CallOptions,
   ): DeviceBuffer[] {
     const given = optionsObject<RawGather>(options, blockingGather, 'neighborAllGather');
-    const { dtype, held, timeoutMs, results } = this.#gathering(data, given);
-    const [reads, writes] = [held.map((one) => one.data), held.map((one) => one.out)];
-    this.executor.blocking('neighborAllGather', reads, writes, () => {
-      this.executor.native.gatherFromNeighborsSync(dtype, held, timeoutMs);
-    });
-    return results;
+    return this.executor.runSync(this.#gathering(data, given));
   }
 
-  #gathering(data: unknown, { neighbors, out, timeoutMs }: RawGather) {
+  #gathering(data: unknown, { neighbors, out, timeoutMs }: RawGather): Call {
     const op = 'neighborAllGather';
     const { executor } = this;
     const count = executor.heldRanks.length;
     const datas = oneEach(executor, data, 'data');
     const outs = out === undefined ? [] : oneEach(executor, out, 'out');
     const lists = neighbors === undefined ? [] : eachOf(count, neighbors, 'neighbors');
-    const calls = datas.map((one, held) => {
+    const ranks = datas.map((one, held) => {
       const own = optionsObject(lists[held] as GroupLists, listNames, op);
-      const view = viewOfRank(executor, held);
-      return prepareNeighborGather(view, this.topology, one, { ...own, out: outs[held] });
+      return gatherOf(viewOfRank(executor, held), this.topology, one, { ...own, out: outs[held] });
     });
-    const { dtype } = calls[0]!;
-    const other = calls.findIndex((one) => one.dtype !== dtype);
-    if (other >= 0) throw otherTypes(executor.heldRanks, other, calls[other]!.dtype, dtype);
-    assertRanksApart(
-      calls.map((one) => one.data),
-      calls.map((one) => one.out),
-    );
-    const held = calls.map(
-      ({ data: reads, out: writes, sources, counts, destinations }): NativeHeldGather => ({
-        data: reads,
-        out: writes,
-        sources,
-        counts,
-        destinations,
-      }),
-    );
-    const results = calls.map((one) => one.result) as DeviceBuffer[];
-    return { dtype, held, timeoutMs: milliseconds(timeoutMs, 'timeoutMs', -1), results };
+    const results = ranks.map((one) => one.result);
+    return prepareNeighborGather(executor, ranks, timeoutMs, results);
   }
 
   /**
@@ -118,19 +89,8 @@ export abstract class GroupPairs extends GroupNeighbors {
     options: GroupGossipOptions & OutOptions<readonly DeviceBuffer[]> & AsyncOptions,
   ): Promise<DeviceBuffer[]> {
     const given = optionsObject<RawGossip & AsyncOptions>(options, awaitedGossip, 'pairGossip');
-    const { dtype, pairs, timeoutMs, results } = this.#pairing(data, given);
-    const { native } = this.executor;
-    if (pairs.length === 0) return results;
-    await this.executor.submit(
-      {
-        op: 'pairGossip',
-        reads: pairs.map((one) => one.data),
-        writes: pairs.map((one) => one.out),
-        start: (ticket) => native.gossip(dtype, pairs, timeoutMs, ticket),
-      },
-      given.signal,
-    );
-    return results;
+    const call = this.#pairing(data, given);
+    return call === undefined ? [...data] : this.executor.run(call, given.signal);
   }
   /** {@link pairGossip}, blocking. */
   pairGossipSync(
@@ -138,16 +98,12 @@ export abstract class GroupPairs extends GroupNeighbors {
     options: GroupGossipOptions & OutOptions<readonly DeviceBuffer[]> & CallOptions,
   ): DeviceBuffer[] {
     const given = optionsObject<RawGossip>(options, blockingGossip, 'pairGossip');
-    const { dtype, pairs, timeoutMs, results } = this.#pairing(data, given);
-    if (pairs.length === 0) return results;
-    const [reads, writes] = [pairs.map((one) => one.data), pairs.map((one) => one.out)];
-    this.executor.blocking('pairGossip', reads, writes, () => {
-      this.executor.native.gossipSync(dtype, pairs, timeoutMs);
-    });
-    return results;
+    const call = this.#pairing(data, given);
+    return call === undefined ? [...data] : this.executor.runSync(call);
   }
 
-  #pairing(data: unknown, { pairs, out, timeoutMs }: RawGossip) {
+  /** Undefined where no rank held here has a peer. */
+  #pairing(data: unknown, { pairs, out, timeoutMs }: RawGossip): Call | undefined {
     const { executor } = this;
     const { heldRanks } = executor;
     const datas = oneEach(executor, data, 'data') as readonly DeviceBuffer[];
@@ -156,35 +112,12 @@ export abstract class GroupPairs extends GroupNeighbors {
     const results = [...datas];
     const calls = given.flatMap((pair, held) => {
       if (pair === null) return [];
-      const own = optionsObject(pair, pairNames, 'pairGossip');
-      const call = prepareGossip(viewOfRank(executor, held), datas[held], {
-        ...own,
-        out: outs[held],
-      });
+      const own = { ...optionsObject(pair, pairNames, 'pairGossip'), out: outs[held] };
+      const call = gossipOf(viewOfRank(executor, held), held, datas[held], own);
       results[held] = call.result as DeviceBuffer;
-      return [{ held, ...call }];
+      return [call];
     });
-    const dtype = calls[0]?.dtype ?? 0;
-    const other = calls.find((one) => one.dtype !== dtype);
-    if (other !== undefined) throw otherTypes(heldRanks, other.held, other.dtype, dtype);
-    assertRanksApart(
-      calls.map((one) => one.data),
-      calls.map((one) => one.out),
-    );
-    return {
-      dtype,
-      timeoutMs: milliseconds(timeoutMs, 'timeoutMs', -1),
-      results,
-      pairs: calls.map(
-        ({ held, peer, data: reads, out: writes, selfWeight, pairWeight }): NativeHeldGossip => ({
-          held,
-          peer,
-          data: reads,
-          out: writes,
-          selfWeight,
-          pairWeight,
-        }),
-      ),
-    };
+    if (calls.length === 0) return undefined;
+    return prepareGossip(executor, calls, timeoutMs, results);
   }
 }

@@ -1,9 +1,10 @@
-// A collective call as it comes from JavaScript: read and checked on the JavaScript thread, run on
-// any.
+// A call of a communicator as it comes from JavaScript: read and checked on the JavaScript thread,
+// run on any.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -13,8 +14,6 @@
 #include "binding/pending_op.h"
 #include "core/communicator.h"
 #include "core/fusion.h"
-#include "core/neighbors.h"
-#include "nccl/nccl.h"
 
 namespace gradlink::binding {
 
@@ -45,96 +44,53 @@ struct Side {
   std::span<const int> gpus;
 
   int deviceOf(std::size_t held) const { return gpus.empty() ? kHost : gpus[held]; }
+  std::size_t held() const { return communicator.heldRanks().size(); }
 };
 
-/// What run and runSync do.
-class CollectiveCall {
+/// The arguments of run and runSync, and what the call gives.
+struct GivenArguments {
+  const Napi::CallbackInfo& info;
+  /// What the kind brings besides; undefined: nothing.
+  Napi::Value more;
+  const Side& side;
+  /// Where arrays are kept until the call is done; null: nowhere.
+  Kept* kept;
+};
+
+/// What calls bring besides a shape and buffers; see Call.
+struct CallParts;
+
+class GivenCall {
  public:
-  /// Reads (call, input, output, count, root, timeoutMs) and scales: one for each held rank, and
-  /// where ranks have host memory one more for the result. Checks lengths and devices; appends the
-  /// arrays to `kept` unless it is null.
-  CollectiveCall(const Napi::CallbackInfo&, const Napi::Value& scales, const Side&, Kept* kept);
-  void operator()(Communicator&) const;
-  /// Nothing where it is no plain sum.
+  /// Reads (call, input, output, count, root, timeoutMs) and what lib/native/communicator.ts says
+  /// of the kind; checks lengths and devices.
+  explicit GivenCall(const GivenArguments&);
+  ~GivenCall();
+  GivenCall(const GivenCall&) = delete;
+  GivenCall& operator=(const GivenCall&) = delete;
+
+  void run(Communicator&) const;
+  /// Nothing where it is neither a plain sum nor an average with neighbors.
   std::optional<FusedCall> fused() const;
+  /// Of a receive { source, count }; of a collective with counts { counts: what came from each
+  /// rank, for each held rank in a row, made: ArrayBuffers }; else undefined.
+  Napi::Value result(Napi::Env) const;
 
  private:
+  void readBuffers(const GivenArguments&);
+  void readScales(const GivenArguments&);
+  /// On ranks with host memory: inputs are multiplied in memory of the call's own.
+  void runScaled(Communicator&) const;
+
   Shape shape_;
   CallOptions options_;
   RankPointers<const void*> in_;
   RankPointers<void*> out_;
-  /// On ranks with host memory: inputs are multiplied in memory of the call's own.
-  void scaled(Communicator&) const;
-
   /// One for each held rank, or none.
   std::vector<double> scales_;
   /// What results are multiplied by, where ranks have host memory.
   std::optional<double> postscale_;
-};
-
-/// What neighborAllReduce and its twin do.
-class NeighborCall {
- public:
-  /// Reads (dtype, input, output, count, neighborhoods, timeoutMs).
-  NeighborCall(const Napi::CallbackInfo&, const Side&, Kept* kept);
-  void operator()(Communicator&) const;
-  std::optional<FusedCall> fused() const;
-
- private:
-  DType dtype_;
-  std::size_t count_;
-  CallOptions options_;
-  std::vector<Neighborhood> neighborhoods_;
-  RankPointers<const void*> in_;
-  RankPointers<void*> out_;
-};
-
-/// What neighborAllGather and its twin do.
-class NeighborGatherCall {
- public:
-  /// Reads (dtype, data, out, sources, counts, destinations, timeoutMs).
-  NeighborGatherCall(const Napi::CallbackInfo&, const Side&, Kept* kept);
-  void operator()(Communicator&) const;
-
- private:
-  DType dtype_;
-  nccl::HeldGather one_;
-  CallOptions options_;
-};
-
-/// What pairGossip and its twin do.
-class GossipCall {
- public:
-  /// Reads (dtype, data, out, peer, selfWeight, pairWeight, timeoutMs).
-  GossipCall(const Napi::CallbackInfo&, const Side&, Kept* kept);
-  void operator()(Communicator&) const;
-
- private:
-  DType dtype_;
-  const void* data_;
-  std::size_t count_;
-  void* out_;
-  int peer_;
-  double selfWeight_;
-  double pairWeight_;
-  CallOptions options_;
-};
-
-/// What send, receive and their twins do.
-class MessageCall {
- public:
-  /// Reads (dtype, data, peer, tag, timeoutMs). lowestPeer: 0 for a send, kAnySource for a receive.
-  MessageCall(const Napi::CallbackInfo&, const Side&, int lowestPeer, Kept* kept);
-  void send(Communicator&) const;
-  Received receive(Communicator&) const;
-
- private:
-  DType dtype_;
-  void* data_;
-  std::size_t count_;
-  int peer_;
-  int tag_;
-  CallOptions options_;
+  std::unique_ptr<CallParts> parts_;
 };
 
 }  // namespace gradlink::binding

@@ -9,8 +9,6 @@
 
 #include "binding/args.h"
 #include "binding/communicator/calls.h"
-#include "binding/communicator/counted_calls.h"
-#include "binding/communicator/held_calls.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/external_memory.h"
@@ -22,16 +20,9 @@ namespace {
 
 constexpr const char* kCommunicatorClass = "NativeCommunicator";
 
-Napi::Value receivedObject(Napi::Env env, const Received& received) {
-  Napi::Object object = Napi::Object::New(env);
-  object.Set("source", received.source);
-  object.Set("count", static_cast<double>(received.count));
-  return object;
-}
-
-/// The table of core/collective.h, as lib/collectives.ts declares it.
-Napi::Array collectiveTable(Napi::Env env) {
-  Napi::Array table = Napi::Array::New(env, kCollectiveCount);
+/// The table of core/collective.h, as lib/collectives.ts declares it; a row is its kind.
+Napi::Array callTable(Napi::Env env) {
+  Napi::Array table = Napi::Array::New(env, kKindCount);
   for (std::uint32_t i = 0; i < table.Length(); ++i) {
     const CollectiveTraits& traits = kCollectives[i];
     Napi::Object row = Napi::Object::New(env);
@@ -49,7 +40,7 @@ Napi::Array collectiveTable(Napi::Env env) {
 
 void exportCommunicator(Napi::Env env, Napi::Object exports) {
   CommunicatorWrap::define(env, exports);
-  exports.Set("collectives", collectiveTable(env));
+  exports.Set("calls", callTable(env));
 }
 
 void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
@@ -69,25 +60,8 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceAccessor<&Wrap::gpus>("gpus"),
                       InstanceMethod<&Wrap::run>("run"),
                       InstanceMethod<&Wrap::runSync>("runSync"),
-                      InstanceMethod<&Wrap::counted>("counted"),
-                      InstanceMethod<&Wrap::countedSync>("countedSync"),
-                      InstanceMethod<&Wrap::neighborAllReduce>("neighborAllReduce"),
-                      InstanceMethod<&Wrap::neighborAllReduceSync>("neighborAllReduceSync"),
-                      InstanceMethod<&Wrap::neighborAllGather>("neighborAllGather"),
-                      InstanceMethod<&Wrap::neighborAllGatherSync>("neighborAllGatherSync"),
-                      InstanceMethod<&Wrap::pairGossip>("pairGossip"),
-                      InstanceMethod<&Wrap::pairGossipSync>("pairGossipSync"),
-                      InstanceMethod<&Wrap::send>("send"),
-                      InstanceMethod<&Wrap::sendSync>("sendSync"),
-                      InstanceMethod<&Wrap::receive>("receive"),
-                      InstanceMethod<&Wrap::receiveSync>("receiveSync"),
                       InstanceMethod<&Wrap::split>("split"),
                       InstanceMethod<&Wrap::splitHeld>("splitHeld"),
-                      InstanceMethod<&Wrap::messages>("messages"),
-                      InstanceMethod<&Wrap::gatherFromNeighbors>("gatherFromNeighbors"),
-                      InstanceMethod<&Wrap::gatherFromNeighborsSync>("gatherFromNeighborsSync"),
-                      InstanceMethod<&Wrap::gossip>("gossip"),
-                      InstanceMethod<&Wrap::gossipSync>("gossipSync"),
                       InstanceMethod<&Wrap::follow>("follow"),
                       InstanceMethod<&Wrap::allocShared>("allocShared"),
                       InstanceMethod<&Wrap::allocRegistered>("allocRegistered"),
@@ -175,24 +149,6 @@ Napi::Value CommunicatorWrap::start(Napi::Env env, const Napi::Value& ticketArg,
                           std::move(kept));
 }
 
-template <class Call>
-Napi::Value CommunicatorWrap::startSum(Napi::Env env, const Napi::Value& ticketArg, Call call,
-                                       Kept kept, std::size_t segment) {
-  Fusion& fusion = handle_->fusion();
-  std::optional<FusedCall> fused;
-  if (fusion.isOn() && handle_->gpus().empty()) fused = call.fused();
-  if (!fused || !fusion.takes(fused->bytes()))
-    return start(env, ticketArg, std::move(call), {}, std::move(kept));
-  const std::shared_ptr<CallTicket> ticket = handle_->issueTicket(numberArg(ticketArg, "ticket"));
-  if (ticket) fused->begin = [ticket] { return ticket->begin(); };
-  const std::shared_ptr<Fusion::Entry> entry = fusion.add(std::move(*fused), segment);
-  kept.push_back(Napi::Persistent(Value()));
-  CommunicatorHandle* raw = handle_.get();
-  return PendingOp::start(
-      env, handle_->queue(), [raw, entry] { raw->fusion().finish(raw->communicator(), *entry); },
-      {}, std::move(kept));
-}
-
 /// (mostBytes, waitMs); 0 bytes: off.
 Napi::Value CommunicatorWrap::setFusion(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
@@ -205,129 +161,39 @@ Napi::Value CommunicatorWrap::setFusion(const Napi::CallbackInfo& info) {
   });
 }
 
+/// (call, input, output, count, root, timeoutMs, ticket, more)
 Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
     Kept kept;
-    const std::size_t segment = handle_->fusion().segment();
-    CollectiveCall call(info, info[7], side(), &kept);
-    return startSum(info.Env(), info[6], std::move(call), std::move(kept), segment);
+    // Before the call is read, which ends a row of small sums.
+    Fusion& fusion = handle_->fusion();
+    const std::size_t segment = fusion.segment();
+    const auto call = std::make_shared<GivenCall>(GivenArguments{info, info[7], side(), &kept});
+    std::optional<FusedCall> fused;
+    if (fusion.isOn() && handle_->gpus().empty()) fused = call->fused();
+    if (!fused || !fusion.takes(fused->bytes())) {
+      return start(
+          env, info[6], [call](Communicator& at) { call->run(at); },
+          [call](Napi::Env at) { return call->result(at); }, std::move(kept));
+    }
+    const std::shared_ptr<CallTicket> ticket = handle_->issueTicket(numberArg(info[6], "ticket"));
+    if (ticket) fused->begin = [ticket] { return ticket->begin(); };
+    const std::shared_ptr<Fusion::Entry> entry = fusion.add(std::move(*fused), segment);
+    kept.push_back(Napi::Persistent(Value()));
+    CommunicatorHandle* raw = handle_.get();
+    return PendingOp::start(
+        env, handle_->queue(), [raw, entry] { raw->fusion().finish(raw->communicator(), *entry); },
+        {}, std::move(kept));
   });
 }
 
+/// (call, input, output, count, root, timeoutMs, more)
 Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const CollectiveCall call(info, info[6], side(), nullptr);
-    handle_->runNow(std::cref(call));
-    return info.Env().Undefined();
-  });
-}
-
-Napi::Value CommunicatorWrap::counted(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    Kept kept;
-    auto call = std::make_shared<CountedOperation>(info, side(), &kept);
-    return start(
-        info.Env(), info[9], [call](Communicator& at) { call->run(at); },
-        [call](Napi::Env at) { return call->result(at); }, std::move(kept));
-  });
-}
-
-Napi::Value CommunicatorWrap::countedSync(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    CountedOperation call(info, side(), nullptr);
-    handle_->runNow([&](Communicator& at) { call.run(at); });
+    const GivenCall call({info, info[6], side(), nullptr});
+    handle_->runNow([&call](Communicator& at) { call.run(at); });
     return call.result(info.Env());
-  });
-}
-
-template <class Call>
-Napi::Value CommunicatorWrap::queued(const Napi::CallbackInfo& info, std::size_t ticketAt) {
-  return guarded(info.Env(), [&] {
-    Kept kept;
-    Call call(info, side(), &kept);
-    return start(info.Env(), info[ticketAt], std::move(call), {}, std::move(kept));
-  });
-}
-
-template <class Call>
-Napi::Value CommunicatorWrap::now(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    const Call call(info, side(), nullptr);
-    handle_->runNow(std::cref(call));
-    return info.Env().Undefined();
-  });
-}
-
-Napi::Value CommunicatorWrap::neighborAllReduce(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    Kept kept;
-    const std::size_t segment = handle_->fusion().segment();
-    NeighborCall call(info, side(), &kept);
-    return startSum(info.Env(), info[6], std::move(call), std::move(kept), segment);
-  });
-}
-Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& info) {
-  return now<NeighborCall>(info);
-}
-Napi::Value CommunicatorWrap::neighborAllGather(const Napi::CallbackInfo& info) {
-  return queued<NeighborGatherCall>(info, 7);
-}
-Napi::Value CommunicatorWrap::neighborAllGatherSync(const Napi::CallbackInfo& info) {
-  return now<NeighborGatherCall>(info);
-}
-Napi::Value CommunicatorWrap::pairGossip(const Napi::CallbackInfo& info) {
-  return queued<GossipCall>(info, 7);
-}
-Napi::Value CommunicatorWrap::pairGossipSync(const Napi::CallbackInfo& info) {
-  return now<GossipCall>(info);
-}
-Napi::Value CommunicatorWrap::gatherFromNeighbors(const Napi::CallbackInfo& info) {
-  return queued<HeldGatherCall>(info, 3);
-}
-Napi::Value CommunicatorWrap::gatherFromNeighborsSync(const Napi::CallbackInfo& info) {
-  return now<HeldGatherCall>(info);
-}
-Napi::Value CommunicatorWrap::gossip(const Napi::CallbackInfo& info) {
-  return queued<HeldGossipCall>(info, 3);
-}
-Napi::Value CommunicatorWrap::gossipSync(const Napi::CallbackInfo& info) {
-  return now<HeldGossipCall>(info);
-}
-
-Napi::Value CommunicatorWrap::send(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    Kept kept;
-    const MessageCall call(info, side(), 0, &kept);
-    return start(
-        info.Env(), info[5], [call](Communicator& at) { call.send(at); }, {}, std::move(kept));
-  });
-}
-
-Napi::Value CommunicatorWrap::sendSync(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    const MessageCall call(info, side(), 0, nullptr);
-    handle_->runNow([&](Communicator& at) { call.send(at); });
-    return info.Env().Undefined();
-  });
-}
-
-Napi::Value CommunicatorWrap::receive(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    Kept kept;
-    const MessageCall call(info, side(), kAnySource, &kept);
-    auto received = std::make_shared<Received>();
-    return start(
-        info.Env(), info[5], [call, received](Communicator& at) { *received = call.receive(at); },
-        [received](Napi::Env at) { return receivedObject(at, *received); }, std::move(kept));
-  });
-}
-
-Napi::Value CommunicatorWrap::receiveSync(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    const MessageCall call(info, side(), kAnySource, nullptr);
-    Received received{};
-    handle_->runNow([&](Communicator& at) { received = call.receive(at); });
-    return receivedObject(info.Env(), received);
   });
 }
 

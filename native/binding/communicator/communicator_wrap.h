@@ -39,25 +39,8 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
 
   Napi::Value run(const Napi::CallbackInfo&);
   Napi::Value runSync(const Napi::CallbackInfo&);
-  Napi::Value counted(const Napi::CallbackInfo& info);
-  Napi::Value countedSync(const Napi::CallbackInfo& info);
-  Napi::Value neighborAllReduce(const Napi::CallbackInfo&);
-  Napi::Value neighborAllReduceSync(const Napi::CallbackInfo&);
-  Napi::Value neighborAllGather(const Napi::CallbackInfo&);
-  Napi::Value neighborAllGatherSync(const Napi::CallbackInfo&);
-  Napi::Value pairGossip(const Napi::CallbackInfo&);
-  Napi::Value pairGossipSync(const Napi::CallbackInfo&);
-  Napi::Value send(const Napi::CallbackInfo&);
-  Napi::Value sendSync(const Napi::CallbackInfo&);
-  Napi::Value receive(const Napi::CallbackInfo&);
-  Napi::Value receiveSync(const Napi::CallbackInfo&);
   Napi::Value split(const Napi::CallbackInfo&);
   Napi::Value splitHeld(const Napi::CallbackInfo&);
-  Napi::Value messages(const Napi::CallbackInfo&);
-  Napi::Value gatherFromNeighbors(const Napi::CallbackInfo&);
-  Napi::Value gatherFromNeighborsSync(const Napi::CallbackInfo&);
-  Napi::Value gossip(const Napi::CallbackInfo&);
-  Napi::Value gossipSync(const Napi::CallbackInfo&);
   Napi::Value follow(const Napi::CallbackInfo&);
   Napi::Value allocShared(const Napi::CallbackInfo&);
   Napi::Value allocRegistered(const Napi::CallbackInfo&);
@@ -70,16 +53,6 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
 
   /// For calls that begin now: throws ERR_CLOSED after close().
   Side side();
-  /// An operation that gives nothing: queued with the ticket in info[ticketAt], or run now.
-  template <class Call>
-  Napi::Value queued(const Napi::CallbackInfo& info, std::size_t ticketAt);
-  template <class Call>
-  Napi::Value now(const Napi::CallbackInfo& info);
-  /// A queued sum, which goes together with others where it is small and fusion is on. `segment`:
-  /// the fusion's before the call was read.
-  template <class Call>
-  Napi::Value startSum(Napi::Env, const Napi::Value& ticket, Call call, Kept kept,
-                       std::size_t segment);
   /// A queued operation with the ticket of this number; keeps this object.
   Napi::Value start(Napi::Env, const Napi::Value& ticket, std::function<void(Communicator&)>,
                     PendingOp::Finish, Kept);

@@ -1,4 +1,4 @@
-// What ranks of GPUs that one process holds do with others: parts of them, and messages.
+// Parts of the ranks of GPUs that one process holds.
 #include <memory>
 #include <string>
 #include <utility>
@@ -6,7 +6,6 @@
 
 #include "binding/args.h"
 #include "binding/communicator/communicator_wrap.h"
-#include "binding/communicator/held_calls.h"
 #include "binding/errors.h"
 #include "nccl/nccl.h"
 
@@ -53,41 +52,6 @@ Napi::Value CommunicatorWrap::splitHeld(const Napi::CallbackInfo& info) {
           return list;
         },
         std::move(kept));
-  });
-}
-
-/// (op, [{held, peer, sends, dtype, data}], timeoutMs, ticket)
-Napi::Value CommunicatorWrap::messages(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  return guarded(env, [&] {
-    const Side at = side();
-    auto op = std::make_shared<const std::string>(stringArg(info[0], "op"));
-    const Napi::Array given = arrayArg(info[1], "messages");
-    const CallOptions options{numberArg(info[2], "timeoutMs")};
-    const auto held = static_cast<int>(at.communicator.heldRanks().size());
-    Kept kept;
-    std::vector<nccl::HeldMessage> list;
-    for (std::uint32_t i = 0; i < given.Length(); ++i) {
-      const Napi::Object one = objectArg(given.Get(i), "message");
-      nccl::HeldMessage message{};
-      message.held = static_cast<std::size_t>(integerArg(one.Get("held"), "held", 0, held - 1));
-      message.peer =
-          static_cast<int>(integerArg(one.Get("peer"), "peer", 0, at.communicator.size() - 1));
-      message.sends = booleanArg(one.Get("sends"), "sends");
-      message.dtype = gpuDTypeArg(one.Get("dtype"));
-      const BufferView data =
-          viewOn(at.deviceOf(message.held), one.Get("data"), message.dtype, "data");
-      message.data = data.data;
-      message.count = data.length;
-      keep(kept, one.Get("data"));
-      list.push_back(message);
-    }
-    return start(
-        env, info[3],
-        [op, list = std::move(list), options](Communicator& communicator) {
-          gpuRanks(communicator, op->c_str()).messages(op->c_str(), list, options);
-        },
-        {}, std::move(kept));
   });
 }
 

@@ -17,6 +17,12 @@ Error wasClosed() {
 
 }  // namespace
 
+nccl::NcclCommunicator& gpuRanks(Communicator& communicator, const char* op) {
+  auto* const ranks = dynamic_cast<nccl::NcclCommunicator*>(&communicator);
+  if (ranks == nullptr) throw unsupported(op, "for ranks of NCCL");
+  return *ranks;
+}
+
 CommunicatorHandle::CommunicatorHandle(Environment& environment,
                                        std::unique_ptr<Communicator> communicator)
     : environment_(environment.shared_from_this()), communicator_(std::move(communicator)) {

@@ -17,6 +17,10 @@
 #include "core/joinable.h"
 #include "core/work_queue.h"
 
+namespace gradlink::nccl {
+class NcclCommunicator;
+}
+
 namespace gradlink::binding {
 
 /// Lets a queued operation be dropped: whoever comes first, the queue or the canceller, has it.
@@ -41,6 +45,9 @@ class CommunicatorPart {
   /// The communicator closes, and nothing of its queue is left: gives back what it has. Idempotent.
   virtual void end(Napi::Env) = 0;
 };
+
+/// Ranks of NCCL, which `op` is called on; throws ERR_UNSUPPORTED for others.
+nccl::NcclCommunicator& gpuRanks(Communicator&, const char* op);
 
 /// Outlives its JavaScript object: pending operations and windows hold it too. Made and destroyed
 /// on the JavaScript thread.

@@ -8,7 +8,6 @@
 #include "binding/args.h"
 #include "binding/buffer_view.h"
 #include "binding/communicator/communicator_wrap.h"
-#include "binding/communicator/held_calls.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
@@ -16,6 +15,7 @@
 #include "binding/gpu/buffer.h"
 #include "binding/pending_op.h"
 #include "core/error.h"
+#include "nccl/nccl.h"
 
 namespace gradlink::binding {
 namespace {

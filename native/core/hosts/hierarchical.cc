@@ -58,14 +58,14 @@ Hierarchical::Hierarchical(Levels levels)
 
 Hierarchical::~Hierarchical() { close(); }
 
-Hierarchical::Call Hierarchical::begin(const Shape& shape, const CallOptions& options) {
+Hierarchical::Begun Hierarchical::begin(const Shape& shape, const CallOptions& options) {
   checkShape(shape, size());
   const double ms = options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   // On a loaded machine the thread that knows who is late may wait for a core for that long.
   return {shape, Deadline::in(ms), std::min(2000.0, 500 + ms / 20)};
 }
 
-CallOptions Hierarchical::left(const Call& call, Step step) {
+CallOptions Hierarchical::left(const Begun& call, Step step) {
   if (call.deadline.at() == Deadline::never().at())
     return {std::numeric_limits<double>::infinity()};
   const double ms =
@@ -74,19 +74,27 @@ CallOptions Hierarchical::left(const Call& call, Step step) {
   return {std::max(0.0, ms) + static_cast<double>(step) * call.graceMs};
 }
 
-void Hierarchical::collective(const Shape& shape, const Buffers& buffers,
-                              const CallOptions& options) {
-  guarded(nameOf(shape.kind), [&] {
-    const Call call = begin(shape, options);
-    if (shape.kind == Kind::barrier) return agree(call);
-    checkBuffers(call.shape, buffers);
-    if (isSmall(shape)) return smallAllReduce(call, buffers);
-    agree(call);
-    if (shape.count > 0) move(call, buffers);
+void Hierarchical::run(const Call& call) {
+  const Kind kind = call.shape.kind;
+  const bool weighs = kind == Kind::neighborAllReduce;
+  if (!isPlain(kind) && !weighs && !isMessage(kind)) return compose(call);
+  guarded(call.op(), [&] {
+    if (isMessage(kind)) return onWorld(call.op(), [&] { world_->run(call); });
+    const Begun begun = begin(call.shape, call.options);
+    if (kind == Kind::barrier) return agree(begun);
+    checkBuffers(call.shape, call.buffers);
+    if (isSmall(call.shape)) return smallAllReduce(begun, call.buffers);
+    agree(begun);
+    if (weighs) {
+      Call rest = call;
+      rest.options = left(begun, Step::node);
+      return onWorld(call.op(), [&] { world_->run(rest); });
+    }
+    if (call.shape.count > 0) move(begun, call.buffers);
   });
 }
 
-void Hierarchical::smallAllReduce(const Call& call, const Buffers& buffers) {
+void Hierarchical::smallAllReduce(const Begun& call, const Buffers& buffers) {
   const std::size_t bytes = call.shape.count * sizeOf(call.shape.dtype);
   std::byte small[kSmallBytes];
   if (bytes > 0) std::memcpy(small, buffers.in[0], bytes);
@@ -94,7 +102,7 @@ void Hierarchical::smallAllReduce(const Call& call, const Buffers& buffers) {
   if (bytes > 0) std::memcpy(buffers.out[0], small, bytes);
 }
 
-void Hierarchical::move(const Call& call, const Buffers& buffers) {
+void Hierarchical::move(const Begun& call, const Buffers& buffers) {
   const auto inOneStep = [&] {
     onWorld(call.op(), [&] { world_->collective(call.shape, buffers, left(call, Step::node)); });
   };
@@ -116,37 +124,11 @@ void Hierarchical::move(const Call& call, const Buffers& buffers) {
   }
 }
 
-void Hierarchical::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
-                                     std::span<const Neighborhood> neighborhoods,
-                                     const CallOptions& o) {
-  guarded(nameOf(Kind::neighborAllReduce), [&] {
-    const Call call = begin({Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, o);
-    checkBuffers(call.shape, b);
-    agree(call);
-    onWorld(call.op(), [&] {
-      world_->neighborAllReduce(b, count, dtype, neighborhoods, left(call, Step::node));
-    });
-  });
-}
-
-void Hierarchical::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-                        const CallOptions& o) {
-  guarded("send",
-          [&] { onWorld("send", [&] { world_->send(data, count, dtype, destination, tag, o); }); });
-}
-
-Received Hierarchical::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                               const CallOptions& o) {
-  return guarded("receive", [&] {
-    return onWorld("receive", [&] { return world_->receive(data, count, dtype, source, tag, o); });
-  });
-}
-
 std::unique_ptr<Communicator> Hierarchical::split(int color, int key, const CallOptions& o) {
   return guarded("split", [&]() -> std::unique_ptr<Communicator> {
     Shape shape;
     shape.kind = Kind::split;
-    const Call call = begin(shape, o);
+    const Begun call = begin(shape, o);
     agree(call);
     Levels levels;
     levels.timeoutMs = timeoutMs_;
@@ -164,7 +146,7 @@ std::unique_ptr<Communicator> Hierarchical::split(int color, int key, const Call
 std::unique_ptr<Wire> Hierarchical::openWire(const CallOptions& o) {
   return guarded("openWire", [&]() -> std::unique_ptr<Wire> {
     Shape shape;
-    const Call call = begin(shape, o);
+    const Begun call = begin(shape, o);
     agree(call);
     auto inside = onNode("openWire", [&] { return node_->openWire(left(call, Step::node)); });
     auto across = onWorld("openWire", [&] { return world_->openWire(left(call, Step::node)); });

@@ -50,13 +50,7 @@ class Hierarchical final : public OneRank {
   double timeoutMs() const override { return timeoutMs_; }
   const char* backend() const override { return world_->backend(); }
 
-  void collective(const Shape&, const Buffers&, const CallOptions&) override;
-  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
-                         const CallOptions&) override;
-  void send(const void* data, std::size_t count, DType, int destination, int tag,
-            const CallOptions&) override;
-  Received receive(void* data, std::size_t count, DType, int source, int tag,
-                   const CallOptions&) override;
+  void run(const Call&) override;
 
   std::size_t leastGpuMessage() const override { return world_->leastGpuMessage(); }
 
@@ -72,8 +66,8 @@ class Hierarchical final : public OneRank {
   void close() override;
 
  private:
-  /// One call: what all ranks agree on, and how long it may take.
-  struct Call {
+  /// A call that has begun: what all ranks agree on, and how long it may take.
+  struct Begun {
     Shape shape;
     Deadline deadline;
     /// More time for who waits for a late rank through others, so that the failure names the late.
@@ -85,14 +79,14 @@ class Hierarchical final : public OneRank {
 
   /// Begins a call on all ranks: throws mismatch, on all of them, where they make different ones.
   /// `small`: the input of an allReduce that fits in the announcement; becomes the sum over all.
-  void agree(const Call& call, std::byte* small = nullptr);
+  void agree(const Begun& call, std::byte* small = nullptr);
 
   // ---- hierarchical.cc
 
-  Call begin(const Shape& shape, const CallOptions& options);
+  Begun begin(const Shape& shape, const CallOptions& options);
   static bool isSmall(const Shape& shape);
-  void move(const Call&, const Buffers&);
-  void smallAllReduce(const Call&, const Buffers&);
+  void move(const Begun&, const Buffers&);
+  void smallAllReduce(const Begun&, const Buffers&);
   /// Runs a call; where it fails for good, all ranks' calls end with its error.
   template <class Body>
   auto guarded(const char* op, Body body);
@@ -105,7 +99,7 @@ class Hierarchical final : public OneRank {
   auto onWorld(const char* op, Body body);
   /// A part of a call gets what is left of its time, and more the more steps it waits through.
   enum class Step { node = 0, leaders = 1, result = 2 };
-  static CallOptions left(const Call& call, Step step);
+  static CallOptions left(const Begun& call, Step step);
 
   // ---- hierarchical_pieces.cc
 
@@ -135,11 +129,11 @@ class Hierarchical final : public OneRank {
   static Cut cut(const Shape& shape, std::size_t blocks);
   std::byte* scratch(std::size_t bytes);
 
-  void runAllReduce(const Call&, const Buffers&);
-  void runReduce(const Call&, const Buffers&);
-  void runBroadcast(const Call&, const Buffers&);
-  void runAllGather(const Call&, const Buffers&);
-  void runReduceScatter(const Call&, const Buffers&);
+  void runAllReduce(const Begun&, const Buffers&);
+  void runReduce(const Begun&, const Buffers&);
+  void runBroadcast(const Begun&, const Buffers&);
+  void runAllGather(const Begun&, const Buffers&);
+  void runReduceScatter(const Begun&, const Buffers&);
 
   const NodeMap map_;
   const double timeoutMs_;

@@ -109,7 +109,7 @@ Outcome judge(const std::vector<FromNode>& all, const NodeMap& map) {
 
 }  // namespace
 
-void Hierarchical::agree(const Call& call, std::byte* small) {
+void Hierarchical::agree(const Begun& call, std::byte* small) {
   const Shape& shape = call.shape;
   const Partial partial(shape.dtype, shape.op);
   const std::size_t count = small == nullptr ? 0 : shape.count;

@@ -98,7 +98,7 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
   }
 }
 
-void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
+void Hierarchical::runAllReduce(const Begun& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const Partial partial(dtype, call.shape.op);
@@ -138,7 +138,7 @@ void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runReduce(const Call& call, const Buffers& b) {
+void Hierarchical::runReduce(const Begun& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const int root = call.shape.root;
@@ -189,7 +189,7 @@ void Hierarchical::runReduce(const Call& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
+void Hierarchical::runBroadcast(const Begun& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const int root = call.shape.root;
   const int rootNode = map_.nodeOf(root);
@@ -217,7 +217,7 @@ void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
+void Hierarchical::runAllGather(const Begun& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const std::size_t count = call.shape.count;
   const std::size_t element = sizeOf(dtype);
@@ -258,7 +258,7 @@ void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
+void Hierarchical::runReduceScatter(const Begun& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const Partial partial(dtype, call.shape.op);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/counted.h"
-#include "core/neighbors.h"
 #include "core/window.h"
 #include "cuda/memory.h"
 #include "cuda/ranks/window_memory.h"
@@ -30,89 +29,31 @@ class Staged final : public StagedCommunicator {
         leastDirect_(this->inner().leastGpuMessage()) {}
 
   const Device& device() const override { return device_; }
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& call) override {
-    if (shape.kind == Kind::barrier) return inner().collective(shape, buffers, call);
-    if (hasOp(shape.kind)) checkReducible(shape.dtype, nameOf(shape.kind));
-    Shape moved = shape;
-    moved.dtype = movedAs(shape.dtype);
+  void run(const Call& call) override {
+    const Shape& shape = call.shape;
+    if (isMessage(shape.kind)) return transfer(call);
+    if (!call.scales.empty()) {
+      throw unsupported(call.op(), "scale is for NCCL; multiply the data before the call");
+    }
+    if (hasOp(shape.kind) || shape.kind == Kind::neighborAllReduce) {
+      checkReducible(shape.dtype, call.op());
+    }
+    Call moved = call;
+    moved.shape.dtype = movedAs(shape.dtype);
+    if (isCounted(shape.kind)) return count(call, moved);
+    if (shape.kind == Kind::neighborAllGather) return gather(moved, shape.dtype);
+    if (shape.kind == Kind::pairGossip) return average(moved, shape.dtype);
     const int rank = heldRanks().front();
     const Extent extent{inBlocks(shape, size(), rank) * shape.count,
                         outBlocks(shape, size(), rank) * shape.count};
-    staged(buffers, extent, shape.dtype,
-           [&](const Buffers& own) { inner().collective(moved, own, call); });
-  }
-  void neighborAllReduce(const Buffers& buffers, std::size_t count, DType dtype,
-                         std::span<const Neighborhood> neighborhoods,
-                         const CallOptions& call) override {
-    checkReducible(dtype, "neighborAllReduce");
-    staged(buffers, {count, count}, dtype, [&](const Buffers& own) {
-      inner().neighborAllReduce(own, count, dtype, neighborhoods, call);
-    });
-  }
-  void counted(CountedCall& call, const CallOptions& options) override {
-    if (call.reduces()) checkReducible(call.dtype, nameOf(call.kind));
-    const std::size_t element = sizeOf(call.dtype);
-    CountedCall own = call;
-    CountedPart& part = own.parts.front();
-    own.dtype = movedAs(call.dtype);
-    std::size_t length = 0;
-    for (const std::size_t count : part.sent) {
-      length = sendsWhole(call.kind) ? std::max(length, count) : length + count;
-    }
-    part.in = room(in_, length * element);
-    copy(in_.data(), call.parts.front().in, length * element);
-    part.out = room(out_, part.capacity * element);
-    inner().counted(own, options);
-    call.parts.front().counts = part.counts;
-    // What lies behind the result stays as it was.
-    copy(call.parts.front().out, part.out, part.got * element);
-  }
-  void neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
-                         std::span<const NeighborBlock> sources, std::span<const int> destinations,
-                         const CallOptions& call) override {
-    std::size_t total = 0;
-    for (const NeighborBlock& source : sources) total += source.count;
-    staged({{&in, 1}, {&out, 1}}, {count, total}, dtype, [&](const Buffers& own) {
-      inner().neighborAllGather(own.in[0], count, movedAs(dtype), own.out[0], sources, destinations,
-                                call);
-    });
-  }
-  void pairGossip(const void* in, void* out, std::size_t count, DType dtype, int peer,
-                  double selfWeight, double pairWeight, const CallOptions& call) override {
-    staged({{&in, 1}, {&out, 1}}, {count, count}, dtype, [&](const Buffers& own) {
-      inner().pairGossip(own.in[0], own.out[0], count, dtype, peer, selfWeight, pairWeight, call);
+    if (shape.kind == Kind::barrier) return inner().run(call);
+    staged(call.buffers, extent, shape.dtype, [&](const Buffers& own) {
+      moved.buffers = own;
+      inner().run(moved);
     });
   }
   std::unique_ptr<Window> openWindow(const WindowSpec& spec, const CallOptions& call) override {
     return cuda::openWindow(windows_, inner(), device_, spec, call);
-  }
-
-  void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-            const CallOptions& call) override {
-    const std::size_t bytes = count * sizeOf(dtype);
-    if (bytes >= leastDirect_ && destination != heldRanks().front()) {
-      device_.makeCurrent();
-      return inner().send(data, count, movedAs(dtype), destination, tag, call);
-    }
-    void* const own = room(in_, bytes);
-    copy(own, data, bytes);
-    inner().send(own, count, movedAs(dtype), destination, tag, call);
-  }
-  Received receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                   const CallOptions& call) override {
-    if (count * sizeOf(dtype) >= leastDirect_) {
-      const CopyIn copyIn = [this](void* to, const void* from, std::size_t n) {
-        copy(to, from, n);
-      };
-      CallOptions direct = call;
-      direct.copyIn = &copyIn;
-      device_.makeCurrent();
-      return inner().receive(data, count, movedAs(dtype), source, tag, direct);
-    }
-    void* const own = room(out_, count * sizeOf(dtype));
-    const Received received = inner().receive(own, count, movedAs(dtype), source, tag, call);
-    copy(data, own, received.count * sizeOf(dtype));
-    return received;
   }
 
   void* allocShared(std::size_t) override {
@@ -131,6 +72,70 @@ class Staged final : public StagedCommunicator {
   }
 
  private:
+  void count(const Call& call, Call& moved) {
+    const std::size_t element = sizeOf(call.shape.dtype);
+    Counted own = *call.counted;
+    CountedPart& given = call.counted->parts.front();
+    CountedPart& part = own.parts.front();
+    std::size_t length = 0;
+    for (const std::size_t count : part.sent) {
+      length = sendsWhole(call.shape.kind) ? std::max(length, count) : length + count;
+    }
+    part.in = room(in_, length * element);
+    copy(in_.data(), given.in, length * element);
+    part.out = room(out_, part.capacity * element);
+    moved.counted = &own;
+    inner().run(moved);
+    given.counts = part.counts;
+    // What lies behind the result stays as it was.
+    copy(given.out, part.out, part.got * element);
+  }
+  void gather(Call& moved, DType dtype) {
+    const NeighborGather& given = moved.gathers.front();
+    NeighborGather own = given;
+    std::size_t total = 0;
+    for (const NeighborBlock& source : own.sources) total += source.count;
+    staged({{&given.in, 1}, {&given.out, 1}}, {own.count, total}, dtype, [&](const Buffers& at) {
+      own.in = at.in[0];
+      own.out = at.out[0];
+      moved.gathers = {&own, 1};
+      inner().run(moved);
+    });
+  }
+  void average(Call& moved, DType dtype) {
+    const Gossip& given = moved.pairs.front();
+    const Extent extent{given.count, given.count};
+    Gossip own = given;
+    staged({{&given.in, 1}, {&given.out, 1}}, extent, dtype, [&](const Buffers& at) {
+      own.in = at.in[0];
+      own.out = at.out[0];
+      moved.pairs = {&own, 1};
+      inner().run(moved);
+    });
+  }
+  /// A message goes as it is where it is long and the inner communicator takes it.
+  void transfer(const Call& call) {
+    Message& given = call.messages.front();
+    Message own = given;
+    own.dtype = movedAs(given.dtype);
+    Call moved = call;
+    moved.shape.dtype = own.dtype;
+    moved.messages = {&own, 1};
+    const std::size_t bytes = given.count * sizeOf(given.dtype);
+    const bool direct = bytes >= leastDirect_ && (!own.sends || own.peer != heldRanks().front());
+    const CopyIn copyIn = [this](void* to, const void* from, std::size_t n) { copy(to, from, n); };
+    if (direct) {
+      if (!own.sends) moved.options.copyIn = &copyIn;
+      device_.makeCurrent();
+    } else {
+      own.data = room(own.sends ? in_ : out_, bytes);
+      if (own.sends) copy(own.data, given.data, bytes);
+    }
+    inner().run(moved);
+    given.got = own.got;
+    if (!direct && !own.sends) copy(given.data, own.data, own.got.count * sizeOf(given.dtype));
+  }
+
   /// What is only moved is bytes to the host, which has no 8-bit floats.
   static DType movedAs(DType dtype) { return isFloat8(dtype) ? DType::uint8 : dtype; }
   static void checkReducible(DType dtype, const char* op) {
@@ -152,14 +157,14 @@ class Staged final : public StagedCommunicator {
     stream_.synchronize();
   }
 
-  template <typename Call>
-  void staged(const Buffers& buffers, Extent extent, DType dtype, const Call& call) {
+  template <typename Body>
+  void staged(const Buffers& buffers, Extent extent, DType dtype, const Body& body) {
     const std::size_t inBytes = extent.in * sizeOf(dtype);
     const std::size_t outBytes = extent.out * sizeOf(dtype);
     const void* const in = room(in_, inBytes);
     void* const out = room(out_, outBytes);
     copy(in_.data(), buffers.in.front(), inBytes);
-    call(Buffers{{&in, 1}, {&out, 1}});
+    body(Buffers{{&in, 1}, {&out, 1}});
     copy(buffers.out.front(), out, outBytes);
   }
 

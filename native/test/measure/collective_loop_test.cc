@@ -23,11 +23,11 @@ class SpoilingGroup : public ForwardingCommunicator {
       : ForwardingCommunicator(shm::makeLocalGroup(size)),
         spoilFrom_(spoilFrom),
         bytes_(std::move(bytes)) {}
-  void collective(const Shape& shape, const Buffers& b, const CallOptions& o) override {
-    inner().collective(shape, b, o);
-    if (shape.kind != Kind::allReduce) return;
+  void run(const Call& call) override {
+    inner().run(call);
+    if (call.shape.kind != Kind::allReduce) return;
     if (calls++ < spoilFrom_) return;
-    for (const std::size_t at : bytes_) static_cast<unsigned char*>(b.out[1])[at] ^= 1;
+    for (const std::size_t at : bytes_) static_cast<unsigned char*>(call.buffers.out[1])[at] ^= 1;
   }
 
   int calls = 0;

@@ -38,8 +38,9 @@ class Watched final : public nccl::NcclCommunicator {
     queued_ = streams.front();
     if (onEnqueue) onEnqueue();
   }
-  void collective(const Shape& shape, const Buffers&, const CallOptions&) override {
-    if (shape.kind != Kind::barrier || queued_ == nullptr) return;
+  void run(const Call& call) override {
+    if (call.shape.kind != Kind::barrier) refuse();
+    if (queued_ == nullptr) return;
     doneAtBarriers.push_back(queued_->done());
     queued_ = nullptr;
   }
@@ -59,19 +60,12 @@ class Watched final : public nccl::NcclCommunicator {
     refuse();
     return {};
   }
-  void messages(const char*, std::span<const nccl::HeldMessage>, const CallOptions&) override {
-    refuse();
-  }
-  void gatherFromNeighbors(DType, std::span<const nccl::HeldGather>, const CallOptions&) override {
-    refuse();
-  }
-  void gossip(DType, std::span<const nccl::HeldGossip>, const CallOptions&) override { refuse(); }
   std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,
                                                    const CallOptions&) override {
     refuse();
     return {};
   }
-  void run(std::span<const nccl::Launch>, const CallOptions&) override { refuse(); }
+  void runTogether(std::span<const nccl::Launch>, const CallOptions&) override { refuse(); }
   std::vector<std::unique_ptr<nccl::RegisteredMemory>> allocRegistered(
       std::size_t, const CallOptions&) override {
     return {};
@@ -80,15 +74,6 @@ class Watched final : public nccl::NcclCommunicator {
                                                      nccl::RegistrationKind,
                                                      const CallOptions&) override {
     return refuse();
-  }
-  void neighborAllReduce(const Buffers&, std::size_t, DType, std::span<const Neighborhood>,
-                         const CallOptions&) override {
-    refuse();
-  }
-  void send(const void*, std::size_t, DType, int, int, const CallOptions&) override { refuse(); }
-  Received receive(void*, std::size_t, DType, int, int, const CallOptions&) override {
-    refuse();
-    return {};
   }
   void* allocShared(std::size_t) override { return refuse(); }
   void freeShared(void*) override {}

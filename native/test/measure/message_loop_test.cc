@@ -17,15 +17,16 @@ class CountingRank : public ForwardingCommunicator {
  public:
   explicit CountingRank(std::unique_ptr<Communicator> inner, int spoiled = -1)
       : ForwardingCommunicator(std::move(inner)), spoiled_(spoiled) {}
-  void send(const void* data, std::size_t count, DType dtype, int to, int tag,
-            const CallOptions& o) override {
-    auto* const byte = static_cast<unsigned char*>(const_cast<void*>(data));
+  void run(const Call& call) override {
+    if (call.shape.kind != Kind::send) return inner().run(call);
+    const Message& message = call.messages.front();
+    unsigned char& last = static_cast<unsigned char*>(message.data)[message.count - 1];
     const unsigned char spoil = sends == spoiled_ ? 1 : 0;
-    byte[count - 1] ^= spoil;
-    inner().send(data, count, dtype, to, tag, o);
-    byte[count - 1] ^= spoil;
+    last ^= spoil;
+    inner().run(call);
+    last ^= spoil;
     ++sends;
-    bytes += count;
+    bytes += message.count;
   }
 
   int sends = 0;

@@ -80,8 +80,8 @@ const Register kNeighborGather("neighbor-gather", [](const auto&) -> std::string
       }
       const auto in = filled(countOf(me), dtype, me + 1);
       auto out = filled(total, dtype, 0);
-      neighborAllGather(*comm, in.data(), countOf(me), dtype, out.data(), sources,
-                        graph.destinations, {});
+      comm->neighborAllGather(in.data(), countOf(me), dtype, out.data(), sources,
+                              graph.destinations, {});
       const std::uint8_t* at = out.data();
       for (const NeighborBlock& source : sources) {
         std::string wrong = wrongAt(at, source.count, dtype, source.rank + 1);
@@ -100,7 +100,7 @@ const Register kNeighborGather("neighbor-gather", [](const auto&) -> std::string
   if (me == 1) sources.push_back({0, 2});
   std::string wrong = expectError(
       ErrorCode::mismatch, -1, true,
-      [&] { neighborAllGather(*comm, &byte, 1, DType::int8, got, sources, destinations, {}); },
+      [&] { comm->neighborAllGather(&byte, 1, DType::int8, got, sources, destinations, {}); },
       {"rank 0", "rank 1", "sends 1", "expects 2"});
   comm->barrier();
   return wrong;

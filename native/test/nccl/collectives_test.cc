@@ -81,11 +81,11 @@ TEST_F(AllGpus, RunManyCollectivesAsOneLaunch) {
                 launches.push_back(
                     {{kinds[i], c.dtype, c.reduceOp, c.root, c.count}, buffers.back()->view()});
               }
-              comm.run(launches);
+              comm.runTogether(launches);
               for (const auto& each : buffers) {
                 if (std::string wrong = each->verify(); !wrong.empty()) return wrong;
               }
-              comm.run({});
+              comm.runTogether({});
               return {};
             }),
             "");
@@ -102,7 +102,7 @@ TEST_F(AllGpus, ScaleInputsOfSums) {
                 for (int r = 0; r < size; ++r) scales.push_back(r % 2 == 0 ? 0.5 : 2);
                 const nccl::Launch launch{
                     {Kind::allReduce, dtype, ReduceOp::sum, 0, c.count}, buffers.view(), scales};
-                comm.run({&launch, 1});
+                comm.runTogether({&launch, 1});
                 std::vector<Bytes> inputs;
                 std::vector<const void*> sources;
                 for (int r = 0; r < size; ++r) inputs.push_back(input(c, r));
@@ -118,7 +118,7 @@ TEST_F(AllGpus, ScaleInputsOfSums) {
               const nccl::Launch wrong{
                   {Kind::allReduce, DType::int32, ReduceOp::sum, 0, 3}, integers.view(), scales};
               return expectError(ErrorCode::invalidArgument, -1, "float types", [&] {
-                comm.run({&wrong, 1});
+                comm.runTogether({&wrong, 1});
               });
             }),
             "");
@@ -263,7 +263,7 @@ TEST_F(AllGpus, StayUsableAfterMisuse) {
               wrong += expectError(ErrorCode::unsupported, -1, "host memory",
                                    [&] { comm.allocShared(8); });
               if (comm.size() > 1) {
-                wrong += expectError(ErrorCode::unsupported, -1, "holds all",
+                wrong += expectError(ErrorCode::invalidArgument, -1, "both ends",
                                      [&] { comm.send(buffers.in[0], 1, DType::int8, 1, 0); });
                 wrong +=
                     expectError(ErrorCode::unsupported, -1, "holds all", [&] { comm.split(0, 0); });

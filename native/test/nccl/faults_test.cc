@@ -242,7 +242,7 @@ TEST_F(NcclFaults, WhatAnOldLibraryCannotDoIsSaid) {
                       ones.buffers.view(),
                       {&scale, 1}};
                   return expectError(ErrorCode::unsupported, -1, "ncclRedOpCreatePreMulSum", [&] {
-                    comm->run({&launch, 1});
+                    comm->runTogether({&launch, 1});
                   });
                 },
                 fault("missing=ncclRedOpCreatePreMulSum")),

@@ -34,9 +34,9 @@ class Counting final : public ForwardingCommunicator {
  public:
   Counting(std::unique_ptr<Communicator> inner, int* calls)
       : ForwardingCommunicator(std::move(inner)), calls_(calls) {}
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override {
-    ++*calls_;
-    ForwardingCommunicator::collective(shape, buffers, options);
+  void run(const Call& call) override {
+    if (isPlain(call.shape.kind)) ++*calls_;
+    ForwardingCommunicator::run(call);
   }
 
  private:

@@ -25,16 +25,13 @@ class Counting final : public ForwardingCommunicator {
   std::vector<std::size_t> neighborCounts;
 
  protected:
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& o) override {
-    // Not the agreement.
-    if (shape.op != ReduceOp::min) counts.push_back(shape.count);
-    ForwardingCommunicator::collective(shape, buffers, o);
-  }
-  void neighborAllReduce(const Buffers& buffers, std::size_t count, DType dtype,
-                         std::span<const Neighborhood> neighborhoods,
-                         const CallOptions& o) override {
-    neighborCounts.push_back(count);
-    ForwardingCommunicator::neighborAllReduce(buffers, count, dtype, neighborhoods, o);
+  void run(const Call& call) override {
+    if (call.shape.kind == Kind::neighborAllReduce) {
+      neighborCounts.push_back(call.shape.count);
+    } else if (call.shape.op != ReduceOp::min) {  // not the agreement
+      counts.push_back(call.shape.count);
+    }
+    ForwardingCommunicator::run(call);
   }
 };
 

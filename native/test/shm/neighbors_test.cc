@@ -45,8 +45,8 @@ std::string gathers(Communicator& comm, int rank, std::size_t most) {
     total += sources.back().count;
   }
   std::vector<float> got(total + 1, -1);
-  neighborAllGather(comm, mine.data(), mine.size(), DType::float32, got.data(), sources,
-                    powersFrom(rank, comm.size(), true), {});
+  comm.neighborAllGather(mine.data(), mine.size(), DType::float32, got.data(), sources,
+                         powersFrom(rank, comm.size(), true), {});
   std::size_t at = 0;
   for (const NeighborBlock& source : sources) {
     for (std::size_t i = 0; i < source.count; ++i, ++at) {
@@ -75,7 +75,7 @@ TEST(NeighborAllGather, WithListsOfItsOwnForEachRank) {
     if (rank == 0) sources = {{3, 5}, {1, 5}, {2, 5}};
     if (rank != 0) destinations = {0};
     std::vector<float> got(15, -1);
-    neighborAllGather(comm, mine.data(), 5, DType::float32, got.data(), sources, destinations, {});
+    comm.neighborAllGather(mine.data(), 5, DType::float32, got.data(), sources, destinations, {});
     if (rank != 0) {
       EXPECT_EQ(got, std::vector<float>(15, -1));
       return;
@@ -114,8 +114,8 @@ TEST(NeighborAllGather, DisagreesInTheSameWordsOnEveryRank) {
       if (odd && !c.sends) destinations.clear();
       std::optional<Error> error;
       try {
-        neighborAllGather(comm, in.data(), odd ? c.count : 4, odd ? c.dtype : DType::float32,
-                          out.data(), sources, destinations, {});
+        comm.neighborAllGather(in.data(), odd ? c.count : 4, odd ? c.dtype : DType::float32,
+                               out.data(), sources, destinations, {});
       } catch (const Error& e) {
         error = e;
       }
@@ -136,10 +136,10 @@ TEST(NeighborAllGather, RefusesRanksThatAreNone) {
     float value = 0;
     for (const int peer : {-1, 0, 1}) {
       const NeighborBlock source[] = {{peer, 1}};
-      EXPECT_THROW(neighborAllGather(comm, &value, 1, DType::float32, &value, source, {}, {}),
+      EXPECT_THROW(comm.neighborAllGather(&value, 1, DType::float32, &value, source, {}, {}),
                    Error);
       const int destination[] = {peer};
-      EXPECT_THROW(neighborAllGather(comm, &value, 1, DType::float32, &value, {}, destination, {}),
+      EXPECT_THROW(comm.neighborAllGather(&value, 1, DType::float32, &value, {}, destination, {}),
                    Error);
     }
   }));
@@ -175,7 +175,7 @@ TEST(PairGossip, AveragesTwoRanksAndLeavesTheOthersAlone) {
       std::vector<float> got(count);
       // Each with weights of its own.
       const double own = rank == 0 ? 0.5 : 0.25;
-      pairGossip(comm, mine.data(), got.data(), count, DType::float32, 2 - rank, own, 1 - own, {});
+      comm.pairGossip(mine.data(), got.data(), count, DType::float32, 2 - rank, own, 1 - own, {});
       for (std::size_t i = 0; i < count; ++i) {
         const float want = static_cast<float>(own) * valueOf(rank, i) +
                            static_cast<float>(1 - own) * valueOf(2 - rank, i);
@@ -188,7 +188,7 @@ TEST(PairGossip, AveragesTwoRanksAndLeavesTheOthersAlone) {
 TEST(PairGossip, InPlaceKeepsTinyWeights) {
   expectNone(onRanks(2, [&](Communicator& comm, int rank) {
     double value = rank == 0 ? 1 : 0x1p-200;
-    pairGossip(comm, &value, &value, 1, DType::float64, 1 - rank, 0x1p-56, 1, {});
+    comm.pairGossip(&value, &value, 1, DType::float64, 1 - rank, 0x1p-56, 1, {});
     EXPECT_EQ(value, rank == 0 ? 0x1p-56 + 0x1p-200 : 0x1p-256 + 1);
   }));
 }
@@ -197,8 +197,8 @@ TEST(PairGossip, OfOtherLengthsIsAMismatch) {
   const auto errors = onRanks(2, [&](Communicator& comm, int rank) {
     std::vector<float> data(10, 1);
     // The longer one receives less than it has.
-    pairGossip(comm, data.data(), data.data(), rank == 0 ? 4 : 10, DType::float32, 1 - rank, 0.5,
-               0.5, {});
+    comm.pairGossip(data.data(), data.data(), rank == 0 ? 4 : 10, DType::float32, 1 - rank, 0.5,
+                    0.5, {});
   });
   expectAll(errors, ErrorCode::mismatch);
 }
@@ -206,7 +206,7 @@ TEST(PairGossip, OfOtherLengthsIsAMismatch) {
 TEST(PairGossip, RoundsIntegersToTheEvenOne) {
   expectNone(onRanks(2, [&](Communicator& comm, int rank) {
     std::int32_t values[] = {rank, 3 * rank};
-    pairGossip(comm, values, values, 2, DType::int32, 1 - rank, 0.5, 0.5, {});
+    comm.pairGossip(values, values, 2, DType::int32, 1 - rank, 0.5, 0.5, {});
     EXPECT_EQ(values[0], 0);
     EXPECT_EQ(values[1], 2);
   }));
@@ -215,8 +215,8 @@ TEST(PairGossip, RoundsIntegersToTheEvenOne) {
 TEST(PairGossip, NeedsAnotherRank) {
   expectNone(onRanks(2, [&](Communicator& comm, int rank) {
     float value = 1;
-    EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::float32, rank, 0.5, 0.5, {}), Error);
-    EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::float32, 2, 0.5, 0.5, {}), Error);
+    EXPECT_THROW(comm.pairGossip(&value, &value, 1, DType::float32, rank, 0.5, 0.5, {}), Error);
+    EXPECT_THROW(comm.pairGossip(&value, &value, 1, DType::float32, 2, 0.5, 0.5, {}), Error);
   }));
 }
 
