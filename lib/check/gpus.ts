@@ -183,10 +183,14 @@ function xidVerdict(xid: number): Verdict {
 export class HealthPart {
   private readonly counters: GpuCounters;
   private readonly start = monotonicSeconds();
+  /** Of a burn-in those that came after the round before. */
+  private readonly earlier: ReadonlyMap<string, readonly number[]>;
 
   constructor(private readonly machine: Machine) {
     this.counters = new GpuCounters(machine);
-    for (const { pciBusId } of machine.gpus) native().gpuXids(pciBusId);
+    this.earlier = new Map(
+      machine.gpus.map(({ pciBusId }) => [pciBusId, native().gpuXids(pciBusId)]),
+    );
   }
 
   /** A part for each GPU that NVML knows. */
@@ -208,7 +212,7 @@ export class HealthPart {
 
   /** Undefined where NVML never knew the GPU. */
   private faults({ ordinal, pciBusId, health: before }: NativeGpuInfo): Verdict[] | undefined {
-    const xids = native().gpuXids(pciBusId).map(xidVerdict);
+    const xids = [...this.earlier.get(pciBusId)!, ...native().gpuXids(pciBusId)].map(xidVerdict);
     const health = native().gpuHealth(pciBusId);
     if (health === null)
       return before === null ? undefined : [...xids, poor('NVML has lost it', fellOff)];
