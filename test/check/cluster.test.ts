@@ -88,6 +88,14 @@ describe('a host', () => {
     }));
     expect(hostFaults(hosts, [lossy]).map(({ host }) => host)).toEqual(['b']);
   });
+
+  it('that is slow and loses packets is told to be both', () => {
+    const both = point(true, (from, to) =>
+      from === 'b' || to === 'b' ? { ...slow, lost: to === 'b' ? 0.01 : 0 } : usual,
+    );
+    const [fault] = hostFaults(hosts, [both]);
+    expect(fault).toMatchObject({ host: 'b', sides: ['all ways', 'ways to it'] });
+  });
 });
 
 describe('a way', () => {

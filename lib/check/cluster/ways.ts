@@ -92,32 +92,38 @@ interface Finding {
   readonly text: string;
 }
 
-/** What is wrong with a host, by one kind of figure. */
-function findingOf(host: string, hosts: readonly string[], point: Point): Finding | undefined {
+function slowness(host: string, point: Point): Finding[] {
+  const slow = besideOthers(host, point.flatMap(figureOf));
+  if (slow?.level !== 'poor') return [];
+  const { side } = slow;
+  return [{ side, text: `${side}: ${point[0]?.result.name ?? ''} ${slowText(slow)}` }];
+}
+
+function loss(host: string, hosts: readonly string[], point: Point): Finding[] {
   const figures = point.flatMap(figureOf);
-  const slow = besideOthers(host, figures);
-  if (slow?.level === 'poor') {
-    const { side } = slow;
-    return { side, text: `${side}: ${point[0]?.result.name ?? ''} ${slowText(slow)}` };
-  }
   for (const side of hosts.length > 2 ? sides : []) {
     const lostBy = (of: string): number =>
       lowerMedian(waysOf(figures, of, side).map(({ lost }) => lost)) ?? 0;
-    const lost = lostBy(host);
-    if (lost < losses.poor || hosts.some((other) => other !== host && lostBy(other) >= losses.poor))
-      continue;
-    return { side, text: `${side}: ${lossText(lost)}` };
+    if (hosts.every((one) => lostBy(one) >= losses.poor === (one === host))) {
+      return [{ side, text: `${side}: ${lossText(lostBy(host))}` }];
+    }
   }
-  return undefined;
+  return [];
 }
 
-/** Hosts all of whose ways, or those of one direction, stand out. */
+/** Both ways at once are bad where one is. */
+function ofOneSide(found: readonly Finding[]): readonly Finding[] {
+  const ofOne = found.filter(({ side }) => side !== 'all ways');
+  return ofOne.length > 0 ? ofOne : found;
+}
+
+/** Hosts all of whose ways, or those of one direction, stand out: by their times, by what they lose, or by both. */
 export function hostFaults(hosts: readonly string[], points: readonly Point[]): HostFault[] {
   return hosts.flatMap((host) => {
-    const found = points.flatMap((point) => findingOf(host, hosts, point) ?? []);
-    // Both ways at once are slow where one is.
-    const ofOne = found.filter(({ side }) => side !== 'all ways');
-    const told = ofOne.length > 0 ? ofOne : found;
+    const told = [
+      ...ofOneSide(points.flatMap((point) => slowness(host, point))),
+      ...ofOneSide(points.flatMap((point) => loss(host, hosts, point))),
+    ];
     if (told.length === 0) return [];
     const reason = told.map(({ text }) => text).join('; ');
     return [{ host, sides: told.map(({ side }) => side), reason }];
