@@ -3,6 +3,7 @@
 import { median } from 'simple-statistics';
 
 import { busyShare } from './cores.js';
+import { figureOf } from '../compare/compare.js';
 import type { RunEvents } from '../measure/common-run.js';
 import { bandwidth, perSecond } from '../results/bandwidth.js';
 import { failedCase } from '../results/case.js';
@@ -17,7 +18,7 @@ import {
   type VerdictLevel,
 } from '../results/result.js';
 import { describe } from '../results/statistics.js';
-import { countText, mebibyte, percentText } from '../results/units.js';
+import { countText, percentText } from '../results/units.js';
 import { monotonicSeconds } from '../time.js';
 
 type Measured = CaseResult & Measurement;
@@ -36,11 +37,6 @@ const driftLimits = { fair: 1.1, poor: 1.25 } as const;
 const driftCause =
   'clocks that heat or power holds back, memory or links that correct more and more, or other work that began meanwhile';
 
-/** What has a figure of its own: others are only looked at, or so small that the cost of a call decides. */
-function isTimed({ name, bytes, parameters: { quantity } }: Measured): boolean {
-  return bytes >= mebibyte || quantity === 'latency' || name === 'cores';
-}
-
 /** What is slower where other work is on the cores; GPUs have a clock of their own. */
 function needsCores({ name, parameters: { between } }: CaseResult): boolean {
   return name === 'memory' || between === 'threads' || between === 'processes';
@@ -48,7 +44,8 @@ function needsCores({ name, parameters: { between } }: CaseResult): boolean {
 
 function isSlow(result: CaseResult): boolean {
   if (!hasMeasurement(result) || !result.check.passed) return false;
-  return result.verdict.reason !== 'faults' && (isTimed(result) || result.name === 'host');
+  const isTimed = figureOf(result) !== undefined;
+  return result.verdict.reason !== 'faults' && (isTimed || result.name === 'host');
 }
 
 interface Bad {
@@ -156,7 +153,7 @@ class PartOverRounds {
         : ({ ...bad.result, reason: this.told(bad) } as CaseResult);
     }
     const { last: base } = usual;
-    const timed = isTimed(base);
+    const timed = figureOf(base) !== undefined;
     const drift = timed ? this.drift() : undefined;
     const samplesSeconds = this.kept.flatMap(({ samples }) => samples);
     const statistics = describe(samplesSeconds);

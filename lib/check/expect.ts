@@ -7,8 +7,8 @@ import {
   type ReportHead,
   type VerdictLevel,
 } from '../results/result.js';
-import { bandwidthText, countText, mebibyte, timeText } from '../results/units.js';
-import type { NamedRuns } from '../compare/index.js';
+import { bandwidthText, countText, timeText } from '../results/units.js';
+import { figureOf, type NamedRuns } from '../compare/compare.js';
 import { publishedFrom, publishedOf } from './expected-table.js';
 import { copies } from './gpus.js';
 import { failedWherePoor, partOf } from './part.js';
@@ -60,7 +60,7 @@ const isOfGpus = ({ name, parameters: { between } }: CaseResult): boolean =>
 
 /** Small sizes show no bandwidth, whatever is expected. */
 const isMeasure = (one: CaseResult, { quantity, isOf }: ExpectedFigure): one is Measured =>
-  isOf(one) && hasMeasurement(one) && (quantity !== 'bandwidth' || one.bytes >= mebibyte);
+  isOf(one) && hasMeasurement(one) && (quantity !== 'bandwidth' || figureOf(one) === quantity);
 
 function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[]): Rated {
   const { path, quantity, value, source, tolerances, count } = figure;

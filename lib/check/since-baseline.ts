@@ -1,5 +1,5 @@
 // Parts beside those of a good day, as `gradlink compare` compares runs.
-import { compareRuns, isFigure, type NamedRuns } from '../compare/compare.js';
+import { compareRuns, figureOf, type NamedRuns } from '../compare/compare.js';
 import { identityOf } from '../results/repeats.js';
 import {
   hasMeasurement,
@@ -7,7 +7,7 @@ import {
   type ReportHead,
   type VerdictLevel,
 } from '../results/result.js';
-import { bandwidthText, mebibyte, timeText } from '../results/units.js';
+import { bandwidthText, timeText } from '../results/units.js';
 
 /** What a part comes to beside what is expected of it. */
 export interface Rated {
@@ -20,7 +20,7 @@ const confidence = 0.95;
 
 /** The parts that time something. */
 export function timedOf(cases: readonly CaseResult[]): ReadonlySet<string> {
-  return new Set(cases.filter(hasMeasurement).filter(isFigure).map(identityOf));
+  return new Set(cases.filter(hasMeasurement).filter(figureOf).map(identityOf));
 }
 
 /**
@@ -53,10 +53,10 @@ export function sinceBaseline(
     among(cases).flatMap((one): [string, Rated][] => {
       const { change, text, base, next } = comparisons.get(identityOf(one))!;
       if (!hasMeasurement(one) || base === null || next === null) return [];
-      const { busBandwidth, statistics, bytes } = one;
+      const { busBandwidth, statistics } = one;
       const moved = busBandwidth.bytesPerSecond * statistics.medianSeconds;
       const [was, is] = [base, next].map(({ medianSeconds: seconds }) =>
-        bytes < mebibyte ? timeText(seconds) : bandwidthText(moved / seconds),
+        figureOf(one) === 'latency' ? timeText(seconds) : bandwidthText(moved / seconds),
       );
       const told = `was ${was!} ${on}, is ${is!}`;
       if (change !== 'worse') {

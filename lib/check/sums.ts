@@ -1,6 +1,7 @@
 // Sums as parts: right to the bit, and as fast as what carries them allows.
+import { figureOf } from '../compare/compare.js';
 import { type CaseResult, type Measurement, type Report } from '../results/result.js';
-import { mebibyte, percentText, timeText } from '../results/units.js';
+import { percentText, timeText } from '../results/units.js';
 import { failedWherePoor } from './part.js';
 
 /** What a sum takes at the least. */
@@ -36,8 +37,8 @@ export function sumParts(
     const { bytes: size = null, placement = null } = one.parameters;
     const named: CaseResult = { ...one, parameters: { between, ranks, bytes: size, placement } };
     if (named.status !== 'ok') return named;
-    const { bytes, statistics } = named;
-    const bound = bytes < mebibyte ? undefined : boundOf(named);
+    const { statistics } = named;
+    const bound = figureOf(named) === 'bandwidth' ? boundOf(named) : undefined;
     if (bound === undefined) {
       const text = `${timeText(statistics.medianSeconds)} a call; at this size its fixed cost decides`;
       return { ...named, verdict: { level: 'none', text, likelyCause: null } };

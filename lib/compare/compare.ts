@@ -9,7 +9,7 @@ import {
   type Measurement,
   type Report,
 } from '../results/result.js';
-import { percentText } from '../results/units.js';
+import { mebibyte, percentText } from '../results/units.js';
 import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
 import { environmentChanges } from './environment.js';
 import {
@@ -43,13 +43,19 @@ export interface CompareOptions {
   readonly ignoreEnvironment?: boolean;
 }
 
-/** What a check only looks at takes as long as looking does: that is no figure of it. */
-export function isFigure(one: CaseResult & Measurement): boolean {
-  return one.bytes > 0 || one.name === 'cores';
+/**
+ * What a part of a check has a figure of. Small sizes show no bandwidth; what is only looked at takes as long as looking
+ * does, and has none.
+ */
+export function figureOf(one: CaseResult & Measurement): 'bandwidth' | 'latency' | undefined {
+  const { name, bytes, parameters } = one;
+  if (bytes >= mebibyte && parameters.quantity !== 'latency') return 'bandwidth';
+  return bytes > 0 || name === 'cores' ? 'latency' : undefined;
 }
 
 function figuresOf({ run: { tool }, cases }: Report): CaseResult[] {
-  return cases.filter((one) => tool !== 'check' || !hasMeasurement(one) || isFigure(one));
+  const isLook = (one: CaseResult): boolean => hasMeasurement(one) && figureOf(one) === undefined;
+  return tool === 'check' ? cases.filter((one) => !isLook(one)) : [...cases];
 }
 
 /** The samples of those that ran with right results. */

@@ -30,9 +30,13 @@ function measuredOf(result: CaseResult | undefined) {
 }
 
 /** The memory's part. */
-function memory(samplesSeconds: readonly number[], level: VerdictLevel = 'good'): CaseResult {
+function memory(
+  samplesSeconds: readonly number[],
+  level: VerdictLevel = 'good',
+  bytes = 2 ** 26,
+): CaseResult {
   const verdict = { level, text: 'so and so', likelyCause: null };
-  return partOf({ name: 'memory', parameters: {} }, { samplesSeconds, bytes: 2 ** 26, verdict });
+  return partOf({ name: 'memory', parameters: {} }, { samplesSeconds, bytes, verdict });
 }
 
 function cores(leastFreeShare: number): CaseResult {
@@ -108,10 +112,12 @@ describe('a part over rounds', () => {
   });
 
   it.each([
-    [1, 'ok', 'fair'],
-    [2, 'error', 'poor'],
-  ] as const)('that is slow in %s of 20 rounds is %s, %s', (slow, status, level) => {
-    const [part] = after(20, (round) => [memory([1], round <= slow ? 'poor' : 'good')]);
+    [1, 'ok', 'fair', 2 ** 26],
+    [2, 'error', 'poor', 2 ** 26],
+    // So small that its latency is judged.
+    [1, 'ok', 'fair', 2 ** 14],
+  ] as const)('that is slow in %s of 20 rounds is %s, %s', (slow, status, level, bytes) => {
+    const [part] = after(20, (round) => [memory([1], round <= slow ? 'poor' : 'good', bytes)]);
     expect(part).toMatchObject({ status, verdict: { level } });
   });
 
