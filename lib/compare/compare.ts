@@ -53,7 +53,8 @@ export function figureOf(one: CaseResult & Measurement): 'bandwidth' | 'latency'
   return bytes > 0 || name === 'cores' ? 'latency' : undefined;
 }
 
-function figuresOf({ run: { tool }, cases }: Report): CaseResult[] {
+/** What can be compared: of a check the parts that have a figure. */
+export function figuresOf({ run: { tool }, cases }: Report): CaseResult[] {
   const isLook = (one: CaseResult): boolean => hasMeasurement(one) && figureOf(one) === undefined;
   return tool === 'check' ? cases.filter((one) => !isLook(one)) : [...cases];
 }

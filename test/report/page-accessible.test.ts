@@ -11,6 +11,7 @@ import { toPage } from '../../lib/report/page/html.js';
 import { noBrowser, startBrowser } from '../support/browser.js';
 import {
   aboveRun,
+  checkRun,
   ddpRun,
   latencyRun,
   matrixRun,
@@ -33,6 +34,7 @@ const kinds = [
   { kind: 'stores', runs: [storesRun()] },
   { kind: 'training', runs: [trainRun()] },
   { kind: 'one case', runs: [report('measure', [storeCase()])] },
+  { kind: 'two checks', runs: [checkRun(), checkRun(0.04)] },
   { kind: 'failures', runs: [report('collectives', [collectiveCase({ wrong: 3 }), waived()])] },
 ];
 const looks = [1280, 390].flatMap((width) =>

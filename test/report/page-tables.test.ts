@@ -4,10 +4,18 @@ import { describe, expect, it } from 'vitest';
 import { caseTable } from '../../lib/report/page/case-table.js';
 import { whole } from '../../lib/report/page/cells.js';
 import { headline } from '../../lib/report/page/headline.js';
+import { toPage } from '../../lib/report/page/html.js';
 import { policy } from '../../lib/report/page/sorting.js';
 import { remarks } from '../../lib/report/page/words.js';
 import type { Report, Verdict } from '../../lib/results/result.js';
-import { aboveRun, latencyRun, matrixRun, neighborsRun, trainRun } from '../support/page-runs.js';
+import {
+  aboveRun,
+  checkRun,
+  latencyRun,
+  matrixRun,
+  neighborsRun,
+  trainRun,
+} from '../support/page-runs.js';
 import { report, storeCase } from '../support/reports.js';
 
 const labelled = (run: Report) => [{ label: 'run', report: run }];
@@ -15,6 +23,25 @@ const tableOf = (run: Report) => caseTable(labelled(run));
 const titlesOf = (run: Report): string[] => tableOf(run).columns.map(({ title }) => title);
 const answerOf = (run: Report): string[] =>
   headline(labelled(run)).rows.map((row) => row.map(({ text }) => text).join(' | '));
+
+describe('the page of a check', () => {
+  it('has its answer in no other words', async () => {
+    const page = await toPage(labelled(checkRun()));
+    expect(page.match(/lines as they should be/g)).toHaveLength(1);
+    expect(page).not.toMatch(/<section id="words">/);
+    expect(page).not.toMatch(/new \/ base/);
+  });
+
+  it('beside another has the ratio of what both measured', async () => {
+    const runs = [checkRun(), checkRun(0.04)].map((run, at) => ({
+      label: String(at),
+      report: run,
+    }));
+    const text = (await toPage(runs)).replace(/<[^>]*>/g, ' ');
+    expect(text).toMatch(/new \/ base/);
+    expect(text).toMatch(/memory\s+20\.00 ms\s+40\.00 ms\s+2\.00/);
+  });
+});
 
 describe('the answer', () => {
   it('names the placement, the size and what the verdict means', () => {

@@ -1,4 +1,5 @@
 // Made-up runs that together have every kind of chart.
+import { partOf } from '../../lib/check/part.js';
 import { collectiveVolume, type Volume } from '../../lib/results/bandwidth.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
 import type { CaseResult, Report, Scalar } from '../../lib/results/result.js';
@@ -33,6 +34,21 @@ export function sweepRun(bytesPerSecond = 10e9): Report {
     }),
   );
   return report('collectives', [...cases, waived()]);
+}
+
+/** @param seconds of a pass over the memory */
+export function checkRun(seconds = 0.02): Report {
+  const verdict = (text: string) => ({ level: 'good', text, likelyCause: null }) as const;
+  return report('check', [
+    partOf(
+      { name: 'doctor', parameters: {} },
+      { samplesSeconds: [1], verdict: verdict('lines as they should be') },
+    ),
+    partOf(
+      { name: 'memory', parameters: {} },
+      { samplesSeconds: [seconds, seconds], bytes: 2 ** 28, verdict: verdict('steadily') },
+    ),
+  ]);
 }
 
 export function matrixRun(): Report {

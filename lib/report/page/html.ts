@@ -1,4 +1,5 @@
 // One self-contained page, with nothing from a network: the answer, the charts, and the rest folded.
+import { figuresOf } from '../../compare/compare.js';
 import { repeatsOf } from '../../results/repeats.js';
 import type { Report } from '../../results/result.js';
 import { countText } from '../../results/units.js';
@@ -69,6 +70,14 @@ function wordsSection(set: string, runs: readonly LabelledRun[], several: boolea
   ].join('\n');
 }
 
+/** Of runs whose answer is no words already. */
+function words(runs: readonly LabelledRun[]): string {
+  if (runs.length === 0) return '';
+  const sets = groupBy(runs, setOf);
+  const parts = [...sets].map(([set, own]) => wordsSection(set, own, sets.size > 1));
+  return `<section id="words"><h2>In words</h2>\n${parts.join('\n')}</section>`;
+}
+
 /** A table for each tool, whose cases have columns in common. */
 function allCases(runs: readonly LabelledRun[]): string {
   return [...groupBy(runs, ({ report }) => report.run.tool)]
@@ -86,7 +95,7 @@ function allCases(runs: readonly LabelledRun[]): string {
 
 /** What reports say by themselves: in one line, and of what that is made. */
 function answers(runs: readonly LabelledRun[]): string {
-  const titles = ['', 'part', 'figure', 'found'];
+  const titles = ['verdict', 'part', 'figure', 'found'];
   const columns = titles.map((title) => ({
     title,
     align: title === 'figure' ? ('right' as const) : ('left' as const),
@@ -117,10 +126,16 @@ function answers(runs: readonly LabelledRun[]): string {
     .join('\n');
 }
 
-/** The medians of the rest. */
+const answersItself = ({ report }: LabelledRun): boolean => toolOf(report).answer !== undefined;
+
+/** The medians of the rest; of two sets that answer by themselves the figures, beside one another. */
 function medians(runs: readonly LabelledRun[]): string {
-  if (runs.length === 0) return '';
-  const answer = headline(runs);
+  const isPair = runs.every(answersItself) && new Set(runs.map(setOf)).size === 2;
+  const shown = isPair
+    ? runs.map((run) => ({ ...run, report: { ...run.report, cases: figuresOf(run.report) } }))
+    : runs.filter((run) => !answersItself(run));
+  if (shown.every(({ report: { cases } }) => cases.length === 0)) return '';
+  const answer = headline(shown);
   return `${tableHtml(answer, 'Result', true)}\n<p class="quiet">${escaped(answer.note)}</p>`;
 }
 
@@ -136,7 +151,6 @@ export async function toPage(runs: readonly LabelledRun[]): Promise<string> {
   for (const chart of chartsOf(runs)) {
     sections.push(await chartSection(chart, /^(bandwidth|time|matrix)-/.test(chart.id)));
   }
-  const sets = groupBy(runs, setOf);
   const reports: Report[] = runs.map(({ report }) => report);
   return `<!doctype html>
 <html lang="en">
@@ -156,10 +170,9 @@ ${style}
 <main>
 <section id="answer"><h2>Result</h2>
 ${answers(runs)}
-${medians(runs.filter(({ report }) => toolOf(report).answer === undefined))}</section>
+${medians(runs)}</section>
 ${sections.join('\n')}
-<section id="words"><h2>In words</h2>
-${[...sets].map(([set, own]) => wordsSection(set, own, sets.size > 1)).join('\n')}</section>
+${words(runs.filter((run) => !answersItself(run)))}
 <section id="cases"><h2>All figures</h2>
 ${allCases(runs)}
 ${formulas(reports)
