@@ -6,7 +6,7 @@ import { busyShare } from './cores.js';
 import { figureOf } from '../compare/compare.js';
 import type { RunEvents } from '../measure/common-run.js';
 import { bandwidth, perSecond } from '../results/bandwidth.js';
-import { failedCase } from '../results/case.js';
+import { failedCase, waivedCase } from '../results/case.js';
 import { identityOf } from '../results/repeats.js';
 import {
   hasMeasurement,
@@ -285,6 +285,9 @@ export async function burnIn(
     const cases = whole.cases();
     onRound?.(round, left, cases);
     // Nothing of what was asked for is here: it would not be later.
-    if (left === 0 || isStopped || cases.length === 0) return { ...head, cases };
+    if (left > 0 && !isStopped && cases.length > 0) continue;
+    const identity = { name: 'rounds', parameters: {} };
+    const never = waivedCase(identity, 'it was stopped before anything was measured');
+    return { ...head, cases: isStopped && cases.length === 0 ? [never] : cases };
   }
 }

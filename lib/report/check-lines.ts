@@ -135,7 +135,10 @@ export function checkAnswer(cases: readonly CaseResult[]): string {
   const fair = cases.filter(
     (one) => isGood(one) && hasMeasurement(one) && one.verdict.level === 'fair',
   );
-  if (all === 0) return 'bad: nothing that was asked for is here to be looked at';
+  if (all === 0) {
+    const why = new Set(cases.map((one) => (one.status === 'ok' ? '' : one.reason)));
+    return `bad: nothing was looked at: ${[...why].join('; ') || 'nothing that was asked for is here'}`;
+  }
   if (bad.length === 0) {
     const some = fair.length === 0 ? '' : `, ${String(fair.length)} of them fair`;
     return `good: ${String(good)} of ${String(all)}${some}`;

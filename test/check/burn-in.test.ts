@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BurnIn, burnIn } from '../../lib/check/burn-in.js';
 import { partOf } from '../../lib/check/part.js';
 import type { RunEvents } from '../../lib/measure/common-run.js';
+import { checkAnswer } from '../../lib/report/check-lines.js';
 import { completeCase, exactCheck, failedCase, waivedCase } from '../../lib/results/case.js';
 import { collectiveVolume } from '../../lib/results/bandwidth.js';
 import {
@@ -211,6 +212,13 @@ describe('rounds', () => {
 
   it('end with the first where nothing is here to be looked at', async () => {
     expect((await burnIn(3600, () => Promise.resolve(round([])), {}, {})).cases).toEqual([]);
+  });
+
+  it('that end before anything was measured say so', async () => {
+    const stop = AbortSignal.abort();
+    const thrown = failedCase({ name: 'all_reduce', parameters: {} }, new Error('ended'));
+    const { cases } = await burnIn(3600, () => Promise.resolve(round([thrown])), {}, { stop });
+    expect(checkAnswer(cases)).toMatch(/^bad: .*stopped/);
   });
 
   it('end when told to: what was measured stays, and what broke meanwhile does not count', async () => {

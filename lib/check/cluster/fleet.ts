@@ -22,7 +22,7 @@ export interface FleetHost {
 }
 
 export interface Fleet {
-  /** Before each look at all of them: those that do not answer, or no more, are tried again. */
+  /** Before each look at all of them: those that do not answer, or no more, are tried again beside it. */
   enter(): Promise<void>;
   /** Those that answer, and have answered until now. */
   readonly hosts: readonly FleetHost[];

@@ -48,12 +48,19 @@ async function reach(
   }
 }
 
+/** A login that is under way, or has an outcome that nobody has looked at. */
+interface Attempt {
+  readonly ending: Promise<void>;
+  outcome?: Met | HostUnseen;
+}
+
 /** Hosts that stay entered until they are lost or let go. Nothing of it fails: a host that does not answer has a reason. */
 export class ShellHosts {
   /** In the order in which they were asked for. */
   protected met: readonly Met[] = [];
   unseen: readonly HostUnseen[] = [];
   private readonly remotes = new Map<string, Remote>();
+  private readonly attempts = new Map<string, Attempt>();
 
   constructor(
     private readonly asked: readonly string[],
@@ -61,23 +68,42 @@ export class ShellHosts {
     private readonly env: NodeJS.ProcessEnv,
   ) {}
 
-  /** Those that never answered, or were lost, are tried again. */
+  /**
+   * Those that never answered, or were lost, are tried again. Where some are entered the others are not waited for: who has
+   * answered since is there the next time.
+   */
   async enter(): Promise<void> {
-    const all = await Promise.all(
-      [...new Set(this.asked)].map(
-        async (host) =>
-          this.met.find((one) => one.host === host) ?? (await meet(host, this.startOn(host))),
-      ),
-    );
-    this.met = all.filter((one) => 'remote' in one);
-    this.unseen = all.filter((one) => 'reason' in one);
+    this.takeUp();
+    for (const host of this.asked) {
+      if (!this.attempts.has(host) && !this.met.some((one) => one.host === host)) this.try(host);
+    }
+    if (this.met.length > 0) return;
+    await Promise.all([...this.attempts.values()].map(({ ending }) => ending));
+    this.takeUp();
   }
 
-  private startOn(host: string): Remote {
+  private try(host: string): void {
     void this.remotes.get(host)?.end();
     const remote = Remote.start(host, this.remoteShell, this.env);
     this.remotes.set(host, remote);
-    return remote;
+    const attempt: Attempt = {
+      ending: meet(host, remote).then((outcome) => void (attempt.outcome = outcome)),
+    };
+    this.attempts.set(host, attempt);
+  }
+
+  private takeUp(): void {
+    const known = new Map<string, Met | HostUnseen>(
+      [...this.met, ...this.unseen].map((one) => [one.host, one]),
+    );
+    for (const [host, { outcome }] of this.attempts) {
+      if (outcome === undefined) continue;
+      known.set(host, outcome);
+      this.attempts.delete(host);
+    }
+    const all = [...new Set(this.asked)].flatMap((host) => known.get(host) ?? []);
+    this.met = all.filter((one) => 'remote' in one);
+    this.unseen = all.filter((one) => 'reason' in one);
   }
 
   /** Each calls all others. */
