@@ -28,6 +28,7 @@ import {
 import { Baselines, type NamedRuns } from '../compare/index.js';
 import { GradlinkError } from '../errors.js';
 import { writeFileAtomic } from '../files/index.js';
+import { slurmNode } from '../launch/own-host.js';
 import { flatOptions } from '../measure/common-run.js';
 import { jobSize } from '../measure/job.js';
 import { badHosts, checkAnswer, checkToolSince } from '../report/check-lines.js';
@@ -170,7 +171,7 @@ export const registerCheck: Register = (program, io, done, argv) => {
         options.previous === undefined ? undefined : previousCheck(options.previous),
       );
       const after = (report: Report): Promise<void> => {
-        const lines = badHosts(report, hostname()).map((host) => `${host}\n`);
+        const lines = badHosts(report, slurmNode(io.env) ?? hostname()).map((host) => `${host}\n`);
         if (badFile !== undefined) writeFileAtomic(badFile, lines);
         return Promise.resolve();
       };

@@ -8,6 +8,12 @@ import { isOwnAddress } from '../network.js';
 const namesHosts =
   /^(SLURM_JOB|SLURM_NODELIST|PBS_|LSB_|LOADL|COBALT_|FLUX_)|(HOST|NODE|MACHINE)_?(FILE|LIST)/i;
 
+/** What Slurm calls this node, which may be another name than its own. A launcher may have carried it to other hosts. */
+export function slurmNode(env: NodeJS.ProcessEnv): string | undefined {
+  const { SLURMD_NODENAME: node = '' } = env;
+  return node === '' ? undefined : node;
+}
+
 /** Whether a host's name, or its address, is this host's. */
 export function isOwnHost(name: string): boolean {
   const bare = name

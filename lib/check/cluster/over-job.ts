@@ -2,7 +2,7 @@
 // beside the job, as a process of its own.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Fleet, FleetHost, Outcome } from './fleet.js';
+import type { Fleet, Outcome } from './fleet.js';
 import type { HostSeen } from '../../doctor/hosts/compare.js';
 import { lookOverJob, type Leader } from '../../doctor/hosts/over-job.js';
 import { beatMs, silenceMs } from '../../doctor/hosts/remote.js';
@@ -61,13 +61,9 @@ class JobFleet implements Fleet {
   constructor(
     private readonly world: Communicator,
     private readonly seen: readonly HostSeen[],
-    private readonly leaders: readonly Leader[],
+    readonly hosts: readonly Leader[],
     private readonly env: Env,
   ) {}
-
-  get hosts(): readonly FleetHost[] {
-    return this.leaders.map(({ host, address }) => ({ host, name: host, address }));
-  }
 
   /** A job has what it was started with. */
   enter(): Promise<void> {
@@ -82,9 +78,9 @@ class JobFleet implements Fleet {
   async run(tasks: ReadonlyMap<string, Task>): Promise<ReadonlyMap<string, Outcome>> {
     const command: Command = { tasks: Object.fromEntries(tasks) };
     await broadcastObject(this.world, command, soon);
-    const all = await round(this.world, command, this.leaders[0]?.host, this.env);
+    const all = await round(this.world, command, this.hosts[0]?.host, this.env);
     return new Map(
-      this.leaders.flatMap(({ host, rank }) => {
+      this.hosts.flatMap(({ host, rank }) => {
         const ended = all[rank] ?? null;
         return ended === null ? [] : [[host, ended] as const];
       }),

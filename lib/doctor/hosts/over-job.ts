@@ -5,6 +5,7 @@ import { allGatherObject } from '../../communicator/composed/objects.js';
 import { Communicator } from '../../communicator/communicator.js';
 import type { HostSeen } from './compare.js';
 import { factsHere, type HostFacts } from './facts.js';
+import { slurmNode } from '../../launch/own-host.js';
 import { reachableAddresses, readNetwork } from '../../network.js';
 import { callAll, listen, othersOf, type Door, type Reached } from './reach.js';
 
@@ -17,7 +18,10 @@ interface Introduction {
 
 /** The first rank of a host. */
 export interface Leader {
+  /** As Slurm calls it, in its jobs; else as it calls itself. */
   readonly host: string;
+  /** What it calls itself. */
+  readonly name: string;
   readonly rank: number;
   readonly address: string;
 }
@@ -31,9 +35,13 @@ export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
   const world = await Communicator.world();
   try {
     const { rank } = world;
-    const own = hostname();
-    const hosts = (await allGatherObject(world, own)) as readonly string[];
-    const speaks = hosts.indexOf(own) === rank;
+    const name = hostname();
+    const ranks = await allGatherObject(world, { name, node: slurmNode(env) ?? '' });
+    const names = ranks.map((one) => one.name);
+    const first = ranks.filter((_, at) => names.indexOf(names[at]!) === at);
+    const nodes = new Set(first.map(({ node }) => node)).add('');
+    const own = nodes.size > first.length ? slurmNode(env)! : name;
+    const speaks = names.indexOf(name) === rank;
     const listener = speaks ? await listen(network) : undefined;
     try {
       const mine: Introduction =
@@ -57,7 +65,9 @@ export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
         facts === undefined ? [] : [{ host, facts, reached: calls[index] ?? [] }],
       );
       const leaders = all.flatMap(({ host, door }, index): Leader[] =>
-        door === undefined ? [] : [{ host, rank: index, address: door.addresses[0] ?? host }],
+        door === undefined
+          ? []
+          : [{ host, name: names[index]!, rank: index, address: door.addresses[0] ?? host }],
       );
       return { seen, leaders };
     } finally {
