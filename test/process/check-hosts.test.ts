@@ -5,9 +5,11 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { parseReport } from '../../lib/results/read-report.js';
+import type { Report } from '../../lib/results/result.js';
+import { buildFakes, fakesEnvironment } from '../gpu/setup/fakes.js';
 import { folderOfEachTest } from '../support/folders.js';
 import { blocksOf } from '../support/guides.js';
 import {
@@ -21,6 +23,8 @@ import {
 } from '../support/hosts.js';
 import { bearers, gradlink, missing, until } from '../support/launching.js';
 
+let folder = '';
+folderOfEachTest((made) => (folder = made));
 const name = `gc${String(process.pid % 100_000)}`;
 const reason = noHosts();
 const sides = ['a', 'b', 'c', 'd'] as const;
@@ -35,15 +39,20 @@ afterEach(() => {
 
 const nameOf = (address: unknown): string => sides[addresses.indexOf(String(address))] ?? '';
 
-/** What the check names: hosts, and ways from one to another. */
-async function named(extra: readonly string[] = []): Promise<string[]> {
-  const hosts = [...addresses, ...extra].join(',');
-  const args = ['check', '-H', hosts, '--remote-shell', netns, '--parts', 'doctor', '--json'];
+/** Of a check on the first host. */
+async function reportOf(...given: readonly string[]): Promise<Report> {
+  const args = ['check', ...given, '--parts', 'doctor', '--json'];
   const child = spawn(netns, ['enter', `${name}-a`, process.execPath, gradlink, ...args]);
   let printed = '';
   child.stdout.on('data', (chunk) => (printed += String(chunk)));
   await new Promise((resolve) => child.once('close', resolve));
-  const { cases } = parseReport(printed, 'check');
+  return parseReport(printed, 'check');
+}
+
+/** What the check names: hosts, and ways from one to another. */
+async function named(extra: readonly string[] = []): Promise<string[]> {
+  const hosts = [...addresses, ...extra].join(',');
+  const { cases } = await reportOf('-H', hosts, '--remote-shell', netns);
   return cases
     .filter(({ status }) => status === 'error')
     .map(({ name: part, parameters: { host, from, to } }) =>
@@ -93,12 +102,53 @@ describe('a check of four hosts', () => {
   });
 });
 
+describe('a check of three hosts with GPUs', () => {
+  beforeAll(() => {
+    if (reason === undefined) buildFakes();
+  });
+
+  /** By which each host is this machine under a name of its own, with two GPUs. The last may have a slow one. */
+  function remoteShell(slow: string): string {
+    const file = join(folder, 'shell');
+    const variables = {
+      ...fakesEnvironment,
+      GRADLINK_FAKE_GPUS: '2',
+      GRADLINK_FAKE_NVLINK: 'mesh',
+    };
+    const lines = [
+      '#!/bin/sh',
+      'host=$1; shift',
+      'unset CUDA_VISIBLE_DEVICES',
+      ...Object.entries(variables).map(([key, value]) => `export ${key}=${value}`),
+      `[ $host = 127.0.0.4 ] && export GRADLINK_FAKE_FAULTS=${slow}`,
+      'exec unshare --uts sh -c "hostname host-${host##*.}; $*"',
+    ];
+    writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    chmodSync(file, 0o755);
+    return file;
+  }
+
+  it.for([
+    ['nothing where all are alike', '', []],
+    ['the host of a slow GPU on its rail', 'nccl-slow=1:200', [['host', '127.0.0.4']]],
+  ] as const)('names %s', async ([, slow, expected], { skip }) => {
+    if (reason !== undefined) skip(reason);
+    const hosts = ['-H', '127.0.0.2,127.0.0.3,127.0.0.4', '--remote-shell', remoteShell(slow)];
+    const { cases } = await reportOf(...hosts);
+    const bad = cases.flatMap((one) => (one.status === 'error' ? [one] : []));
+    expect(bad.map(({ name: part, parameters: { host } }) => [part, host])).toEqual(expected);
+    for (const { reason: told } of bad) expect(told).toMatch(/^all ways: rail gpu:1 takes [^;]*$/);
+    const rails = cases.map(({ parameters: { rail } }) => rail).filter(Boolean);
+    expect(rails).toEqual(['gpu:0', 'gpu:1'].flatMap((rail) => [rail, rail, rail]));
+    const sums = cases.filter(({ parameters: { between } }) => between === 'gpus of hosts');
+    expect(sums.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok', 'ok']);
+  });
+});
+
 describe('the weekly job of docs/check.md', () => {
   const slurm = new URL('../hosts/slurm.sh', import.meta.url).pathname;
   const programs = ['sbatch', 'slurmctld', 'slurmd', 'munged', 'mpirun.openmpi', 'g++'];
   const noSlurm = reason ?? missing(programs, true);
-  let folder = '';
-  folderOfEachTest((made) => (folder = made));
   let config = '';
   beforeEach(() => {
     if (noSlurm !== undefined) return;

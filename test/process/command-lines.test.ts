@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import { beforeAll, describe, expect, it, type TestContext } from 'vitest';
 
-import { fakesEnvironment, onRealGpus } from '../gpu/setup/fakes.js';
+import { buildFakes, fakesEnvironment, onRealGpus } from '../gpu/setup/fakes.js';
 import { commandLines, guides } from '../support/guides.js';
 import { missing } from '../support/launching.js';
 import { installCommands, root, walkEnvironment, walks } from '../support/walks.js';
@@ -151,8 +151,7 @@ beforeAll(() => {
   }
   if (onRealGpus) return;
   // As the GPU tests do.
-  const build = [process.execPath, join(root, 'scripts/fakes.mjs')];
-  execFileSync('flock', [join(root, 'build/fakes.lock'), ...build], { stdio: 'pipe' });
+  buildFakes();
 });
 
 /** As it is typed, with what makes it run here. */

@@ -1,5 +1,5 @@
 // Which host, or which way between two, is slow or loses packets: from what pairs of hosts measured.
-import { noneAlike } from '../../measure/hosts/message-case.js';
+import { besideVerdict, noneAlike } from '../../measure/hosts/message-case.js';
 import {
   beside,
   besideOthers,
@@ -96,7 +96,8 @@ function slowness(host: string, point: Point): Finding[] {
   const slow = besideOthers(host, point.flatMap(figureOf));
   if (slow?.level !== 'poor') return [];
   const { side } = slow;
-  return [{ side, text: `${side}: ${point[0]?.result.name ?? ''} ${slowText(slow)}` }];
+  const { name = '', parameters: { rail = '' } = {} } = point[0]?.result ?? {};
+  return [{ side, text: `${side}: ${`${name} ${String(rail)}`.trim()} ${slowText(slow)}` }];
 }
 
 function loss(host: string, hosts: readonly string[], point: Point): Finding[] {
@@ -173,13 +174,6 @@ function verdictOf(figure: Figure, others: readonly Figure[]): Verdict {
   }
   const told = judged !== undefined && slow === level ? [slowText(judged)] : [];
   if (lossy === level && level !== 'good') told.push(lossText(lost));
-  return {
-    level,
-    reason: 'others',
-    text: told.join('; '),
-    likelyCause:
-      level === 'good'
-        ? null
-        : `the way ${directed ? 'from' : 'between'} ${from} ${directed ? 'to' : 'and'} ${to}: cable, port, switch or route`,
-  };
+  const way = directed ? `from ${from} to ${to}` : `between ${from} and ${to}`;
+  return besideVerdict({ level }, told.join('; '), `the way ${way}: cable, port, switch or route`);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "nccl/driver_link.h"
 #include "nccl/registrations.h"
@@ -29,6 +30,17 @@ bool faultHits(const char* name, int rank, std::uint64_t number) {
   const double which = parseNumber(value->substr(0, at), name);
   const double whose = at == std::string::npos ? 0 : parseNumber(value->substr(at + 1), name);
   return whose == rank && which == static_cast<double>(number);
+}
+
+/// "GPU:MS": so much longer takes all that this GPU does with others, for real.
+std::chrono::milliseconds slownessOf(int device) {
+  const std::string own = std::to_string(device) + ":";
+  for (const std::string& value : faultValues("nccl-slow")) {
+    if (!value.starts_with(own)) continue;
+    const double number = parseNumber(value.substr(own.size()), "GRADLINK_FAKE_FAULTS");
+    return std::chrono::milliseconds(static_cast<int>(number));
+  }
+  return {};
 }
 
 const char* textOf(Joining joining) {
@@ -236,6 +248,10 @@ void Comm::run(Work& work) {
       // As a kernel whose peer is gone: until somebody aborts.
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return aborted_.load(); });
+    }
+    if (const auto longer = slownessOf(device); longer.count() > 0) {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, longer, [this] { return aborted_.load(); });
     }
     double clock = driver.now();
     bool going = !aborted_;

@@ -1,10 +1,18 @@
 // Where the stand-ins are and which environment makes gradlink load them.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '../../..');
 
-/** Built by scripts/fakes.mjs. */
 export const fakesFolder = join(root, 'build/cmake/fakes');
+
+/** Of two runs at once one builds after the other. */
+export function buildFakes(): void {
+  mkdirSync(join(root, 'build'), { recursive: true });
+  const build = [process.execPath, join(root, 'scripts/fakes.mjs')];
+  execFileSync('flock', [join(root, 'build/fakes.lock'), ...build], { stdio: 'pipe' });
+}
 
 /** Of one run of vitest: a file for each test file, with what the fakes still held when its processes ended. */
 export const leaksFolder = (vitestPid: number): string =>

@@ -1,12 +1,11 @@
 // Before the GPU tests: builds the stand-ins, or makes sure that there is a GPU. After them: nothing may be left on the
 // stand-ins.
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { native } from '../../../lib/native/load.js';
-import { leaksFolder, onRealGpus } from './fakes.js';
+import { buildFakes, leaksFolder, onRealGpus } from './fakes.js';
 
 const root = join(import.meta.dirname, '../../..');
 /** vitest kills a worker that has not ended by then. */
@@ -19,10 +18,7 @@ export default function setup(): undefined | (() => Promise<void>) {
     native().gpuCount();
     return undefined;
   }
-  // Two runs at once build one after the other.
-  const build = [process.execPath, join(root, 'scripts/fakes.mjs')];
-  mkdirSync(join(root, 'build'), { recursive: true });
-  execFileSync('flock', [join(root, 'build/fakes.lock'), ...build], { stdio: 'pipe' });
+  buildFakes();
   rmSync(leaks, { recursive: true, force: true });
   mkdirSync(leaks, { recursive: true });
   return reportLeaks;
