@@ -3,6 +3,7 @@
 import { median } from 'simple-statistics';
 
 import { busyShare } from './cores.js';
+import { fair, poor } from './part.js';
 import { figureOf } from '../compare/compare.js';
 import type { RunEvents } from '../measure/common-run.js';
 import { bandwidth, perSecond } from '../results/bandwidth.js';
@@ -118,23 +119,16 @@ class PartOverRounds {
   }
 
   private verdict(usual: Verdict, bad: Bad | undefined, drift: number | undefined): Verdict {
-    const poor = ({ result }: Bad): Verdict | undefined =>
-      hasMeasurement(result) && result.verdict.level === 'poor' ? result.verdict : undefined;
-    if (bad !== undefined) {
-      const likelyCause = poor(bad)?.likelyCause ?? null;
-      return { level: 'poor', text: this.told(bad), likelyCause };
-    }
+    const causeOf = ({ result }: Bad): string | null =>
+      hasMeasurement(result) && result.verdict.level === 'poor' ? result.verdict.likelyCause : null;
+    if (bad !== undefined) return poor(this.told(bad), causeOf(bad));
     const of = countText(this.rounds, 'round');
     if (drift !== undefined && drift >= driftLimits.fair) {
-      const level = drift >= driftLimits.poor ? 'poor' : 'fair';
       const text = `${percentText(drift - 1)} slower in the last third of ${of} than in the first`;
-      return { level, text, likelyCause: driftCause };
+      return (drift >= driftLimits.poor ? poor : fair)(text, driftCause);
     }
     const { slow } = this;
-    if (slow !== undefined) {
-      const likelyCause = poor(slow)?.likelyCause ?? null;
-      return { level: 'fair', text: this.told(slow), likelyCause };
-    }
+    if (slow !== undefined) return fair(this.told(slow), causeOf(slow));
     return { ...usual, text: `${usual.text} (the latest of ${of})` };
   }
 

@@ -34,32 +34,16 @@ export interface Surroundings extends BurnInSurroundings {
   readonly expected?: Expectations;
 }
 
-/** What is looked at, and what it is called where that throws. */
-interface Part extends CaseIdentity {
-  readonly look: () => Promise<CaseResult[]>;
-}
+type Look = () => Promise<CaseResult[]>;
 
-/** Nothing that fails takes the parts after it along. */
-async function partsOf({ look, name, parameters }: Part): Promise<CaseResult[]> {
-  try {
-    return await look();
-  } catch (error) {
-    return [failedCase({ name, parameters }, error)];
-  }
-}
-
-const partNamed = (
-  name: string,
-  look: Part['look'],
-  parameters: Part['parameters'] = {},
-): Part => ({
-  name,
-  parameters,
-  look,
-});
+/** Nothing that fails takes the parts after it along: what throws has a part of this name. */
+const part =
+  (name: string, look: Look, parameters: CaseIdentity['parameters'] = {}): Look =>
+  () =>
+    look().catch((error: unknown) => [failedCase({ name, parameters }, error)]);
 
 interface Group {
-  readonly parts: readonly Part[];
+  readonly parts: readonly Look[];
   /** Why what is slow among these is not judged; undefined where it is. */
   readonly excuse?: (
     before: readonly CaseResult[],
@@ -107,46 +91,45 @@ async function checkMachine(
   events.onStart?.(head, []);
   const health = machine === undefined ? undefined : new HealthPart(machine);
   const ranks = rankCountFor(availableParallelism());
-  const asked = (name: (typeof partNames)[number], ...of: readonly Part[]): readonly Part[] =>
+  const asked = (name: (typeof partNames)[number], ...of: readonly Look[]): readonly Look[] =>
     parts.includes(name) ? of : [];
-  const ofGpus = (of: (one: Machine) => readonly Part[]): readonly Part[] =>
+  const ofGpus = (of: (one: Machine) => readonly Look[]): readonly Look[] =>
     machine === undefined ? [] : of(machine);
-  const sumsOf = (between: string, look: Part['look']): Part =>
-    partNamed('all_reduce', look, { between, ranks });
-  const ofThreads = sumsOf('threads', () => checkThreads(ranks, timeoutMs));
-  const ofProcesses = sumsOf('processes', () => checkProcesses(ranks, timeoutMs, asJob));
+  const sums = (between: string, look: Look): Look => part('all_reduce', look, { between, ranks });
   const groups: readonly Group[] = [
     {
       parts: [
         ...asked(
           'doctor',
-          partNamed('doctor', () => checkDoctor(env)),
+          part('doctor', () => checkDoctor(env)),
         ),
-        ...asked('cores', partNamed('cores', checkCores)),
+        ...asked('cores', part('cores', checkCores)),
         ...asked(
           'memory',
-          partNamed('memory', () => checkMemory(head.environment)),
+          part('memory', () => checkMemory(head.environment)),
         ),
       ],
     },
     {
-      parts: asked('ranks', ofThreads, ofProcesses),
+      parts: asked(
+        'ranks',
+        sums('threads', () => checkThreads(ranks, timeoutMs)),
+        sums('processes', () => checkProcesses(ranks, timeoutMs, asJob)),
+      ),
       // The same fault is told once, and what others do on this machine is none of it.
       excuse: async (before) => {
         if (hasPoor(before)) return 'a part of the machine that it needs is bad';
         return (await isBusy()) ? 'the machine is busy' : undefined;
       },
     },
-    {
-      parts: ofGpus(() => copies.map((name) => partNamed(name, () => checkCopies(name, given)))),
-    },
+    { parts: ofGpus(() => copies.map((name) => part(name, () => checkCopies(name, given)))) },
     {
       parts: ofGpus((one) => [
-        partNamed('all_reduce', () => checkSums(one, given), { between: 'gpus' }),
+        part('all_reduce', () => checkSums(one, given), { between: 'gpus' }),
       ]),
       excuse: (before) => (hasPoor(before) ? 'a copy between these GPUs is slow' : undefined),
     },
-    { parts: ofGpus(() => [partNamed('health', () => Promise.resolve(health?.parts() ?? []))]) },
+    { parts: ofGpus(() => [part('health', () => Promise.resolve(health?.parts() ?? []))]) },
   ];
   const steps = new Steps(
     events,
@@ -156,9 +139,9 @@ async function checkMachine(
   let before: readonly CaseResult[] = [];
   for (const { parts: those, excuse } of groups) {
     const measured: CaseResult[] = [];
-    for (const part of those) {
+    for (const look of those) {
       if (stop?.aborted === true) break;
-      measured.push(...(await partsOf(part)));
+      measured.push(...(await look()));
       steps.advance();
     }
     const all = judgeByExpected(measured, head, expected, cases);

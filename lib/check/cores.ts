@@ -8,7 +8,7 @@ import { groupBy } from '../results/grouping.js';
 import { beside, lowerMedian, type Spread } from '../results/beside.js';
 import type { CaseResult, Verdict } from '../results/result.js';
 import { percentText } from '../results/units.js';
-import { partOf } from './part.js';
+import { fair, good, partOf, poor } from './part.js';
 
 const rounds = 15;
 const roundSeconds = 0.02;
@@ -101,30 +101,23 @@ export function judgeCores(
     const share = percentText(Math.min(...busy.map(freeOf)));
     const others = percentText(lowerMedian(free.filter((one) => one >= freeShare)) ?? 0);
     const who = busy.map(({ core }) => running(core)).filter((text) => text !== '');
-    return told({
-      level: 'poor',
-      text: `${names(busy)} free for ${share} of the time, the others for ${others}`,
-      likelyCause: `something else runs there${who.length === 0 ? '' : `: ${who.join(', ')}`}`,
-    });
+    const text = `${names(busy)} free for ${share} of the time, the others for ${others}`;
+    return told(
+      poor(text, `something else runs there${who.length === 0 ? '' : `: ${who.join(', ')}`}`),
+    );
   }
   if (slow.length > 0) {
-    return told({
-      level: 'poor',
-      text: `${names(slow)} at ${percentText(values.slowestOfMedian)} of the others`,
-      likelyCause:
-        'their clocks are held back (heat, power, settings of the firmware), or a hypervisor gives them to others',
-    });
+    const likelyCause =
+      'their clocks are held back (heat, power, settings of the firmware), or a hypervisor gives them to others';
+    const share = percentText(values.slowestOfMedian);
+    return told(poor(`${names(slow)} at ${share} of the others`, likelyCause));
   }
   const count = figures.length === 1 ? 'one core' : `${String(figures.length)} cores alike`;
   if (leastFree < busyShare) {
-    return told({
-      level: 'fair',
-      text: `${count}; ${percentText(leastFree)} of the time free at the least`,
-      likelyCause: 'the machine is busy: figures of this run are lower for it',
-    });
+    const text = `${count}; ${percentText(leastFree)} of the time free at the least`;
+    return told(fair(text, 'the machine is busy: figures of this run are lower for it'));
   }
-  const text = `${count}, free for ${percentText(leastFree)} of the time or more`;
-  return told({ level: 'good', text, likelyCause: null });
+  return told(good(`${count}, free for ${percentText(leastFree)} of the time or more`));
 }
 
 function textOf(file: string): string {

@@ -5,6 +5,7 @@ import {
   type CaseResult,
   type Measurement,
   type ReportHead,
+  type Verdict,
   type VerdictLevel,
 } from '../results/result.js';
 import { bandwidthText, countText, timeText } from '../results/units.js';
@@ -12,7 +13,7 @@ import { figureOf, type NamedRuns } from '../compare/compare.js';
 import { publishedFrom, publishedOf } from './expected-table.js';
 import { copies } from './gpus.js';
 import { failedWherePoor, partOf } from './part.js';
-import { sinceBaseline, timedOf, type Rated } from './since-baseline.js';
+import { sinceBaseline, timedOf } from './since-baseline.js';
 
 type Measured = CaseResult & Measurement;
 
@@ -62,12 +63,12 @@ const isOfGpus = ({ name, parameters: { between } }: CaseResult): boolean =>
 const isMeasure = (one: CaseResult, { quantity, isOf }: ExpectedFigure): one is Measured =>
   isOf(one) && hasMeasurement(one) && (quantity !== 'bandwidth' || figureOf(one) === quantity);
 
-function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[]): Rated {
+function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[]): Verdict {
   const { path, quantity, value, source, tolerances, count } = figure;
   const { medianSeconds, minSeconds } = one.statistics;
   // GPUs work for us alone; what else a host does makes its calls longer, and the fastest counts, as beside its limit.
   const [seconds, best] = isOfGpus(one) ? [medianSeconds, ''] : [minSeconds, ' at best'];
-  const rated = (lacking: number, text: string): Rated => ({
+  const rated = (lacking: number, text: string): Verdict => ({
     level: lacking > tolerances[1] ? 'poor' : lacking > tolerances[0] ? 'fair' : 'good',
     text: `${text} (${source})`,
     likelyCause: null,
@@ -91,7 +92,7 @@ function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[])
 const order: readonly VerdictLevel[] = ['none', 'good', 'fair', 'poor'];
 
 /** The worst counts, and is told first. */
-function beside<T extends Measured>(one: T, { level, text, likelyCause }: Rated): T {
+function beside<T extends Measured>(one: T, { level, text, likelyCause }: Verdict): T {
   const { verdict } = one;
   const decides = order.indexOf(level) > order.indexOf(verdict.level);
   const texts = decides && level !== 'good' ? [text, verdict.text] : [verdict.text, text];

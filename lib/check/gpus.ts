@@ -18,7 +18,7 @@ import {
   type Verdict,
 } from '../results/result.js';
 import { bandwidthText, mebibyte } from '../results/units.js';
-import { failedWherePoor, partOf } from './part.js';
+import { failedWherePoor, fair, partOf, poor } from './part.js';
 
 /** A case of `gradlink p2p` each, of copy engines: what they read from the other side, and both directions at once. */
 export const copies = [
@@ -154,15 +154,13 @@ export async function checkSums(
       }
       const text = `${bandwidthText(named.busBandwidth.bytesPerSecond)}: NCCL goes over sockets`;
       const likelyCause = `NCCL passes data over sockets between ${pairs.join(', ')}: direct access and shared memory are off (NCCL_P2P_DISABLE, NCCL_SHM_DISABLE), or fail here`;
-      return failedWherePoor({ ...named, verdict: { level: 'poor', text, likelyCause } });
+      return failedWherePoor({ ...named, verdict: poor(text, likelyCause) });
     });
   } catch (error) {
     if (!isAbsent(error)) throw error;
     return [waivedCase(identity, error.message)];
   }
 }
-
-const poor = (text: string, likelyCause: string): Verdict => ({ level: 'poor', text, likelyCause });
 
 const fellOff = 'the GPU fell off the bus: its slot, its power, or heat';
 const xidsOfMemory = [48, 63, 64, 92, 94, 95];
@@ -171,9 +169,7 @@ const xidsOfPrograms = [13, 31, 43, 45];
 /** What an XID error is of, by NVIDIA's numbers. */
 function xidVerdict(xid: number): Verdict {
   const text = `XID ${String(xid)} under load`;
-  if (xidsOfPrograms.includes(xid)) {
-    return { level: 'fair', text, likelyCause: 'a program that used the GPU wrongly' };
-  }
+  if (xidsOfPrograms.includes(xid)) return fair(text, 'a program that used the GPU wrongly');
   if (xidsOfMemory.includes(xid)) return poor(text, 'memory of the GPU that fails');
   if (xid === 74) return poor(text, 'an NVLink: its bridge, its switch, or the GPU beyond it');
   return poor(text, xid === 79 ? fellOff : "the GPU or its driver: see NVIDIA's list of XIDs");

@@ -9,33 +9,28 @@ import { containerLimits } from '../results/container-limits.js';
 import type { CaseResult, EnvironmentInfo, Verdict } from '../results/result.js';
 import { bandwidthText, countText } from '../results/units.js';
 import { version } from '../version.js';
-import { partOf } from './part.js';
+import { fair, good, partOf, poor } from './part.js';
 
 /** Of the machine rather than of a job on it, or of packages that not everybody has. */
 const others = /^(job|network|hosts?|hostfile|ssh|slurm|mpirun|openmpi|mpich|tfjs.*)(:|$)/;
 
 /** A machine that has GPUs whose driver does not answer is broken; one without any is not. */
-const broken = /^driver$/;
+const broken = 'driver';
 
-function verdictOf(name: string, findings: readonly Finding[]): Verdict {
+/**
+ * What lines of the doctor come to.
+ *
+ * @param name of the part, which its lines need not repeat
+ * @param well what is said where nothing is degraded
+ */
+export function findingsVerdict(name: string, findings: readonly Finding[], well: string): Verdict {
   const degraded = findings.filter(({ status }) => status === 'degraded');
-  if (degraded.length === 0) {
-    const [only] = findings;
-    const text =
-      findings.length === 1
-        ? (only?.text ?? '')
-        : `${countText(findings.length, 'line')} as they should be`;
-    return { level: 'good', text, likelyCause: null };
-  }
+  if (degraded.length === 0) return good(well);
   const text = degraded
-    .map((one) => (one.name === name ? one.text : `${one.name}: ${one.text}`))
+    .map((one) => `${one.name}: `.replace(new RegExp(`^${name}: ?`), '') + one.text)
     .join('; ');
-  const advice = degraded.map((one) => one.advice).filter((one) => one !== null);
-  return {
-    level: degraded.some((one) => broken.test(one.name)) ? 'poor' : 'fair',
-    text,
-    likelyCause: advice.length === 0 ? null : advice.join('; '),
-  };
+  const advice = degraded.flatMap((one) => one.advice ?? []).join('; ') || null;
+  return degraded.some((one) => one.name === broken) ? poor(text, advice) : fair(text, advice);
 }
 
 /** The doctor's lines of the host as one part, and each GPU's as another. */
@@ -43,17 +38,15 @@ export async function checkDoctor(env: NodeJS.ProcessEnv): Promise<CaseResult[]>
   const { findings, seconds } = await diagnose({ packageVersion: version, env });
   const shown = findings.filter(({ name, status }) => status !== 'missing' && !others.test(name));
   const gpus = shown.filter(({ name }) => name.startsWith('gpu:'));
-  const part = (parameters: { readonly gpu?: string }, of: readonly Finding[]): CaseResult =>
+  const part = (parameters: { readonly gpu?: string }, of: readonly Finding[], well: string) =>
     partOf(
       { name: 'doctor', parameters },
-      { samplesSeconds: [seconds], verdict: verdictOf(parameters.gpu ?? '', of) },
+      { samplesSeconds: [seconds], verdict: findingsVerdict(parameters.gpu ?? '', of, well) },
     );
+  const ofHost = shown.filter((one) => !gpus.includes(one));
   return [
-    part(
-      {},
-      shown.filter((one) => !gpus.includes(one)),
-    ),
-    ...gpus.map((one) => part({ gpu: one.name }, [one])),
+    part({}, ofHost, `${countText(ofHost.length, 'line')} as they should be`),
+    ...gpus.map((one) => part({ gpu: one.name }, [one], one.text)),
   ];
 }
 
@@ -66,13 +59,9 @@ function memoryVerdict(bytesPerSecond: number, medianOfBest: number, threads: nu
   const rate = `${bandwidthText(bytesPerSecond)} read and written by ${countText(threads, 'thread')}`;
   if (medianOfBest > unsteady) {
     const text = `${rate}; the median took ${medianOfBest.toFixed(1)} times as long as the best`;
-    return {
-      level: 'fair',
-      text,
-      likelyCause: 'something else uses the memory: repeat when the machine is quiet',
-    };
+    return fair(text, 'something else uses the memory: repeat when the machine is quiet');
   }
-  return { level: 'good', text: `${rate}, steadily`, likelyCause: null };
+  return good(`${rate}, steadily`);
 }
 
 /** A copy that no cache holds. */
@@ -84,12 +73,11 @@ export async function checkMemory({ lastLevelCacheBytes }: EnvironmentInfo): Pro
   if (left < needed) {
     const bound = memoryBytes ?? memoryHighBytes;
     const of = bound === null ? '' : `, of ${gibibytes(bound.value)} by ${bound.file}`;
-    const verdict: Verdict = {
-      level: 'poor',
-      text: `${gibibytes(left)} left${of}: too little to measure with, which takes ${gibibytes(needed)}`,
-      likelyCause:
-        bound === null ? 'stop what fills the memory' : 'raise the limit of the container',
-    };
+    const text = `${gibibytes(left)} left${of}: too little to measure with, which takes ${gibibytes(needed)}`;
+    const verdict = poor(
+      text,
+      bound === null ? 'stop what fills the memory' : 'raise the limit of the container',
+    );
     return [partOf(identity, { samplesSeconds: [0], verdict })];
   }
   const { copyBytesPerSecond, threads, pass } = await measureMemoryLimit(lastLevelCacheBytes);

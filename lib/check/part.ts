@@ -9,6 +9,20 @@ import {
   type Verdict,
 } from '../results/result.js';
 
+export const good = (text: string): Verdict => ({ level: 'good', text, likelyCause: null });
+
+export const fair = (text: string, likelyCause: string | null): Verdict => ({
+  level: 'fair',
+  text,
+  likelyCause,
+});
+
+export const poor = (text: string, likelyCause: string | null): Verdict => ({
+  level: 'poor',
+  text,
+  likelyCause,
+});
+
 export interface PartFigures {
   /** What was timed; of what is only looked at, the looking. */
   readonly samplesSeconds: readonly number[];

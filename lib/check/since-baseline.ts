@@ -5,16 +5,10 @@ import {
   hasMeasurement,
   type CaseResult,
   type ReportHead,
-  type VerdictLevel,
+  type Verdict,
 } from '../results/result.js';
 import { bandwidthText, timeText } from '../results/units.js';
-
-/** What a part comes to beside what is expected of it. */
-export interface Rated {
-  readonly level: Exclude<VerdictLevel, 'none'>;
-  readonly text: string;
-  readonly likelyCause: string | null;
-}
+import { fair, good, poor } from './part.js';
 
 const confidence = 0.95;
 
@@ -31,7 +25,7 @@ export function sinceBaseline(
   { name, reports }: NamedRuns,
   cases: readonly CaseResult[],
   head: ReportHead,
-): ReadonlyMap<string, Rated> {
+): ReadonlyMap<string, Verdict> {
   const before = timedOf(reports.flatMap((report) => report.cases));
   const both = new Set([...timedOf(cases)].filter((identity) => before.has(identity)));
   if (both.size === 0) return new Map();
@@ -50,7 +44,7 @@ export function sinceBaseline(
   const on = `on ${reports[0]!.run.startedAt.slice(0, 10)}`;
   const comparisons = new Map(compared.map((one) => [identityOf(one), one]));
   return new Map(
-    among(cases).flatMap((one): [string, Rated][] => {
+    among(cases).flatMap((one): [string, Verdict][] => {
       const { change, text, base, next } = comparisons.get(identityOf(one))!;
       if (!hasMeasurement(one) || base === null || next === null) return [];
       const { busBandwidth, statistics } = one;
@@ -59,12 +53,10 @@ export function sinceBaseline(
         figureOf(one) === 'latency' ? timeText(seconds) : bandwidthText(moved / seconds),
       );
       const told = `was ${was!} ${on}, is ${is!}`;
-      if (change !== 'worse') {
-        return [[identityOf(one), { level: 'good', text: `${told} (${name})`, likelyCause: null }]];
-      }
+      if (change !== 'worse') return [[identityOf(one), good(`${told} (${name})`)]];
       // Other work makes samples longer, and the fastest least.
-      const level = statistics.minSeconds > base.medianSeconds ? 'poor' : 'fair';
-      return [[identityOf(one), { level, text: `${told}: ${text} (${name})`, likelyCause }]];
+      const worse = statistics.minSeconds > base.medianSeconds ? poor : fair;
+      return [[identityOf(one), worse(`${told}: ${text} (${name})`, likelyCause)]];
     }),
   );
 }

@@ -1,7 +1,8 @@
 // The check of several hosts: each by itself, all at once; then pairs of them in rounds; then all together.
 import type { CheckGiven } from '../check-options.js';
 import { judgeByExpected, unmatched, type Expectations } from '../expect.js';
-import { excused, partOf } from '../part.js';
+import { findingsVerdict } from '../machine.js';
+import { excused, good, partOf, poor } from '../part.js';
 import { sumArguments, sumParts } from '../sums.js';
 import { rankTasks, type Fleet, type FleetHost } from './fleet.js';
 import { withJobFleet } from './over-job.js';
@@ -57,12 +58,6 @@ const kinds = [
   { kind: 'bidirectional', bytes: mebibyte },
 ] as const;
 
-interface Telling {
-  /** The cases of one step, as they are judged after those before it. */
-  told(cases: readonly CaseResult[], before: readonly CaseResult[]): readonly CaseResult[];
-  advance(): void;
-}
-
 interface ClusterSurroundings {
   readonly env: NodeJS.ProcessEnv;
   readonly expected?: Expectations;
@@ -82,16 +77,15 @@ export async function runCluster(
   const check = async (fleet: Fleet, hosts: readonly string[]): Promise<readonly CaseResult[]> => {
     events.onStart?.(head, []);
     await fleet.enter();
+    const all: CaseResult[] = [];
     const steps = new Steps(events, hosts.length + kinds.length + 3);
-    const cases = await new ClusterCheck(fleet, hosts, given, env, {
-      told: (some, before) => {
-        const judged = judgeByExpected(some, head, expected, before);
-        if (judged.length > 0) events.onCases?.(judged);
-        return judged;
-      },
-      advance: () => steps.advance(),
-    }).run();
-    return [...cases, ...unmatched(cases, expected)];
+    const judged = (cases: readonly CaseResult[]): void => {
+      const found = judgeByExpected(cases, head, expected, all);
+      if (found.length > 0) events.onCases?.(found);
+      all.push(...found);
+    };
+    await new ClusterCheck(fleet, hosts, given, env, steps).run(judged);
+    return [...all, ...unmatched(all, expected)];
   };
   const cases =
     shells === undefined ? await withJobFleet(env, check) : await check(shells, given.hosts ?? []);
@@ -197,28 +191,25 @@ class ClusterCheck {
     private readonly asked: readonly string[],
     private readonly given: CheckGiven,
     private readonly env: NodeJS.ProcessEnv,
-    private readonly telling: Telling,
+    private readonly steps: Steps,
   ) {}
 
-  async run(): Promise<CaseResult[]> {
-    const all: CaseResult[] = [];
-    const add = (cases: readonly CaseResult[]): void => {
-      all.push(...this.telling.told(cases, all));
-    };
+  /** @param add takes the cases of each step */
+  async run(add: (cases: readonly CaseResult[]) => void): Promise<void> {
     this.joined = this.fleet.hosts;
     const seen = await this.look();
     add(this.alike(seen));
-    this.telling.advance();
+    this.steps.advance();
     const machines = await this.machines();
     add(machines);
     const points: Point[] = [];
     for (const figure of kinds) {
       points.push(await this.pairs(figure));
-      this.telling.advance();
+      this.steps.advance();
     }
     const gpus = this.sharedGpus(seen, machines);
     points.push(...(await this.rails(gpus)));
-    this.telling.advance();
+    this.steps.advance();
     const faults = hostFaults(
       this.joined.map(({ host }) => host),
       points,
@@ -229,9 +220,8 @@ class ClusterCheck {
     add(await this.whole(points, isWayBad));
     const [gpu] = gpus;
     if (gpu !== undefined) add(await this.whole(points, isWayBad, gpu));
-    this.telling.advance();
+    this.steps.advance();
     add(this.hosts(faults));
-    return all;
   }
 
   /** Leaves out whom the others do not reach. */
@@ -257,24 +247,8 @@ class ClusterCheck {
   /** What should be the same on all hosts. */
   private alike(seen: readonly HostSeen[]): CaseResult[] {
     if (seen.length < 2) return [];
-    const different = hostFindings(seen, []).filter(
-      ({ name, status }) => status === 'degraded' && name !== 'hosts:reach',
-    );
-    const advice = different.flatMap((one) => one.advice ?? []);
-    const verdict =
-      different.length === 0
-        ? ({
-            level: 'good',
-            text: 'versions, hardware and clocks alike',
-            likelyCause: null,
-          } as const)
-        : ({
-            level: 'fair',
-            text: different
-              .map(({ name, text }) => `${name.replace('hosts:', '')}: ${text}`)
-              .join('; '),
-            likelyCause: advice.join('; '),
-          } as const);
+    const findings = hostFindings(seen, []).filter(({ name }) => name !== 'hosts:reach');
+    const verdict = findingsVerdict('hosts', findings, 'versions, hardware and clocks alike');
     return [
       partOf({ name: 'hosts', parameters: {} }, { samplesSeconds: [this.seconds()], verdict }),
     ];
@@ -298,7 +272,7 @@ class ClusterCheck {
     const outcomes = await this.fleet.run(new Map(hosts.map((host) => [host, task])), false);
     this.leaveOut();
     return hosts.flatMap((host) => {
-      this.telling.advance();
+      this.steps.advance();
       const outcome = outcomes.get(host);
       if (outcome === undefined || 'lost' in outcome) return [];
       return partsOfHost(host, outcome);
@@ -460,44 +434,34 @@ class ClusterCheck {
 
   /** A part for each host that was asked for: does it answer, is it reached, are its ways as those of the others. */
   private hosts(faults: readonly HostFault[]): CaseResult[] {
-    const gone = new Map(this.fleet.unseen.map(({ host, reason }) => [host, reason]));
-    for (const { host, reason, byItself } of this.off) if (byItself) gone.set(host, reason);
-    const out = new Map(this.off.map(({ host, reason }) => [host, reason]));
-    const slow = new Map(faults.map(({ host, reason }) => [host, reason]));
+    const lost = (reason: string): GradlinkError => new GradlinkError('ERR_PEER_LOST', reason);
     const reach = this.off
       .filter(({ byItself }) => !byItself)
       .flatMap(({ ways }) => ways)
       .map(({ from, to, error }) =>
-        failedCase(
-          { name: 'reach', parameters: { from, to } },
-          new GradlinkError('ERR_PEER_LOST', `no connection: ${error}`),
-        ),
+        failedCase({ name: 'reach', parameters: { from, to } }, lost(`no connection: ${error}`)),
       );
+    const reasonOf = (host: string, among: readonly HostUnseen[]): string | undefined =>
+      among.find((one) => one.host === host)?.reason;
     const hosts = this.asked.map((host): CaseResult => {
-      const lost = gone.get(host);
       const identity = { name: 'host', parameters: { host } };
       // Its ways are not blamed where it is, lost since or not.
-      const fault = slow.get(host);
-      if (lost !== undefined && fault === undefined)
-        return failedCase(identity, new GradlinkError('ERR_PEER_LOST', lost));
-      const left = out.get(host);
-      if (left !== undefined) return waivedCase(identity, left);
-      return partOf(identity, {
-        samplesSeconds: [this.seconds()],
-        verdict:
-          fault === undefined
-            ? {
-                level: 'good',
-                text: 'it answers, and its ways are as those of the others',
-                likelyCause: null,
-              }
-            : {
-                level: 'poor',
-                text: fault,
-                likelyCause:
-                  'its network interface, cable or port of the switch, or what else is at work on it',
-              },
-      });
+      const fault = reasonOf(host, faults);
+      const gone = reasonOf(host, [
+        ...this.off.filter(({ byItself }) => byItself),
+        ...this.fleet.unseen,
+      ]);
+      const left = reasonOf(host, this.off);
+      if (fault === undefined && gone !== undefined) return failedCase(identity, lost(gone));
+      if (fault === undefined && left !== undefined) return waivedCase(identity, left);
+      const verdict =
+        fault === undefined
+          ? good('it answers, and its ways are as those of the others')
+          : poor(
+              fault,
+              'its network interface, cable or port of the switch, or what else is at work on it',
+            );
+      return partOf(identity, { samplesSeconds: [this.seconds()], verdict });
     });
     return [...reach, ...hosts];
   }
