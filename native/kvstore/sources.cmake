@@ -41,6 +41,7 @@ unite(gradlink_kvstore local
   base/rows.cc
   protocol/piece_rows.cc
   base/whole_file.cc
+  key.cc
   local/key_lane.cc
   local/key_work.cc
   local/scheduler.cc

@@ -13,19 +13,18 @@ void checkRowLength(const std::string& name, std::size_t count, std::size_t rowL
                     " elements do not divide " + std::to_string(count) + " elements");
 }
 
-void checkOperation(const Operation& operation, const std::string& name, std::size_t count,
-                    std::size_t rowLength) {
+void checkOperation(const Operation& operation, const Key& key) {
   const bool takes = operation.kind == OperationKind::init || isPush(operation.kind);
   if (takes == operation.in.empty()) {
-    throw storeMisuse("key " + name + ": an operation has " + (takes ? "no" : "an unwanted") +
+    throw storeMisuse("key " + key.name + ": an operation has " + (takes ? "no" : "an unwanted") +
                       " input array");
   }
-  const auto rows = static_cast<std::int64_t>(count / rowLength);
+  const auto rows = static_cast<std::int64_t>(key.count / key.rowLength);
   const auto check = [&](const std::vector<std::int64_t>& wanted) {
     for (const std::int64_t row : wanted) {
       if (row >= 0 && row < rows) continue;
-      throw storeMisuse("key " + name + " has " + std::to_string(rows) + " rows, there is no row " +
-                        std::to_string(row));
+      throw storeMisuse("key " + key.name + " has " + std::to_string(rows) +
+                        " rows, there is no row " + std::to_string(row));
     }
   };
   check(operation.rows);
@@ -46,6 +45,11 @@ std::exception_ptr needsFloats(const std::string& name, DType dtype) {
   return std::make_exception_ptr(
       storeMisuse("an optimizer updates float arrays only; key " + name + " holds " +
                   nameOf(dtype) + ": use a float type, setUpdater, or another store for it"));
+}
+
+std::optional<StateShape> shapeOf(const Key* key) {
+  if (key == nullptr) return std::nullopt;
+  return StateShape{key->dtype, key->count, key->rowLength};
 }
 
 LoadedStates readStates(const std::string& file) {

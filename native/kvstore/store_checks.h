@@ -11,6 +11,7 @@
 
 #include "core/kernels/dtype.h"
 #include "kvstore/base/misuse.h"
+#include "kvstore/key.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/store.h"
 
@@ -27,8 +28,7 @@ void checkRowLength(const std::string& name, std::size_t count, std::size_t rowL
 Error noCompressedRows(const std::string& name);
 
 /// Inputs where the kind takes them and only there; rows that exist.
-void checkOperation(const Operation&, const std::string& name, std::size_t count,
-                    std::size_t rowLength);
+void checkOperation(const Operation&, const Key&);
 
 /// An optimizer updates float types only: the error for a key of another.
 std::exception_ptr needsFloats(const std::string& name, DType);
@@ -39,6 +39,8 @@ struct StateShape {
   std::size_t count;
   std::size_t rowLength;
 };
+/// None where there is no key.
+std::optional<StateShape> shapeOf(const Key*);
 
 /// The states of a file and the optimizer they go with: the file's own, else `present`, counting on
 /// from the file. Throws Error(invalidArgument) where the file does not fit, with nothing changed.

@@ -56,10 +56,9 @@ void AllreduceEngine::close() {
   comm_->close();
 }
 
-void AllreduceEngine::define(const std::string& name, DType dtype, std::size_t count,
-                             std::size_t rowLength) {
+void AllreduceEngine::define(Key key) {
   const Lock lock(mutex_);
-  keys_.push_back({name, dtype, count, rowLength});
+  keys_.emplace_back(std::move(key));
 }
 
 AllreduceTimes AllreduceEngine::times() const {
@@ -105,7 +104,7 @@ void AllreduceEngine::fence(AllreduceFence fence) {
 /// The lock is held.
 void AllreduceEngine::enqueue(Operation operation, bool here) {
   if (failure_) return finish(operation.ticket, failure_);
-  Key& key = keys_[operation.key];
+  SummedKey& key = keys_[operation.key];
   if (!needsAll(operation.kind)) {
     if (key.queue.empty()) return forward(std::move(operation), here);
     key.queue.push_back({std::move(operation)});
@@ -341,7 +340,7 @@ void AllreduceEngine::fail(const Error& error) {
   Error told(error.code, std::string("the workers no longer sum together: ") + error.what());
   told.withRank(error.rank);
   failure_ = std::make_exception_ptr(told);
-  for (Key& key : keys_) {
+  for (SummedKey& key : keys_) {
     for (const Waiting& waiting : key.queue) finish(waiting.operation.ticket, failure_);
     key.queue.clear();
   }

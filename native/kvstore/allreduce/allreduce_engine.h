@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/communicator.h"
@@ -26,6 +27,7 @@
 #include "kvstore/allreduce/shards.h"
 #include "kvstore/base/ordered_queue.h"
 #include "kvstore/base/rows.h"
+#include "kvstore/key.h"
 #include "kvstore/local/local_store.h"
 
 namespace gradlink {
@@ -53,7 +55,8 @@ class AllreduceEngine {
 
   int rank() const { return rank_; }
 
-  void define(const std::string& name, DType dtype, std::size_t count, std::size_t rowLength);
+  /// In the order of their numbers.
+  void define(Key key);
   /// Operations that are known to fit their keys; `here` is for those that need nobody else.
   void submit(std::vector<Operation> operations, bool here);
   void fence(AllreduceFence fence);
@@ -84,13 +87,11 @@ class AllreduceEngine {
     /// A push of rows that has been announced: what it brings, each row once.
     SortedRows touched = {};
   };
-  struct Key {
-    std::string name;
-    DType dtype;
-    std::size_t count;
-    std::size_t rowLength;
+  struct SummedKey : Key {
+    explicit SummedKey(Key key) : Key(std::move(key)) {}
+
     /// From the first operation on that needs the other workers.
-    std::deque<Waiting> queue = {};
+    std::deque<Waiting> queue;
     /// Of the thread: whether the shard has what the value has.
     bool sharded = false;
   };
@@ -114,7 +115,7 @@ class AllreduceEngine {
     std::vector<std::uint32_t> rows;  // by worker; none: whole arrays
     std::size_t offset;               // bytes into the buffer, of rows into each worker's block
     Waiting* waiting = nullptr;       // at the front of its key's queue; null once this worker left
-    Key* key = nullptr;               // null: made after this worker had left
+    SummedKey* key = nullptr;         // null: made after this worker had left
     const std::byte* sum = nullptr;   // what the store of this worker gets, unless of rows
     Partial partial;                  // what is summed
   };
@@ -176,7 +177,7 @@ class AllreduceEngine {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Key> keys_;
+  std::deque<SummedKey> keys_;
   std::vector<News> toAnnounce_;
   OrderedQueue<Entry> queue_;
   std::size_t unsummed_ = 0;  // operations that need the others and are on their keys' queues

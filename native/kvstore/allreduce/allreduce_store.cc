@@ -30,17 +30,16 @@ class Allreduce final : public AllreduceStore {
 
   KeyId define(const std::string& name, DType dtype, std::size_t count,
                std::size_t rowLength) override {
-    const KeyId key = values_.define(name, dtype, count, rowLength);
+    Key key{values_.define(name, dtype, count, rowLength), name, dtype, count, rowLength};
     if (shards_) shards_->define(name, dtype, count);
-    engine_.define(name, dtype, count, rowLength);
-    keys_.add(name, std::make_unique<Key>(Key{name, count, rowLength}));
-    return key;
+    engine_.define(key);
+    return keys_.add(name, std::make_unique<Key>(std::move(key))).id;
   }
 
   void submit(std::vector<Operation> operations, bool here) override {
     for (const Operation& operation : operations) {
       const Key& key = keys_.at(operation.key);
-      checkOperation(operation, key.name, key.count, key.rowLength);
+      checkOperation(operation, key);
       if (!operation.inRows.empty()) checkRowCount(key);
     }
     engine_.submit(std::move(operations), here);
@@ -138,12 +137,6 @@ class Allreduce final : public AllreduceStore {
   }
 
  private:
-  struct Key {
-    std::string name;
-    std::size_t count;
-    std::size_t rowLength;
-  };
-
   static void checkRowCount(const Key& key) {
     if (key.count / key.rowLength < kWholeArray) return;
     throw storeMisuse("key " + key.name + " has " + std::to_string(key.count / key.rowLength) +

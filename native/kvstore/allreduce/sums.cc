@@ -75,7 +75,7 @@ void AllreduceEngine::sum(std::vector<ReadySum>&& ready, Lock& lock) {
       continue;
     }
     const std::size_t own = roomOf(one);
-    Key* const key = announced.key < keys_.size() ? &keys_[announced.key] : nullptr;
+    SummedKey* const key = announced.key < keys_.size() ? &keys_[announced.key] : nullptr;
     Waiting* const waiting = left_ ? nullptr : &key->queue.front();
     Share part{announced, std::move(one.rows), bytes, waiting, key, nullptr, one.partial};
     const bool fits = !parts.empty() && parts.front().announced.kind == announced.kind &&

@@ -207,7 +207,7 @@ std::unique_ptr<OptimizerState> GpuDeviceSite::stateOf(const GpuKey& key) {
   return downloadState(*key.state, places_[key.owner]);
 }
 
-void GpuDeviceSite::restoreState(GpuKey& key, GpuKeyState& state) {
+void GpuDeviceSite::restoreState(GpuKey& key, KeyState& state) {
   uploadState(state, places_[key.owner]);
 }
 

@@ -47,7 +47,7 @@ class GpuDeviceSite final : public GpuValueSite {
   }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
-  void restoreState(GpuKey&, GpuKeyState&) override;
+  void restoreState(GpuKey&, KeyState&) override;
   void cancel() noexcept override { nccl_.cancel(); }
   bool quiesce() noexcept override { return places_.quiesce(); }
 

@@ -16,13 +16,6 @@ constexpr std::size_t kFirstRoundsInFlight = 4;
 // After the last round the next is often submitted within this; being woken takes as long.
 constexpr auto kLingering = std::chrono::microseconds(30);
 
-std::int32_t priorityOf(const GpuKey& key) {
-  // The most urgent item of a key pulls along those that it has to wait for.
-  std::int32_t priority = std::numeric_limits<std::int32_t>::min();
-  for (const GpuItem& item : key.queue.all()) priority = std::max(priority, item.priority);
-  return priority;
-}
-
 }  // namespace
 
 void GpuEngine::startThread() {
@@ -166,7 +159,7 @@ std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
     const GpuOperation& operation = (*request.operations)[request.from++];
     GpuKey& key = *operation.key;
     if (key.queue.empty()) key.sequence = ++sequence_;
-    GpuItem& item = key.queue.add();
+    GpuItem item;
     item.operation = {request.operations, &operation};
     item.priority = request.priority;
     item.ticket = request.ticket;
@@ -175,6 +168,7 @@ std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
     } else {
       admit_(item);
     }
+    key.queue.add(std::move(item));
     list(key);
     bytes += key.bytes() * (operation.in.size() + operation.out.size() + 1);
   }
@@ -240,14 +234,14 @@ bool GpuEngine::beginRounds() {
 /// Units that failed before they began end here.
 std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
   order_.clear();
-  for (GpuKey* key : listed_) order_.emplace_back(priorityOf(*key), key);
-  std::sort(order_.begin(), order_.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second->sequence < b.second->sequence;
-  });
+  for (GpuKey* key : listed_)
+    order_.emplace_back(Urgency{key->queue.priority(), key->sequence}, key);
+  std::sort(order_.begin(), order_.end(),
+            [](const auto& a, const auto& b) { return a.first.soonerThan(b.first); });
   listed_.clear();
   std::vector<std::unique_ptr<GpuUnit>> round;
   std::size_t bytes = 0;
-  for (const auto& [priority, key] : order_) {
+  for (const auto& [urgency, key] : order_) {
     key->listed = false;
     if (bytes < nextRoundBytes_) {
       std::unique_ptr<GpuUnit> unit = takeUnit(*key);
@@ -284,15 +278,9 @@ std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
     unit->out.insert(unit->out.end(), operation.out.begin(), operation.out.end());
   };
   take();
-  // Pulls that wait behind a push (or a pull) ride along. Not behind an external updater, whose
-  // failure is the push's alone.
   const bool joins = unit->kind() == OperationKind::pull || site_.joinsPulls();
-  const bool carries = joins && unit->kind() != OperationKind::rowSparsePull && !unit->ofRows() &&
-                       !unit->head().external && !unit->head().error;
-  while (carries && !key.queue.empty() &&
-         key.queue.front().operation->kind == OperationKind::pull && !key.queue.front().error) {
-    take();
-  }
+  const bool carries = joins && !unit->ofRows() && carriesPulls(unit->kind(), unit->head());
+  while (carries && key.queue.pullIsNext() && !key.queue.front().error) take();
   key.sequence = ++sequence_;
   return unit;
 }

@@ -91,9 +91,9 @@ class GpuEngine {
   std::vector<Entry> taken_;   // what has just come in
   std::deque<Entry> backlog_;  // what came in and was not admitted yet
   OrderedQueue<Entry> queue_;
-  std::vector<GpuKey*> listed_;                          // keys with something that may begin
-  std::vector<std::pair<std::int32_t, GpuKey*>> order_;  // the same while a round is made
-  std::vector<std::unique_ptr<GpuUnit>> spare_;          // of earlier rounds
+  std::vector<GpuKey*> listed_;                     // keys with something that may begin
+  std::vector<std::pair<Urgency, GpuKey*>> order_;  // the same while a round is made
+  std::vector<std::unique_ptr<GpuUnit>> spare_;     // of earlier rounds
   InFlightList inFlight_;
   std::size_t bytesInFlight_ = 0;
   std::size_t nextRoundBytes_ = 0;  // at most

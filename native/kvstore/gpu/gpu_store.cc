@@ -27,7 +27,7 @@ class GpuStore final : public Store {
         sharded_(options.shardOptimizer),
         leastShardBytes_(options.leastShardBytes),
         site_(makeSite(options)),
-        engine_(*site_, [this](GpuItem& item) { admit(item); }) {}
+        engine_(*site_, [this](GpuItem& item) { rule_.admit(kindOf(item), item.key(), item); }) {}
   ~GpuStore() override;
 
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
@@ -72,18 +72,12 @@ class GpuStore final : public Store {
   void stop() override { engine_.stop(); }
 
  private:
-  struct Rule {
-    std::shared_ptr<Optimizer> optimizer;
-    std::shared_ptr<ExternalUpdater> external;
-  };
-
   [[noreturn]] static void refuseInShards(const std::string& what) {
     throw storeUnsupported("with shardOptimizer each GPU steps a part of a key, without " + what +
                            ": open the store without shardOptimizer");
   }
   std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
   void makeRoom(GpuKey& key);
-  void admit(GpuItem& item) const;
   std::vector<GpuRequest> requestsOf(std::vector<Operation> operations) const;
   std::size_t placeOf(int gpu) const;
   void writeStates(const std::string& file, bool dumpOptimizer);
@@ -95,7 +89,7 @@ class GpuStore final : public Store {
   const std::size_t leastShardBytes_;
   std::unique_ptr<const GradientCompression> compression_;
   /// Of the engine's thread.
-  Rule rule_;
+  UpdateRule rule_;
 
   GpuDeviceSite* device_ = nullptr;  // the site, of whichever kind it is
   GpuHostSite* host_ = nullptr;
@@ -168,29 +162,6 @@ std::size_t GpuStore::placeOf(int gpu) const {
   return device_ != nullptr ? device_->places().indexOf(gpu) : host_->placeOf(gpu);
 }
 
-void GpuStore::admit(GpuItem& item) const {
-  if (!isPush(item.operation->kind)) return;
-  GpuKey& key = item.key();
-  item.external = rule_.external;
-  if (!rule_.optimizer) return;
-  if (!isFloat(key.dtype)) {
-    item.error = needsFloats(key.name, key.dtype);
-    return;
-  }
-  if (!key.state || key.state->optimizer != rule_.optimizer) {
-    key.state = std::make_shared<GpuKeyState>();
-    key.state->optimizer = rule_.optimizer;
-    key.state->state = std::make_unique<OptimizerState>(OptimizerState{.key = key.name,
-                                                                       .dtype = key.dtype,
-                                                                       .count = key.count,
-                                                                       .arrays = {},
-                                                                       .first = key.first,
-                                                                       .rowLength = key.rowLength});
-  }
-  item.state = key.state;
-  item.numbers = rule_.optimizer->issue(*key.state->state);
-}
-
 void GpuStore::setCompression(const GradientCompression& compression) {
   checkCompressible(onHost_, compression_ != nullptr);
   if (!compression.feedsBack()) {
@@ -219,21 +190,15 @@ void GpuStore::writeStates(const std::string& file, bool dumpOptimizer) {
 }
 
 void GpuStore::readStates(const std::string& file) {
-  FittingStates loaded = readFittingStates(
-      file, rule_.optimizer, [this](const std::string& name) -> std::optional<StateShape> {
-        const GpuKey* const key = keys_.named(name);
-        if (key == nullptr) return std::nullopt;
-        return StateShape{key->dtype, key->count, key->rowLength};
-      });
-  std::vector<std::pair<GpuKey*, std::shared_ptr<GpuKeyState>>> restored;
+  FittingStates loaded = readFittingStates(file, rule_.optimizer, [this](const std::string& name) {
+    return shapeOf(keys_.named(name));
+  });
+  std::vector<std::pair<GpuKey*, std::shared_ptr<KeyState>>> restored;
   if (sharded_ && loaded.optimizer->math().needsWhole()) {
     refuseInShards(loaded.optimizer->spec().name + ", which needs a norm of the whole array");
   }
   const auto restore = [&](GpuKey& key, std::unique_ptr<OptimizerState> from) {
-    auto state = std::make_shared<GpuKeyState>();
-    state->optimizer = loaded.optimizer;
-    state->made = true;
-    state->state = std::move(from);
+    auto state = loadedState(loaded.optimizer, std::move(from), key);
     site_->restoreState(key, *state);
     restored.emplace_back(&key, std::move(state));
   };

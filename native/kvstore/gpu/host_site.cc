@@ -160,7 +160,7 @@ class GpuHostSite::Visit final : public InFlight {
   void beginUpdate() {
     GpuKey& key = unit().key();
     const GpuItem& head = unit().head();
-    GpuKeyState& state = *head.state;
+    KeyState& state = *head.state;
     if (!state.made) {
       state.state->arrays = std::move(
           state.optimizer

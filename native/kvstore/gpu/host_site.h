@@ -31,7 +31,7 @@ class GpuHostSite final : public GpuValueSite {
   std::size_t roundBytes() const override { return std::size_t{128} << 20; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
-  void restoreState(GpuKey&, GpuKeyState&) override {}
+  void restoreState(GpuKey&, KeyState&) override {}
   bool quiesce() noexcept override;
 
  private:

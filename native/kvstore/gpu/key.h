@@ -5,30 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "cuda/memory.h"
 #include "kvstore/base/rows.h"
-#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/key.h"
+#include "kvstore/key_queue.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
-
-/// What an optimizer keeps for a key. The arrays are made by the first update, when the value has
-/// settled; the count of updates goes ahead with every push that is admitted.
-struct GpuKeyState {
-  std::shared_ptr<Optimizer> optimizer;
-  /// Where states are on a GPU, its arrays have names and types, but no data.
-  std::unique_ptr<OptimizerState> state;
-  /// One for each of its arrays, where states are on a GPU.
-  std::vector<cuda::DeviceMemory> arrays;
-  bool made = false;
-};
 
 /// An array and the place whose memory it is.
 struct GpuArray {
@@ -64,59 +52,31 @@ struct GpuRequest {
 };
 
 /// One of them, with what was fixed when it was admitted.
-struct GpuItem {
+struct GpuItem : Admission {
   /// Shares the whole call's.
   std::shared_ptr<const GpuOperation> operation;
   std::int32_t priority = 0;
   std::shared_ptr<Ticket> ticket;
-  std::shared_ptr<GpuKeyState> state;  // push with an optimizer
-  UpdateNumbers numbers{};
-  std::shared_ptr<ExternalUpdater> external;
-  std::exception_ptr error;
 
   GpuKey& key() const { return *operation->key; }
 };
+inline OperationKind kindOf(const GpuItem& item) { return item.operation->kind; }
+inline std::int32_t priorityOf(const GpuItem& item) { return item.priority; }
 
-/// First in, first out, in memory that it keeps: a deque's comes and goes with what is in it.
-class GpuItems {
- public:
-  bool empty() const { return first_ == items_.size(); }
-  GpuItem& front() { return items_[first_]; }
-  GpuItem& add() { return items_.emplace_back(); }
-  GpuItem take() {
-    GpuItem item = std::move(items_[first_++]);
-    if (2 * first_ >= items_.size()) {
-      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
-      first_ = 0;
-    }
-    return item;
-  }
-  std::span<const GpuItem> all() const { return std::span(items_).subspan(first_); }
+struct GpuKey : Key {
+  GpuKey() = default;
+  explicit GpuKey(Key key) : Key(std::move(key)) {}
 
- private:
-  std::vector<GpuItem> items_;
-  /// Those before it are empty.
-  std::size_t first_ = 0;
-};
-
-struct GpuKey {
-  KeyId id;
-  std::string name;
-  DType dtype;
-  std::size_t count;
-  std::size_t rowLength;
   /// Of the places of the store, the one where the value is.
   std::size_t owner = 0;
 
   // ---- where GPUs share the optimizer's work (gpu/shards.h)
   /// Instead of a value of its own.
   std::vector<std::unique_ptr<GpuKey>> parts;
-  /// Of a part: the key, which of its parts, and where it begins there.
+  /// Of a part: the key, and which of its parts.
   GpuKey* whole = nullptr;
   std::size_t part = 0;
-  std::size_t first = 0;
 
-  std::size_t bytes() const { return count * sizeOf(dtype); }
   /// Page-locked memory for one value, the index-th of the key's.
   void* room(std::size_t index) { return room(index, bytes()); }
   /// For a part of a value; it grows with what is asked for, so that the few rows of a large key
@@ -149,8 +109,7 @@ struct GpuKey {
   std::vector<cuda::PinnedMemory> staged;
 
   // ---- of the engine's thread
-  std::shared_ptr<GpuKeyState> state;
-  GpuItems queue;
+  KeyQueue<GpuItem> queue;
   std::uint64_t sequence = 0;  // of the oldest item that waits
   bool listed = false;         // among the keys with something to do
   bool blocked = false;        // nothing else of the key may begin

@@ -13,12 +13,7 @@ KeyId GpuKeys::define(const std::string& name, DType dtype, std::size_t count,
                       std::size_t rowLength, const std::function<void(GpuKey&)>& makeRoom) {
   checkRowLength(name, count, rowLength);
   const std::lock_guard lock(mutex_);
-  auto key = std::make_unique<GpuKey>();
-  key->id = table_.next(name);
-  key->name = name;
-  key->dtype = dtype;
-  key->count = count;
-  key->rowLength = rowLength;
+  auto key = std::make_unique<GpuKey>(Key{table_.next(name), name, dtype, count, rowLength});
   makeRoom(*key);
   return table_.add(name, std::move(key)).id;
 }

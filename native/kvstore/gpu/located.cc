@@ -33,7 +33,7 @@ std::vector<GpuArray> placed(const std::string& name, std::span<const int> gpus,
 
 GpuOperation located(GpuKey& key, Operation operation, std::span<const int> gpus,
                      const std::function<std::size_t(int gpu)>& placeOf) {
-  checkOperation(operation, key.name, key.count, key.rowLength);
+  checkOperation(operation, key);
   std::vector<void*> inputs;
   inputs.reserve(operation.in.size());
   // No input is written.

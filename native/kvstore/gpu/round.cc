@@ -184,7 +184,7 @@ void GpuRound::leave(GpuUnit& unit, GpuArray out, void* from) {
 
 void GpuRound::addUpdate(GpuUnit& unit, cuda::Sources grads, cuda::Targets targets) {
   GpuKey& key = unit.key();
-  GpuKeyState& state = *unit.head().state;
+  KeyState& state = *unit.head().state;
   makeState(key, state, places_[key.owner]);
   cuda::StepTask task = stepOf(key, unit.head());
   task.grads = std::move(grads);
@@ -440,7 +440,7 @@ void GpuRound::addRows(GpuUnit& unit) {
 void GpuRound::addRowUpdate(GpuUnit& unit) {
   GpuKey& key = unit.key();
   key.copiesCurrent = false;
-  GpuKeyState& state = *unit.head().state;
+  KeyState& state = *unit.head().state;
   if (key.count == 0) return;
   makeState(key, state, places_[key.owner]);
   const std::size_t size = sizeOf(key.dtype);

@@ -24,15 +24,10 @@ void cutKey(GpuKey& key, std::size_t places, std::size_t leastBytes) {
   const std::size_t each = key.count / places / kPartMultiple * kPartMultiple;
   if (places < 2 || each == 0 || each * sizeOf(key.dtype) < leastBytes) return;
   for (std::size_t first = 0; first < key.count;) {
-    auto part = std::make_unique<GpuKey>();
-    part->id = key.id;
-    part->name = key.name;
-    part->dtype = key.dtype;
-    part->count = key.parts.size() < places ? each : key.count - first;
-    part->rowLength = 1;
+    const std::size_t count = key.parts.size() < places ? each : key.count - first;
+    auto part = std::make_unique<GpuKey>(Key{key.id, key.name, key.dtype, count, 1, first});
     part->whole = &key;
     part->part = key.parts.size();
-    part->first = first;
     first += part->count;
     key.parts.push_back(std::move(part));
   }

@@ -77,7 +77,7 @@ class GpuValueSite : public GpuSite {
   /// A copy of a key's state with its data, for saving. Nothing is under way.
   virtual std::unique_ptr<OptimizerState> stateOf(const GpuKey&) = 0;
   /// The other way round.
-  virtual void restoreState(GpuKey&, GpuKeyState&) = 0;
+  virtual void restoreState(GpuKey&, KeyState&) = 0;
 };
 
 }  // namespace gradlink

@@ -12,7 +12,7 @@ GpuStepKind stepKindOf(const GpuKey& key, const Optimizer& optimizer) {
   return {key.dtype, math.kernel, math.ratio};
 }
 
-void makeState(GpuKey& key, GpuKeyState& state, GpuPlace& owner) {
+void makeState(GpuKey& key, KeyState& state, GpuPlace& owner) {
   if (state.made) return;
   const Optimizer& optimizer = *state.optimizer;
   // Of no elements: names and types alone.
@@ -40,7 +40,7 @@ void makeState(GpuKey& key, GpuKeyState& state, GpuPlace& owner) {
 
 cuda::StepTask stepOf(GpuKey& key, const GpuItem& item) {
   const OptimizerMath& math = item.state->optimizer->math();
-  const GpuKeyState& state = *item.state;
+  const KeyState& state = *item.state;
   cuda::StepTask task;
   task.weight = key.value.data();
   task.count = key.count;
@@ -64,7 +64,7 @@ cuda::StepTask stepOf(GpuKey& key, const GpuItem& item) {
   return task;
 }
 
-std::unique_ptr<OptimizerState> downloadState(const GpuKeyState& state, GpuPlace& owner) {
+std::unique_ptr<OptimizerState> downloadState(const KeyState& state, GpuPlace& owner) {
   const OptimizerState& from = *state.state;
   auto copy = std::make_unique<OptimizerState>(
       OptimizerState{from.key, from.dtype, from.count, from.updates, {}, from.lastLearningRate});
@@ -78,7 +78,7 @@ std::unique_ptr<OptimizerState> downloadState(const GpuKeyState& state, GpuPlace
   return copy;
 }
 
-void uploadState(GpuKeyState& state, GpuPlace& owner) {
+void uploadState(KeyState& state, GpuPlace& owner) {
   std::vector<cuda::DeviceMemory> arrays;
   for (StateArray& array : state.state->arrays) {
     arrays.emplace_back(owner.device, array.data.size());

@@ -28,14 +28,14 @@ GpuStepKind stepKindOf(const GpuKey&, const Optimizer&);
 
 /// Makes the state's arrays on the owner, where they were not made yet. Reads the weights back
 /// where an array starts as their copy.
-void makeState(GpuKey&, GpuKeyState&, GpuPlace& owner);
+void makeState(GpuKey&, KeyState&, GpuPlace& owner);
 
 /// The update of a unit's key without its gradients and targets.
 cuda::StepTask stepOf(GpuKey&, const GpuItem&);
 
 /// A copy of the state with its data.
-std::unique_ptr<OptimizerState> downloadState(const GpuKeyState&, GpuPlace& owner);
+std::unique_ptr<OptimizerState> downloadState(const KeyState&, GpuPlace& owner);
 /// Moves the state's data to the owner.
-void uploadState(GpuKeyState&, GpuPlace& owner);
+void uploadState(KeyState&, GpuPlace& owner);
 
 }  // namespace gradlink

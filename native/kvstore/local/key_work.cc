@@ -41,8 +41,8 @@ void KeyWork::prepare() {
   const OperationKind kind = first.operation.kind;
   streaming_ = first.streaming;
   inputs_ = first.operation.in;
-  for (const auto& item : items) {
-    const auto& outputs = static_cast<const KeyItem&>(*item).operation.out;
+  for (const KeyItemPtr& item : items) {
+    const auto& outputs = item->operation.out;
     outputs_.insert(outputs_.end(), outputs.begin(), outputs.end());
   }
   if (kind == OperationKind::rowSparsePull) {

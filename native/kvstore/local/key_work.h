@@ -41,7 +41,7 @@ class KeyWork final : public Work {
     std::size_t count;
   };
 
-  const KeyItem& head() const { return static_cast<const KeyItem&>(*items.front()); }
+  const KeyItem& head() const { return *items.front(); }
   Phase begin(Stage stage);
   Phase cut(std::size_t streams);
   Range rangeOf(std::size_t part) const;

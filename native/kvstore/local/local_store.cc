@@ -31,8 +31,8 @@ KeyId LocalStore::add(const std::string& name, DType dtype, std::size_t count,
                       std::size_t rowLength, std::size_t first) {
   const std::lock_guard lock(keysMutex_);
   const KeyId id = lanes_.next(name);
-  lanes_.add(name, std::make_unique<KeyLane>(scheduler_, rule_, compression_.get(), id, name, dtype,
-                                             count, rowLength, first));
+  lanes_.add(name, std::make_unique<KeyLane>(scheduler_, rule_, compression_.get(),
+                                             Key{id, name, dtype, count, rowLength, first}));
   valueBytes_ += count * sizeOf(dtype);
   return id;
 }
@@ -57,12 +57,10 @@ void LocalStore::submit(std::vector<Operation> operations, bool here) {
     const bool streaming = valueBytes_ * (2 * devices_ + 1) > cacheBytes_;
     for (Operation& operation : operations) {
       KeyLane& lane = lanes_.at(operation.key);
-      checkOperation(operation, lane.name, lane.count, lane.rowLength);
+      checkOperation(operation, lane);
       if (!operation.inRows.empty() && lane.compresses()) throw noCompressedRows(lane.name);
       auto item = std::make_unique<KeyItem>();
-      item->priority = operation.priority;
       item->bytes = lane.bytes() * (operation.in.size() + operation.out.size() + 1);
-      item->ticket = operation.ticket;
       item->streaming = streaming;
       item->operation = std::move(operation);
       submission.emplace_back(&lane, std::move(item));
@@ -132,25 +130,15 @@ std::vector<std::uint8_t> LocalStore::statesOf(bool dumpOptimizer) const {
 
 void LocalStore::readStates(const std::string& file) {
   restore(readFittingStates(file, rule_.optimizer,
-                            [this](const std::string& key) -> std::optional<StateShape> {
-                              const KeyLane* const lane = laneNamed(key);
-                              if (lane == nullptr) return std::nullopt;
-                              return StateShape{lane->dtype, lane->count, lane->rowLength};
-                            }));
+                            [this](const std::string& name) { return shapeOf(laneNamed(name)); }));
 }
 
 void LocalStore::restore(FittingStates loaded) {
-  const std::shared_ptr<Optimizer> optimizer = loaded.optimizer;
-  rule_ = {optimizer, nullptr};
+  rule_ = {loaded.optimizer, nullptr};
   for (KeyLane* const lane : allLanes()) lane->state = nullptr;
-  for (auto& loadedState : loaded.states) {
-    auto state = std::make_shared<KeyState>();
-    state->optimizer = optimizer;
-    state->made = true;
-    KeyLane* const lane = laneNamed(loadedState->key);
-    loadedState->first = lane->first;
-    state->state = std::move(loadedState);
-    lane->state = std::move(state);
+  for (auto& state : loaded.states) {
+    KeyLane* const lane = laneNamed(state->key);
+    lane->state = loadedState(loaded.optimizer, std::move(state), *lane);
   }
 }
 

@@ -31,32 +31,28 @@ void Scheduler::startThread() {
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
 }
 
-void Scheduler::enqueue(Lane& lane, std::unique_ptr<Item> item) {
+void Scheduler::enqueue(Lane& lane, KeyItemPtr item) {
   ++unfinished_;
   queuedBytes_ += item->bytes;
   lane.admit(*item);
-  // The most urgent item of a lane pulls along those that it has to wait for.
-  const bool first = lane.queue_.empty();
-  const std::int32_t priority = first ? item->priority : std::max(lane.priority_, item->priority);
-  if (!first && !lane.work_ && priority != lane.priority_) ready_.erase(&lane);
-  lane.queue_.push_back(std::move(item));
-  lane.priority_ = priority;
-  if (first) lane.sequence_ = ++sequence_;
+  const bool waits = !lane.queue_.empty();
+  if (waits && !lane.work_ && priorityOf(item) > lane.urgency_.priority) ready_.erase(&lane);
+  lane.queue_.add(std::move(item));
+  lane.urgency_.priority = lane.queue_.priority();
+  if (!waits) lane.urgency_.sequence = ++sequence_;
   if (!lane.work_) ready_.insert(&lane);
 }
 
 void Scheduler::makeReady(Lane& lane) {
   if (lane.queue_.empty()) return;
-  lane.priority_ = lane.queue_.front()->priority;
-  for (const auto& item : lane.queue_) lane.priority_ = std::max(lane.priority_, item->priority);
-  lane.sequence_ = ++sequence_;
+  lane.urgency_ = {lane.queue_.priority(), ++sequence_};
   ready_.insert(&lane);
 }
 
 void Scheduler::submit(Submission submission, bool here) {
   Lock lock(mutex_);
   if (stopping_) return;
-  for (auto& [lane, item] : submission) item->ticket->expect();
+  for (auto& [lane, item] : submission) item->operation.ticket->expect();
   if (queue_.holds()) {
     for (auto& [lane, item] : submission) queue_.hold({lane, std::move(item), nullptr, nullptr});
     return;  // whoever runs the fence goes on with these
@@ -163,8 +159,7 @@ bool Scheduler::step(Lock& lock) {
   }
   Work* const active = active_.empty() ? nullptr : active_.front();
   Lane* const lane = ready_.empty() ? nullptr : *ready_.begin();
-  if (active && (!lane || !Sooner::order(lane->priority_, lane->sequence_, active->priority_,
-                                         active->sequence_))) {
+  if (active && (!lane || !lane->urgency_.soonerThan(active->urgency_))) {
     runPart(*active, lock);
     return true;
   }
@@ -184,9 +179,8 @@ void Scheduler::startLane(Lane& lane, Lock& lock) {
   lane.work_ = lane.plan();
   Work& work = *lane.work_;
   work.lane_ = &lane;
-  work.priority_ = lane.priority_;
-  work.sequence_ = lane.sequence_;
-  for (const auto& item : work.items) queuedBytes_ -= item->bytes;
+  work.urgency_ = lane.urgency_;
+  for (const KeyItemPtr& item : work.items) queuedBytes_ -= item->bytes;
   advance(work, lock);
 }
 
@@ -242,7 +236,7 @@ void Scheduler::publish(Work& work, std::size_t parts) {
   work.nextPart_ = 0;
   work.parts_ = work.unended_ = parts;
   const auto place = std::find_if(active_.begin(), active_.end(), [&](const Work* other) {
-    return Sooner::order(work.priority_, work.sequence_, other->priority_, other->sequence_);
+    return work.urgency_.soonerThan(other->urgency_);
   });
   active_.insert(place, &work);
 }
@@ -266,7 +260,7 @@ void Scheduler::finish(Work& work) {
   const std::unique_ptr<Work> ended = std::move(lane.work_);
   unfinished_ -= work.items.size();
   makeReady(lane);
-  for (const auto& item : work.items) item->ticket->finish(work.error_);
+  for (const KeyItemPtr& item : work.items) item->operation.ticket->finish(work.error_);
 }
 
 void Scheduler::carryOut(Entry&& entry) {

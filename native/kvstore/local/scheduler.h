@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -17,19 +16,24 @@
 #include <vector>
 
 #include "kvstore/base/ordered_queue.h"
+#include "kvstore/key.h"
+#include "kvstore/key_queue.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
 
-/// One operation as the scheduler sees it.
-struct Item {
-  virtual ~Item() = default;
-  /// Higher is sooner.
-  std::int32_t priority = 0;
+/// An operation with what was fixed when it was admitted.
+struct KeyItem : Admission {
+  Operation operation;
   /// Bytes that it moves, roughly: decides how many threads are woken.
   std::size_t bytes = 0;
-  std::shared_ptr<Ticket> ticket;
+  /// Results are larger than the caches and may bypass them.
+  bool streaming = false;
 };
+// It is large: what is queued is passed on as a pointer.
+using KeyItemPtr = std::unique_ptr<KeyItem>;
+inline OperationKind kindOf(const KeyItemPtr& item) { return item->operation.kind; }
+inline std::int32_t priorityOf(const KeyItemPtr& item) { return item->operation.priority; }
 
 /// One or more operations of one lane that are executed together: phases that follow one another,
 /// each cut into parts that run side by side.
@@ -48,13 +52,12 @@ class Work {
   virtual void run(std::size_t part) = 0;
 
   /// What is done when this is.
-  std::vector<std::unique_ptr<Item>> items;
+  std::vector<KeyItemPtr> items;
 
  private:
   friend class Scheduler;
   class Lane* lane_ = nullptr;
-  std::int32_t priority_ = 0;
-  std::uint64_t sequence_ = 0;
+  Urgency urgency_;
   // Of the current phase: the next part to take, how many there are, how many have not ended.
   std::size_t nextPart_ = 0;
   std::size_t parts_ = 0;
@@ -64,29 +67,29 @@ class Work {
   std::exception_ptr error_;
 };
 
-/// The operations of one key, in order.
-class Lane {
+/// One key, and the operations on it in order.
+class Lane : public Key {
  public:
+  explicit Lane(Key key) : Key(std::move(key)) {}
   virtual ~Lane() = default;
   /// An item joins the queue: the time to fix what depends on the order of submission. The lock is
   /// held.
-  virtual void admit(Item&) {}
+  virtual void admit(KeyItem&) = 0;
   /// Takes one or more items off the front of the queue and makes work of them. The lock is held.
   virtual std::unique_ptr<Work> plan() = 0;
 
  protected:
-  std::deque<std::unique_ptr<Item>> queue_;
+  KeyQueue<KeyItemPtr> queue_;
 
  private:
   friend class Scheduler;
   std::unique_ptr<Work> work_;
-  std::int32_t priority_ = 0;
-  std::uint64_t sequence_ = 0;
+  Urgency urgency_;
 };
 
 class Scheduler {
  public:
-  using Submission = std::vector<std::pair<Lane*, std::unique_ptr<Item>>>;
+  using Submission = std::vector<std::pair<Lane*, KeyItemPtr>>;
 
   Scheduler() = default;
   ~Scheduler() { stop(); }
@@ -116,17 +119,13 @@ class Scheduler {
     bool isFence() const { return ticket != nullptr; }
 
     Lane* lane = nullptr;
-    std::unique_ptr<Item> item;
+    KeyItemPtr item;
     std::function<void()> body;
     std::shared_ptr<Ticket> ticket;
   };
   struct Sooner {
-    static bool order(std::int32_t priorityA, std::uint64_t sequenceA, std::int32_t priorityB,
-                      std::uint64_t sequenceB) {
-      return priorityA != priorityB ? priorityA > priorityB : sequenceA < sequenceB;
-    }
     bool operator()(const Lane* a, const Lane* b) const {
-      return order(a->priority_, a->sequence_, b->priority_, b->sequence_);
+      return a->urgency_.soonerThan(b->urgency_);
     }
   };
 
@@ -145,7 +144,7 @@ class Scheduler {
   void publish(Work& work, std::size_t parts);
   void runFence(Lock& lock);
   void finish(Work& work);
-  void enqueue(Lane& lane, std::unique_ptr<Item> item);
+  void enqueue(Lane& lane, KeyItemPtr item);
   void makeReady(Lane& lane);
   void carryOut(Entry&& entry);
   void startThread();

@@ -111,12 +111,7 @@ KeyId DistStoreOfWorker::define(const std::string& name, DType dtype, std::size_
     checkWhole(*newestOptimizer_, name, static_cast<std::size_t>(options_.servers),
                placer_.cutsRows(count, rowLength));
   }
-  auto key = std::make_unique<DistKey>();
-  key->id = id;
-  key->name = name;
-  key->dtype = dtype;
-  key->count = count;
-  key->rowLength = rowLength;
+  auto key = std::make_unique<DistKey>(Key{id, name, dtype, count, rowLength});
   key->shards = placer_.place(count, dtype, rowLength);
   key->compression = dtype == DType::float32 ? compression_.get() : nullptr;
   engine_.define(keys_.add(name, std::move(key)));
@@ -130,7 +125,7 @@ void DistStoreOfWorker::submit(std::vector<Operation> operations, bool here) {
     const std::lock_guard lock(mutex_);
     for (const Operation& operation : operations) {
       const DistKey& key = keys_.at(operation.key);
-      checkOperation(operation, key.name, key.count, key.rowLength);
+      checkOperation(operation, key);
       if (!operation.inRows.empty() && key.compression) throw noCompressedRows(key.name);
     }
     for (Operation& operation : operations) {
@@ -253,12 +248,10 @@ std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
   // Only keys that the servers have been told of.
   std::unordered_map<std::string, const DistKey*> named;
   for (const DistKey* key : engine_.keys()) named.emplace(key->name, key);
-  const FittingStates fitting = fittingStates(
-      std::move(states), file, optimizer_,
-      [&](const std::string& name) -> std::optional<StateShape> {
+  const FittingStates fitting =
+      fittingStates(std::move(states), file, optimizer_, [&](const std::string& name) {
         const auto found = named.find(name);
-        if (found == named.end()) return std::nullopt;
-        return StateShape{found->second->dtype, found->second->count, found->second->rowLength};
+        return shapeOf(found == named.end() ? nullptr : found->second);
       });
   std::vector<dist::StateOfKey> ofKeys;
   ofKeys.reserve(fitting.states.size());

@@ -56,15 +56,15 @@ void PieceCursor::find() {
 
 Transfer::Transfer(DistKey& key, std::uint64_t request)
     : key_(key), request_(request), kind_(key.queue.front().kind), cursor_(key.shards, key.dtype) {
-  inputs_ = std::move(key.queue.front().in);
-  rows_ = std::move(key.queue.front().rows);
-  compact_ = key.queue.front().compact;
-  const std::vector<std::vector<std::int64_t>> inRows = std::move(key.queue.front().inRows);
-  take();
-  // Pulls that wait behind a push (or a pull) ride along: the server answers each piece as soon as
-  // it has it, and nobody need ask.
-  const bool carries = isPush(kind_) || kind_ == OperationKind::pull;
-  while (carries && !key.queue.empty() && key.queue.front().kind == OperationKind::pull) take();
+  Operation head = key.queue.take();
+  inputs_ = std::move(head.in);
+  rows_ = std::move(head.rows);
+  compact_ = head.compact;
+  const std::vector<std::vector<std::int64_t>> inRows = std::move(head.inRows);
+  take(std::move(head));
+  // The server answers each piece as soon as it has it, and nobody need ask. It answers no init.
+  const bool carries = kind_ != OperationKind::init && carriesPulls(kind_);
+  while (carries && key.queue.pullIsNext()) take(key.queue.take());
   sortEachOnce(rows_);
   if (isPush(kind_)) ++key.rounds;
   encoding_ = chooseEncoding();
@@ -110,14 +110,11 @@ bool Transfer::expects(const Piece& piece, std::size_t bytes) const {
          bytes == elementsOf(runsIn(piece)) * sizeOf(key_.dtype);
 }
 
-/// The first operation of the queue joins.
-void Transfer::take() {
-  Operation& operation = key_.queue.front();
+void Transfer::take(Operation operation) {
   const OperationKind kind = operation.kind;
   outputs_.insert(outputs_.end(), operation.out.begin(), operation.out.end());
   const bool isDoneWhenRead = kind == OperationKind::push || kind == OperationKind::init;
   (isDoneWhenRead ? pushes_ : pulls_).push_back(std::move(operation.ticket));
-  key_.queue.pop_front();
 }
 
 /// Of every device, which covers all sums but those that overflow.

@@ -4,16 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/deadline.h"
 #include "core/memory/aligned_buffer.h"
 #include "kvstore/base/compression.h"
+#include "kvstore/key.h"
+#include "kvstore/key_queue.h"
 #include "kvstore/protocol/piece_rows.h"
 #include "kvstore/protocol/protocol.h"
 #include "kvstore/store.h"
@@ -52,21 +53,16 @@ class PieceCursor {
 
 class Transfer;
 
-struct DistKey {
+struct DistKey : Key {
+  explicit DistKey(Key key) : Key(std::move(key)) {}
+
   // ---- fixed when it is defined
-  KeyId id;
-  std::string name;
-  DType dtype;
-  std::size_t count;
-  std::size_t rowLength;
   std::vector<Shard> shards;
   /// Null: pushes travel as they are.
-  const GradientCompression* compression;
-
-  std::size_t bytes() const { return count * sizeOf(dtype); }
+  const GradientCompression* compression = nullptr;
 
   // ---- the engine's
-  std::deque<Operation> queue;
+  KeyQueue<Operation> queue;
   std::unique_ptr<Transfer> transfer;
   /// Pushes begun.
   std::uint64_t rounds = 0;
@@ -75,8 +71,7 @@ struct DistKey {
   /// What became of a push whose ticket is done: told by the next operation.
   std::exception_ptr error;
   /// Its place among the keys that have something to send.
-  std::int32_t priority = 0;
-  std::uint64_t sequence = 0;
+  Urgency urgency;
   bool ready = false;
 };
 
@@ -143,7 +138,7 @@ class Transfer {
   std::exception_ptr error;
 
  private:
-  void take();
+  void take(Operation operation);
   Encoding chooseEncoding() const;
   void sumInputs(const std::vector<std::vector<std::int64_t>>& rows);
   void expectRows();

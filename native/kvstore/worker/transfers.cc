@@ -45,19 +45,14 @@ void Transfers::define(DistKey& key) {
 
 void Transfers::add(DistKey& key, Operation operation) {
   ++unfinished_;
-  // The most urgent operation of a key pulls along those that it has to wait for.
-  const bool urges = key.ready && operation.priority > key.priority;
-  key.queue.push_back(std::move(operation));
+  const bool urges = key.ready && operation.priority > key.urgency.priority;
+  key.queue.add(std::move(operation));
   if (urges || (!key.ready && !key.transfer)) makeReady(key);
 }
 
 void Transfers::makeReady(DistKey& key) {
   unready(key);
-  key.priority = key.queue.front().priority;
-  for (const Operation& operation : key.queue) {
-    key.priority = std::max(key.priority, operation.priority);
-  }
-  key.sequence = ++sequence_;
+  key.urgency = {key.queue.priority(), ++sequence_};
   key.ready = true;
   ready_.insert(&key);
 }
@@ -359,8 +354,7 @@ const Transfer* Transfers::oldest() const {
 // ---- what is done
 
 void Transfers::finishFirst(DistKey& key, const std::exception_ptr& error) {
-  finishTickets({std::move(key.queue.front().ticket)}, error);
-  key.queue.pop_front();
+  finishTickets({key.queue.take().ticket}, error);
   unready(key);
   if (!key.queue.empty()) makeReady(key);
 }

@@ -65,7 +65,7 @@ class Transfers {
  private:
   struct Sooner {
     bool operator()(const DistKey* a, const DistKey* b) const {
-      return a->priority != b->priority ? a->priority > b->priority : a->sequence < b->sequence;
+      return a->urgency.soonerThan(b->urgency);
     }
   };
   /// A piece with its memory, on the way to a server or from one.
