@@ -15,6 +15,7 @@ constexpr std::size_t kGrowth = 4;
 constexpr std::size_t kFirstRoundsInFlight = 4;
 // After the last round the next is often submitted within this; being woken takes as long.
 constexpr auto kLingering = std::chrono::microseconds(30);
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
@@ -128,28 +129,22 @@ bool GpuEngine::admitEntries() {
   taken_.clear();
   bool any = !backlog_.empty();
   if (inFlight_.empty()) nextRoundBytes_ = site_.firstRoundBytes();
-  std::size_t most = beginsSmall() ? nextRoundBytes_ : std::numeric_limits<std::size_t>::max();
+  std::size_t most = beginsSmall() ? nextRoundBytes_ : kAll;
   while (!backlog_.empty() && most > 0) {
     Entry& entry = backlog_.front();
     if (entry.request.operations && !queue_.holds()) {
       most -= std::min(most, admit(entry.request, most));
       if (entry.request.from < entry.request.to) break;
     } else {
-      queue_.add(std::move(entry), [this](Entry&& one) { carryOut(std::move(one)); });
+      queue_.add(std::move(entry), [this](GpuRequest&& request) { admit(request, kAll); });
     }
     backlog_.pop_front();
   }
-  // A blocked key has an operation in flight, and one with something to do is listed or blocked.
-  while (queue_.fenceWaits() && inFlight_.empty() && listed_.empty()) {
+  while (queue_.fenceReady()) {
     runFence();
     any = true;
   }
   return any;
-}
-
-void GpuEngine::carryOut(Entry&& entry) {
-  if (entry.body) return entry.body();
-  admit(entry.request, std::numeric_limits<std::size_t>::max());
 }
 
 /// Some of its operations, in their order: those of so many bytes, roughly. What they come to.
@@ -158,7 +153,6 @@ std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
   while (request.from < request.to && bytes < most) {
     const GpuOperation& operation = (*request.operations)[request.from++];
     GpuKey& key = *operation.key;
-    if (key.queue.empty()) key.sequence = ++sequence_;
     GpuItem item;
     item.operation = {request.operations, &operation};
     item.priority = request.priority;
@@ -168,31 +162,16 @@ std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
     } else {
       admit_(item);
     }
-    key.queue.add(std::move(item));
-    list(key);
+    queue_.join(key, std::move(item));
     bytes += key.bytes() * (operation.in.size() + operation.out.size() + 1);
   }
   return bytes;
 }
 
 void GpuEngine::runFence() {
-  Entry& fence = queue_.beginFence();
-  std::exception_ptr error = broken_;
-  if (!error && fence.body) {
-    try {
-      fence.body();
-    } catch (...) {
-      error = std::current_exception();
-    }
-  }
-  tell(std::move(fence.ticket), error);
-  queue_.endFence([this](Entry&& one) { carryOut(std::move(one)); });
-}
-
-void GpuEngine::list(GpuKey& key) {
-  if (key.listed || key.blocked || key.queue.empty()) return;
-  key.listed = true;
-  listed_.push_back(&key);
+  const Entry& fence = queue_.beginFence();
+  tell(fence.ticket, broken_ ? broken_ : fence.run());
+  queue_.endFence([this](GpuRequest&& request) { admit(request, kAll); });
 }
 
 bool GpuEngine::mayBegin() const {
@@ -205,7 +184,7 @@ bool GpuEngine::mayBegin() const {
 
 bool GpuEngine::beginRounds() {
   bool any = false;
-  while (!listed_.empty() && mayBegin()) {
+  while (!queue_.empty() && mayBegin()) {
     any = true;
     std::vector<std::unique_ptr<GpuUnit>> round = makeRound();
     if (round.empty()) continue;
@@ -233,31 +212,28 @@ bool GpuEngine::beginRounds() {
 /// One unit of each key that has something to do, most urgent first, up to the size of a round.
 /// Units that failed before they began end here.
 std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
-  order_.clear();
-  for (GpuKey* key : listed_)
-    order_.emplace_back(Urgency{key->queue.priority(), key->sequence}, key);
-  std::sort(order_.begin(), order_.end(),
-            [](const auto& a, const auto& b) { return a.first.soonerThan(b.first); });
-  listed_.clear();
+  begun_.clear();
   std::vector<std::unique_ptr<GpuUnit>> round;
   std::size_t bytes = 0;
-  for (const auto& [urgency, key] : order_) {
-    key->listed = false;
-    if (bytes < nextRoundBytes_) {
-      std::unique_ptr<GpuUnit> unit = takeUnit(*key);
-      const std::exception_ptr error = broken_ ? broken_ : unit->head().error;
-      if (error) {
-        std::vector<std::unique_ptr<GpuUnit>> failed;
-        failed.push_back(std::move(unit));
-        end(failed, error);
-      } else {
-        bytes += unit->bytes();
-        key->blocked = unit->blocks = site_.blocksKey(*unit);
-        round.push_back(std::move(unit));
-      }
+  while (bytes < nextRoundBytes_) {
+    GpuKey* const key = queue_.soonest();
+    if (key == nullptr) break;
+    queue_.unlist(*key);
+    begun_.push_back(key);
+    std::unique_ptr<GpuUnit> unit = takeUnit(*key);
+    const std::exception_ptr error = broken_ ? broken_ : unit->head().error;
+    if (error) {
+      std::vector<std::unique_ptr<GpuUnit>> failed;
+      failed.push_back(std::move(unit));
+      end(failed, error);
+    } else {
+      bytes += unit->bytes();
+      unit->blocks = site_.blocksKey(*unit);
+      if (unit->blocks) queue_.block(*key);
+      round.push_back(std::move(unit));
     }
-    list(*key);
   }
+  for (GpuKey* const key : begun_) queue_.list(*key);
   return round;
 }
 
@@ -281,7 +257,6 @@ std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
   const bool joins = unit->kind() == OperationKind::pull || site_.joinsPulls();
   const bool carries = joins && !unit->ofRows() && carriesPulls(unit->kind(), unit->head());
   while (carries && key.queue.pullIsNext() && !key.queue.front().error) take();
-  key.sequence = ++sequence_;
   return unit;
 }
 
@@ -323,9 +298,9 @@ void GpuEngine::end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exc
   for (auto& unit : units) {
     if (!unit) continue;
     for (GpuItem& item : unit->items) tell(std::move(item.ticket), error);
+    queue_.ended(unit->items.size());
     // Not those that were begun before the one that blocks it.
-    if (unit->blocks) unit->key().blocked = false;
-    list(unit->key());
+    if (unit->blocks) queue_.release(unit->key());
     // What the call brought goes now.
     unit->items.clear();
     spare_.push_back(std::move(unit));

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/base/ordered_queue.h"
 #include "kvstore/gpu/key.h"
 #include "kvstore/gpu/site.h"
+#include "kvstore/queue.h"
 
 namespace gradlink {
 
@@ -48,14 +48,7 @@ class GpuEngine {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  /// Operations, a setting (only a body) or a fence (a ticket too).
-  struct Entry {
-    bool isFence() const { return ticket != nullptr; }
-
-    GpuRequest request;
-    std::function<void()> body;
-    std::shared_ptr<Ticket> ticket;
-  };
+  using Entry = Queue<GpuKey, GpuRequest>::Entry;
   /// A ticket that is to be told of so many operations.
   struct Ended {
     std::shared_ptr<Ticket> ticket;
@@ -69,7 +62,6 @@ class GpuEngine {
   void notify(Lock& lock);
   void serve();
   bool admitEntries();
-  void carryOut(Entry&& entry);
   std::size_t admit(GpuRequest& request, std::size_t most);
   void runFence();
   bool beginsSmall() const { return site_.firstRoundBytes() < site_.roundBytes(); }
@@ -81,7 +73,6 @@ class GpuEngine {
   void calmDown(const std::exception_ptr& error);
   void end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error);
   void tell(std::shared_ptr<Ticket> ticket, const std::exception_ptr& error);
-  void list(GpuKey& key);
   void rest(Lock& lock, Clock::time_point since);
 
   GpuSite& site_;
@@ -90,15 +81,13 @@ class GpuEngine {
   // ---- of the engine's thread
   std::vector<Entry> taken_;   // what has just come in
   std::deque<Entry> backlog_;  // what came in and was not admitted yet
-  OrderedQueue<Entry> queue_;
-  std::vector<GpuKey*> listed_;                     // keys with something that may begin
-  std::vector<std::pair<Urgency, GpuKey*>> order_;  // the same while a round is made
-  std::vector<std::unique_ptr<GpuUnit>> spare_;     // of earlier rounds
+  Queue<GpuKey, GpuRequest> queue_;
+  std::vector<GpuKey*> begun_;                   // keys of the round that is made
+  std::vector<std::unique_ptr<GpuUnit>> spare_;  // of earlier rounds
   InFlightList inFlight_;
   std::size_t bytesInFlight_ = 0;
   std::size_t nextRoundBytes_ = 0;  // at most
   std::size_t onDevice_ = 0;        // of those that wait for a device
-  std::uint64_t sequence_ = 0;
   std::vector<Ended> ended_;
   /// Why nothing can be done any more.
   std::exception_ptr broken_;

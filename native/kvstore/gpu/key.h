@@ -13,7 +13,7 @@
 #include "cuda/memory.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/key.h"
-#include "kvstore/key_queue.h"
+#include "kvstore/queue.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
@@ -110,9 +110,6 @@ struct GpuKey : Key {
 
   // ---- of the engine's thread
   KeyQueue<GpuItem> queue;
-  std::uint64_t sequence = 0;  // of the oldest item that waits
-  bool listed = false;         // among the keys with something to do
-  bool blocked = false;        // nothing else of the key may begin
 };
 
 /// What is to be copied to an array of the host once it has arrived in page-locked memory.

@@ -16,12 +16,12 @@ KeyLane::KeyLane(Scheduler& scheduler, const UpdateRule& rule,
 
 std::unique_ptr<Work> KeyLane::plan() {
   auto work = std::make_unique<KeyWork>(*this);
-  work->items.push_back(queue_.take());
+  work->items.push_back(queue.take());
   // Each block is copied to the outputs of pulls while it is in the cache, instead of being read
   // from memory again.
   const KeyItem& head = *work->items.front();
   const bool carries = carriesPulls(head.operation.kind, head);
-  while (carries && queue_.pullIsNext()) work->items.push_back(queue_.take());
+  while (carries && queue.pullIsNext()) work->items.push_back(queue.take());
   work->prepare();
   return work;
 }

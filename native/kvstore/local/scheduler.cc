@@ -31,22 +31,11 @@ void Scheduler::startThread() {
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
 }
 
-void Scheduler::enqueue(Lane& lane, KeyItemPtr item) {
-  ++unfinished_;
+void Scheduler::admit(std::pair<Lane*, KeyItemPtr>&& request) {
+  auto& [lane, item] = request;
   queuedBytes_ += item->bytes;
-  lane.admit(*item);
-  const bool waits = !lane.queue_.empty();
-  if (waits && !lane.work_ && priorityOf(item) > lane.urgency_.priority) ready_.erase(&lane);
-  lane.queue_.add(std::move(item));
-  lane.urgency_.priority = lane.queue_.priority();
-  if (!waits) lane.urgency_.sequence = ++sequence_;
-  if (!lane.work_) ready_.insert(&lane);
-}
-
-void Scheduler::makeReady(Lane& lane) {
-  if (lane.queue_.empty()) return;
-  lane.urgency_ = {lane.queue_.priority(), ++sequence_};
-  ready_.insert(&lane);
+  lane->admit(*item);
+  queue_.join(*lane, std::move(item));
 }
 
 void Scheduler::submit(Submission submission, bool here) {
@@ -54,11 +43,11 @@ void Scheduler::submit(Submission submission, bool here) {
   if (stopping_) return;
   for (auto& [lane, item] : submission) item->operation.ticket->expect();
   if (queue_.holds()) {
-    for (auto& [lane, item] : submission) queue_.hold({lane, std::move(item), nullptr, nullptr});
+    for (auto& request : submission) queue_.hold({std::move(request), nullptr, nullptr});
     return;  // whoever runs the fence goes on with these
   }
-  const bool idle = unfinished_ == 0;
-  for (auto& [lane, item] : submission) enqueue(*lane, std::move(item));
+  const bool idle = queue_.unfinished() == 0;
+  for (auto& request : submission) admit(std::move(request));
   if (here && idle && queuedBytes_ <= kHereBytes) workNarrow(lock);
   if (!claimable()) return;
   startThread();
@@ -69,16 +58,15 @@ void Scheduler::submit(Submission submission, bool here) {
 void Scheduler::apply(std::function<void()> body) {
   const Lock lock(mutex_);
   if (stopping_) return;
-  queue_.add({nullptr, nullptr, std::move(body), nullptr},
-             [this](Entry&& entry) { carryOut(std::move(entry)); });
+  queue_.add({{}, std::move(body), nullptr}, [this](auto&& request) { admit(std::move(request)); });
 }
 
 void Scheduler::fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) {
   Lock lock(mutex_);
   if (stopping_) return;
   ticket->expect();
-  queue_.hold({nullptr, nullptr, std::move(body), std::move(ticket)});
-  if (!fenceReady()) return;
+  queue_.hold({{}, std::move(body), std::move(ticket)});
+  if (!queue_.fenceReady()) return;
   startThread();
   lock.unlock();
   wake_.notify_one();
@@ -109,7 +97,7 @@ void Scheduler::stop() {
 }
 
 bool Scheduler::claimable() const {
-  return !ready_.empty() || !active_.empty() || !resumed_.empty() || fenceReady();
+  return !queue_.empty() || !active_.empty() || !resumed_.empty() || queue_.fenceReady();
 }
 
 bool Scheduler::wantsWide() const {
@@ -158,8 +146,8 @@ bool Scheduler::step(Lock& lock) {
     return true;
   }
   Work* const active = active_.empty() ? nullptr : active_.front();
-  Lane* const lane = ready_.empty() ? nullptr : *ready_.begin();
-  if (active && (!lane || !lane->urgency_.soonerThan(active->urgency_))) {
+  Lane* const lane = queue_.soonest();
+  if (active && (!lane || !lane->queue.urgency().soonerThan(active->urgency_))) {
     runPart(*active, lock);
     return true;
   }
@@ -167,7 +155,7 @@ bool Scheduler::step(Lock& lock) {
     startLane(*lane, lock);
     return true;
   }
-  if (fenceReady()) {
+  if (queue_.fenceReady()) {
     runFence(lock);
     return true;
   }
@@ -175,11 +163,11 @@ bool Scheduler::step(Lock& lock) {
 }
 
 void Scheduler::startLane(Lane& lane, Lock& lock) {
-  ready_.erase(&lane);
+  queue_.block(lane);
   lane.work_ = lane.plan();
   Work& work = *lane.work_;
   work.lane_ = &lane;
-  work.urgency_ = lane.urgency_;
+  work.urgency_ = lane.queue.urgency();
   for (const KeyItemPtr& item : work.items) queuedBytes_ -= item->bytes;
   advance(work, lock);
 }
@@ -242,33 +230,20 @@ void Scheduler::publish(Work& work, std::size_t parts) {
 }
 
 void Scheduler::runFence(Lock& lock) {
-  Entry& fence = queue_.beginFence();
-  std::exception_ptr error;
+  const auto& fence = queue_.beginFence();
   lock.unlock();
-  try {
-    if (fence.body) fence.body();
-  } catch (...) {
-    error = std::current_exception();
-  }
+  std::exception_ptr error = fence.run();
   lock.lock();
   fence.ticket->finish(std::move(error));
-  queue_.endFence([this](Entry&& entry) { carryOut(std::move(entry)); });
+  queue_.endFence([this](auto&& request) { admit(std::move(request)); });
 }
 
 void Scheduler::finish(Work& work) {
   Lane& lane = *work.lane_;
   const std::unique_ptr<Work> ended = std::move(lane.work_);
-  unfinished_ -= work.items.size();
-  makeReady(lane);
+  queue_.ended(work.items.size());
+  queue_.release(lane);
   for (const KeyItemPtr& item : work.items) item->operation.ticket->finish(work.error_);
-}
-
-void Scheduler::carryOut(Entry&& entry) {
-  if (entry.lane) {
-    enqueue(*entry.lane, std::move(entry.item));
-  } else {
-    entry.body();
-  }
 }
 
 }  // namespace gradlink

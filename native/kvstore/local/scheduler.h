@@ -10,14 +10,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "kvstore/base/ordered_queue.h"
 #include "kvstore/key.h"
-#include "kvstore/key_queue.h"
+#include "kvstore/queue.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
@@ -78,13 +76,11 @@ class Lane : public Key {
   /// Takes one or more items off the front of the queue and makes work of them. The lock is held.
   virtual std::unique_ptr<Work> plan() = 0;
 
- protected:
-  KeyQueue<KeyItemPtr> queue_;
+  KeyQueue<KeyItemPtr> queue;
 
  private:
   friend class Scheduler;
   std::unique_ptr<Work> work_;
-  Urgency urgency_;
 };
 
 class Scheduler {
@@ -113,29 +109,12 @@ class Scheduler {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  /// A fence (it has a ticket), or what came after one: a setting (only a body) or an item (it has
-  /// a lane).
-  struct Entry {
-    bool isFence() const { return ticket != nullptr; }
-
-    Lane* lane = nullptr;
-    KeyItemPtr item;
-    std::function<void()> body;
-    std::shared_ptr<Ticket> ticket;
-  };
-  struct Sooner {
-    bool operator()(const Lane* a, const Lane* b) const {
-      return a->urgency_.soonerThan(b->urgency_);
-    }
-  };
-
   /// Takes the lock, which is held for moments only.
   static void relock(Lock& lock);
   void serve();
   void workNarrow(Lock& lock);
   void workWide();
   bool claimable() const;
-  bool fenceReady() const { return queue_.fenceWaits() && unfinished_ == 0; }
   bool wantsWide() const;
   bool step(Lock& lock);
   void startLane(Lane& lane, Lock& lock);
@@ -144,20 +123,15 @@ class Scheduler {
   void publish(Work& work, std::size_t parts);
   void runFence(Lock& lock);
   void finish(Work& work);
-  void enqueue(Lane& lane, KeyItemPtr item);
-  void makeReady(Lane& lane);
-  void carryOut(Entry&& entry);
+  void admit(std::pair<Lane*, KeyItemPtr>&& request);
   void startThread();
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::set<Lane*, Sooner> ready_;  // lanes with items and no work in progress
-  std::vector<Work*> active_;      // works with parts left to take, soonest first
-  std::vector<Work*> resumed_;     // works whose wait is over
-  OrderedQueue<Entry> queue_;
-  std::size_t unfinished_ = 0;   // items on lanes or in works
-  std::size_t queuedBytes_ = 0;  // of items on lanes
-  std::uint64_t sequence_ = 0;
+  Queue<Lane, std::pair<Lane*, KeyItemPtr>> queue_;  // a lane with a work in progress is blocked
+  std::vector<Work*> active_;                        // works with parts left to take, soonest first
+  std::vector<Work*> resumed_;                       // works whose wait is over
+  std::size_t queuedBytes_ = 0;                      // of items on lanes
   bool regroup_ = false;  // a thread of this round found nothing: all return, so that the next
                           // round has all again
   bool stopping_ = false;

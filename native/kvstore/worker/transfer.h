@@ -14,9 +14,9 @@
 #include "core/memory/aligned_buffer.h"
 #include "kvstore/base/compression.h"
 #include "kvstore/key.h"
-#include "kvstore/key_queue.h"
 #include "kvstore/protocol/piece_rows.h"
 #include "kvstore/protocol/protocol.h"
+#include "kvstore/queue.h"
 #include "kvstore/store.h"
 #include "kvstore/worker/placement.h"
 
@@ -70,9 +70,6 @@ struct DistKey : Key {
   AlignedBuffer residual;
   /// What became of a push whose ticket is done: told by the next operation.
   std::exception_ptr error;
-  /// Its place among the keys that have something to send.
-  Urgency urgency;
-  bool ready = false;
 };
 
 class Transfer {

@@ -41,27 +41,7 @@ void Transfers::define(DistKey& key) {
   for (const Shard& shard : key.shards) keyOfShard_.emplace(shard.number, &key);
 }
 
-// ---- which key is next
-
-void Transfers::add(DistKey& key, Operation operation) {
-  ++unfinished_;
-  const bool urges = key.ready && operation.priority > key.urgency.priority;
-  key.queue.add(std::move(operation));
-  if (urges || (!key.ready && !key.transfer)) makeReady(key);
-}
-
-void Transfers::makeReady(DistKey& key) {
-  unready(key);
-  key.urgency = {key.queue.priority(), ++sequence_};
-  key.ready = true;
-  ready_.insert(&key);
-}
-
-void Transfers::unready(DistKey& key) {
-  if (!key.ready) return;
-  ready_.erase(&key);
-  key.ready = false;
-}
+void Transfers::add(DistKey& key, Operation operation) { order_.join(key, std::move(operation)); }
 
 // ---- sending
 
@@ -69,8 +49,8 @@ void Transfers::sendSome() {
   if (blocked_) window_.look(Clock::now());
   blocked_ = false;
   std::size_t budget = kTurnBytes;
-  while (!ready_.empty() && !blocked_ && budget > 0) {
-    DistKey& key = **ready_.begin();
+  while (!order_.empty() && !blocked_ && budget > 0) {
+    DistKey& key = *order_.soonest();
     if (!key.transfer && !begin(key)) continue;
     Transfer& transfer = *key.transfer;
     if (transfer.sends()) {
@@ -82,7 +62,7 @@ void Transfers::sendSome() {
       budget -= std::min(budget, sizeof(Header));
     }
     transfer.sent = Clock::now();
-    unready(key);
+    order_.block(key);
     if (!transfer.isLent()) settleSent(transfer);
   }
 }
@@ -114,7 +94,7 @@ bool Transfers::begin(DistKey& key) {
   }
   key.transfer = std::make_unique<Transfer>(key, ++lastRequest_);
   if (key.transfer->wantsValue()) waiting_.emplace(lastRequest_, key.transfer.get());
-  const bool alone = unfinished_ <= 1 && link_.buffers().stagedBytes() == 0;
+  const bool alone = unfinished() <= 1 && link_.buffers().stagedBytes() == 0;
   const std::size_t fewest = alone ? kMostAloneBytes + 1 : kFewestLentBytes;
   const void* const array = key.transfer->plainArray();
   if (array != nullptr && key.bytes() >= fewest && link_.owns(array, key.bytes())) {
@@ -355,8 +335,8 @@ const Transfer* Transfers::oldest() const {
 
 void Transfers::finishFirst(DistKey& key, const std::exception_ptr& error) {
   finishTickets({key.queue.take().ticket}, error);
-  unready(key);
-  if (!key.queue.empty()) makeReady(key);
+  order_.unlist(key);
+  order_.list(key);
 }
 
 void Transfers::finish(Transfer& transfer, const std::exception_ptr& error) {
@@ -366,13 +346,13 @@ void Transfers::finish(Transfer& transfer, const std::exception_ptr& error) {
   waiting_.erase(transfer.request());
   lending_.erase(transfer.request());
   key.transfer.reset();
-  unready(key);
-  if (!key.queue.empty()) makeReady(key);
+  order_.unlist(key);
+  order_.release(key);
 }
 
 void Transfers::finishTickets(std::vector<std::shared_ptr<Ticket>> tickets,
                               const std::exception_ptr& error) {
-  unfinished_ -= tickets.size();
+  order_.ended(tickets.size());
   for (auto& ticket : tickets) finished_.emplace_back(std::move(ticket), error);
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -31,13 +30,13 @@ class Transfers {
   void define(DistKey&);
   void add(DistKey&, Operation);
   /// Operations added and not finished.
-  std::size_t unfinished() const { return unfinished_; }
+  std::size_t unfinished() const { return order_.unfinished(); }
 
   /// Sends what can be sent now, most urgent key first, up to what keeps the engine from looking at
   /// the wire for too long.
   void sendSome();
   /// Whether sendSome() has more to do; false where it waits for servers.
-  bool canSend() const { return !ready_.empty() && !blocked_; }
+  bool canSend() const { return !order_.empty() && !blocked_; }
   /// Whether something waits for a buffer to come back.
   bool awaitsReceipts() const { return blocked_ || !lending_.empty(); }
   /// When it is to be called again although nothing has come; never where it waits for nothing.
@@ -63,11 +62,6 @@ class Transfers {
   double copySeconds() const { return copySeconds_; }
 
  private:
-  struct Sooner {
-    bool operator()(const DistKey* a, const DistKey* b) const {
-      return a->urgency.soonerThan(b->urgency);
-    }
-  };
   /// A piece with its memory, on the way to a server or from one.
   struct Outgoing {
     Piece piece;
@@ -80,8 +74,6 @@ class Transfers {
     WireMessage message;
   };
 
-  void makeReady(DistKey&);
-  void unready(DistKey&);
   bool begin(DistKey&);
   void askForRows(const Transfer&);
   void askForValue(Transfer&);
@@ -99,15 +91,13 @@ class Transfers {
   ServerLink& link_;
   Finished& finished_;
   PushWindow window_;
-  std::set<DistKey*, Sooner> ready_;                      // keys that have something to send
+  KeyOrder<DistKey> order_;                               // of keys that have something to send
   std::unordered_map<std::uint64_t, Transfer*> waiting_;  // by request: those that want values
   std::unordered_map<std::uint64_t, Transfer*> lending_;  // by request
   std::unordered_map<std::uint32_t, DistKey*> keyOfShard_;
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
-  std::size_t unfinished_ = 0;
   std::uint64_t lastRequest_ = 0;
-  std::uint64_t sequence_ = 0;
   /// The soonest key's next piece, which the window did not take.
   bool blocked_ = false;
   bool streaming_ = false;
