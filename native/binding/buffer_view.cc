@@ -89,6 +89,19 @@ void* memoryOf(const Napi::Value& value, DType dtype, std::size_t length, const 
   return view.data;
 }
 
+std::vector<int> ranksArg(const Napi::Value& value, const char* name, int size) {
+  const BufferView view = viewOf(value, DType::int32, name);
+  const auto* first = static_cast<const std::int32_t*>(view.data);
+  std::vector<int> ranks(first, first + view.length);
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= size) {
+      throw argumentError(value.Env(), name, "ranks below " + std::to_string(size),
+                          std::to_string(rank));
+    }
+  }
+  return ranks;
+}
+
 DType dtypeArg(const Napi::Value& value) {
   const auto dtype = static_cast<DType>(integerArg(value, "dtype", 0, kDTypeCount - 1));
   if (isFloat8(dtype)) {

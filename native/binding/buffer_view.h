@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "binding/napi_setup.h"
 #include "core/kernels/dtype.h"
@@ -34,6 +35,9 @@ BufferView viewOfAny(const Napi::Value&, DType, const char* name);
 
 /// As viewOn, and at least `length` elements long.
 void* memoryOf(const Napi::Value&, DType, std::size_t length, const char* name, int device = kHost);
+
+/// An Int32Array of ranks below `size`.
+std::vector<int> ranksArg(const Napi::Value&, const char* name, int size);
 
 /// The dtype that crosses the boundary as a number.
 DType dtypeArg(const Napi::Value&);

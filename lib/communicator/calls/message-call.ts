@@ -1,9 +1,10 @@
 // From a caller's data and options to what native send and receive take.
-import type { NativeBuffer } from '../../native/communicator.js';
+import { encodeCall } from '../../native/communicator.js';
+import type { NativeBuffer, NativeResult } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { assertFixedLength } from '../../tensor/memory.js';
-import { type Call, callOf } from './call.js';
+import { type Call, callNumber } from './call.js';
 import type { Group } from './types.js';
 import { messageNames } from './option-names.js';
 import { assertPlace } from './place.js';
@@ -61,26 +62,36 @@ function prepareMessage(
   const array = data as AnyArray;
   assertPlace(group, 0, array, 'data');
   assertFixedLength(array, 'data');
-  return messageOf(kind, dtype, storageOf(array), peer, {
-    count: options.tag === undefined ? 0 : integer(options.tag, 'tag', 0, maxInt32),
-    timeoutMs: milliseconds(options.timeoutMs, 'timeoutMs', -1),
-  });
+  const tag = options.tag === undefined ? 0 : integer(options.tag, 'tag', 0, maxInt32);
+  const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
+  return messageOf(kind, kind, dtype, storageOf(array), peer, tag, timeoutMs);
 }
 
-/** @param given - the tag as `count`, the time, and what else is to be told. */
+const received = (got: NativeResult): unknown => got;
+
+/** @param op - for errors and timelines */
 export function messageOf(
+  op: string,
   kind: 'send' | 'receive',
   dtype: number,
   data: NativeBuffer,
   peer: number,
-  given: Pick<Call, 'count' | 'timeoutMs'> & { readonly op?: string },
+  tag: number,
+  timeoutMs: number,
 ): Call {
   const sends = kind === 'send';
-  return callOf(kind, dtype, {
+  return {
+    op,
+    name: undefined,
+    code: encodeCall(sends ? callNumber.send : callNumber.receive, dtype, 0),
     input: sends ? data : null,
     output: sends ? null : data,
+    count: tag,
     root: peer,
-    finish: (got) => got,
-    ...given,
-  });
+    timeoutMs,
+    more: undefined,
+    bytes: Infinity,
+    result: undefined,
+    finish: sends ? undefined : received,
+  };
 }

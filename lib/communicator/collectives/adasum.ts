@@ -152,8 +152,7 @@ function* stepsOf(
     }
     const { data, peer, sends } = step;
     const dtype = dtypeNames.indexOf(data instanceof Float64Array ? 'float64' : 'float32');
-    const given = { op, count: tag, timeoutMs };
-    yield messageOf(sends ? 'send' : 'receive', dtype, data, peer, given);
+    yield messageOf(op, sends ? 'send' : 'receive', dtype, data, peer, tag, timeoutMs);
   }
 }
 

@@ -15,29 +15,6 @@
 namespace gradlink::binding {
 namespace {
 
-void checkDType(Napi::Env env, DType dtype, bool onHost) {
-  const bool known = onHost ? !isFloat8(dtype) : isOnGpus(dtype);
-  if (known) return;
-  throw argumentError(env, "dtype", onHost ? "a type of the host" : "a type of GPUs",
-                      nameOf(dtype));
-}
-
-int rankArg(Napi::Env env, const char* name, std::int32_t rank, int size) {
-  if (rank >= 0 && rank < size) return rank;
-  throw argumentError(env, name, "ranks below " + std::to_string(size), std::to_string(rank));
-}
-
-/// An Int32Array of ranks.
-std::vector<int> ranksArg(const Napi::Value& value, const char* name, int size) {
-  const BufferView view = viewOf(value, DType::int32, name);
-  const auto* const ranks = static_cast<const std::int32_t*>(view.data);
-  std::vector<int> read;
-  for (std::size_t i = 0; i < view.length; ++i) {
-    read.push_back(rankArg(value.Env(), name, ranks[i], size));
-  }
-  return read;
-}
-
 /// A Float64Array of at least so many numbers.
 const double* numbersArg(const Napi::Value& value, const char* name, std::size_t length) {
   return static_cast<const double*>(memoryOf(value, DType::float64, length, name));
@@ -96,6 +73,13 @@ std::size_t lengthOf(Napi::Env env, Kind kind, const std::vector<std::size_t>& s
 
 }  // namespace
 
+void checkDType(Napi::Env env, DType dtype, bool onHost) {
+  const bool known = onHost ? !isFloat8(dtype) : isOnGpus(dtype);
+  if (known) return;
+  throw argumentError(env, "dtype", onHost ? "a type of the host" : "a type of GPUs",
+                      nameOf(dtype));
+}
+
 Napi::Array listOf(const Napi::Value& value, const char* name, std::size_t length) {
   const Napi::Array list = arrayArg(value, name);
   if (list.Length() == length) return list;
@@ -116,8 +100,6 @@ CallParts::CallParts(const Shape& shape, const GivenArguments& given) {
     readGathers(shape, given);
   } else if (shape.kind == Kind::pairGossip) {
     readPairs(shape, given);
-  } else if (given.more.IsUndefined()) {
-    readMessage(shape, given);
   } else {
     readMessages(given);
   }
@@ -183,15 +165,6 @@ void CallParts::readPairs(const Shape& shape, const GivenArguments& given) {
                      numberArg(from.Get("pairWeight"), "pairWeight")});
     keepBoth(given, data.Get(i), out.Get(i));
   }
-}
-
-void CallParts::readMessage(const Shape& shape, const GivenArguments& given) {
-  const bool sends = shape.kind == Kind::send;
-  const Napi::Value data = given.info[sends ? 1 : 2];
-  const BufferView view = viewOn(given.side.deviceOf(0), data, shape.dtype, "data");
-  const int tag = static_cast<int>(integerArg(given.info[3], "tag", 0, kMaxInt));
-  messages.push_back({0, shape.root, tag, sends, shape.dtype, view.length, view.data});
-  if (given.kept != nullptr) keep(*given.kept, data);
 }
 
 void CallParts::readMessages(const GivenArguments& given) {
@@ -270,16 +243,7 @@ void* CallParts::makePlace(const Shape& shape, bool onHost, std::size_t part,
 }
 
 Napi::Value CallParts::result(Napi::Env env, const Shape& shape) const {
-  if (isCounted(shape.kind)) return countedResult(env, shape);
-  if (shape.kind != Kind::receive) return env.Undefined();
-  const Received& got = messages.front().got;
-  Napi::Object object = Napi::Object::New(env);
-  object.Set("source", got.source);
-  object.Set("count", static_cast<double>(got.count));
-  return object;
-}
-
-Napi::Value CallParts::countedResult(Napi::Env env, const Shape& shape) const {
+  if (!isCounted(shape.kind)) return env.Undefined();
   const std::vector<CountedPart>& parts = counted.parts;
   const std::size_t size = parts.front().counts.size();
   Napi::Float64Array counts = Napi::Float64Array::New(env, parts.size() * size);

@@ -15,6 +15,7 @@ struct CallParts {
   CallParts(const CallParts&) = delete;
   CallParts& operator=(const CallParts&) = delete;
 
+  /// What a collective with counts gives.
   Napi::Value result(Napi::Env, const Shape&) const;
 
   std::vector<Neighborhood> neighborhoods;
@@ -27,11 +28,9 @@ struct CallParts {
   void readNeighborhoods(const GivenArguments&);
   void readGathers(const Shape&, const GivenArguments&);
   void readPairs(const Shape&, const GivenArguments&);
-  void readMessage(const Shape&, const GivenArguments&);
   void readMessages(const GivenArguments&);
   void readCounted(const Shape&, const GivenArguments&);
   void* makePlace(const Shape&, bool onHost, std::size_t part, std::size_t elements);
-  Napi::Value countedResult(Napi::Env, const Shape&) const;
 
   // Of each of `gathers`.
   std::vector<std::vector<NeighborBlock>> sources_;
@@ -40,6 +39,8 @@ struct CallParts {
   std::vector<std::shared_ptr<void>> made_;
 };
 
+/// Throws where ranks of the host, or GPUs, have no such type.
+void checkDType(Napi::Env, DType, bool onHost);
 /// One entry for each held rank.
 Napi::Array listOf(const Napi::Value&, const char* name, std::size_t length);
 

@@ -74,7 +74,11 @@ GivenCall::GivenCall(const GivenArguments& given) {
     if (!given.more.IsUndefined()) readScales(given);
     return;
   }
-  parts_ = std::make_unique<CallParts>(shape_, given);
+  if (isMessage(shape_.kind) && given.more.IsUndefined()) {
+    readMessage(given);
+  } else {
+    parts_ = std::make_unique<CallParts>(shape_, given);
+  }
   if (shape_.kind == Kind::neighborAllReduce) {
     readBuffers(given);
     return;
@@ -100,6 +104,16 @@ void GivenCall::readBuffers(const GivenArguments& given) {
   read(given.info[2], given.side, outNeeded, shape_.dtype, "out", out_, given.kept);
 }
 
+void GivenCall::readMessage(const GivenArguments& given) {
+  checkDType(given.info.Env(), shape_.dtype, given.side.gpus.empty());
+  const bool sends = shape_.kind == Kind::send;
+  const Napi::Value data = given.info[sends ? 1 : 2];
+  const BufferView view = viewOn(given.side.deviceOf(0), data, shape_.dtype, "data");
+  const int tag = static_cast<int>(integerArg(given.info[3], "tag", 0, kMaxInt));
+  message_ = Message{0, shape_.root, tag, sends, shape_.dtype, view.length, view.data};
+  if (given.kept != nullptr) keep(*given.kept, data);
+}
+
 /// One factor for each held rank; one more for the result where ranks have host memory.
 void GivenCall::readScales(const GivenArguments& given) {
   const bool onHost = given.side.gpus.empty();
@@ -116,9 +130,10 @@ void GivenCall::readScales(const GivenArguments& given) {
   scales_.pop_back();
 }
 
-void GivenCall::run(Communicator& communicator) const {
+void GivenCall::run(Communicator& communicator) {
   if (postscale_) return runScaled(communicator);
   Call call{shape_, {in_.span(), out_.span()}, options_, scales_};
+  if (message_) call.messages = {&*message_, 1};
   if (parts_) {
     call.neighborhoods = parts_->neighborhoods;
     call.counted = &parts_->counted;
@@ -167,7 +182,12 @@ std::optional<FusedCall> GivenCall::fused() const {
 }
 
 Napi::Value GivenCall::result(Napi::Env env) const {
-  return parts_ ? parts_->result(env, shape_) : env.Undefined();
+  if (parts_) return parts_->result(env, shape_);
+  if (!message_ || message_->sends) return env.Undefined();
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("source", message_->got.source);
+  object.Set("count", static_cast<double>(message_->got.count));
+  return object;
 }
 
 }  // namespace gradlink::binding

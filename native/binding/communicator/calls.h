@@ -69,7 +69,7 @@ class GivenCall {
   GivenCall(const GivenCall&) = delete;
   GivenCall& operator=(const GivenCall&) = delete;
 
-  void run(Communicator&) const;
+  void run(Communicator&);
   /// Nothing where it is neither a plain sum nor an average with neighbors.
   std::optional<FusedCall> fused() const;
   /// Of a receive { source, count }; of a collective with counts { counts: what came from each
@@ -79,6 +79,7 @@ class GivenCall {
  private:
   void readBuffers(const GivenArguments&);
   void readScales(const GivenArguments&);
+  void readMessage(const GivenArguments&);
   /// On ranks with host memory: inputs are multiplied in memory of the call's own.
   void runScaled(Communicator&) const;
 
@@ -90,6 +91,9 @@ class GivenCall {
   std::vector<double> scales_;
   /// What results are multiplied by, where ranks have host memory.
   std::optional<double> postscale_;
+  /// Of a send and a receive of one rank, which are short.
+  std::optional<Message> message_;
+  /// What other calls bring besides.
   std::unique_ptr<CallParts> parts_;
 };
 

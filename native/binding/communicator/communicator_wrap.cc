@@ -191,7 +191,7 @@ Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
 /// (call, input, output, count, root, timeoutMs, more)
 Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const GivenCall call({info, info[6], side(), nullptr});
+    GivenCall call({info, info[6], side(), nullptr});
     handle_->runNow([&call](Communicator& at) { call.run(at); });
     return call.result(info.Env());
   });

@@ -22,19 +22,6 @@ namespace {
 
 constexpr const char* kWindowClass = "NativeWindow";
 
-std::vector<int> ranksArg(const Napi::Value& value, const char* name, int size) {
-  const BufferView view = viewOf(value, DType::int32, name);
-  const auto* first = static_cast<const std::int32_t*>(view.data);
-  std::vector<int> ranks(first, first + view.length);
-  for (const int rank : ranks) {
-    if (rank < 0 || rank >= size) {
-      throw argumentError(value.Env(), name, "ranks below " + std::to_string(size),
-                          std::to_string(rank));
-    }
-  }
-  return ranks;
-}
-
 /// What a rank's window is made of.
 struct SpecArguments {
   Napi::Value data;
