@@ -136,14 +136,16 @@ void runNeighborAllGather(Communicator& communicator, const Call& call) {
 }
 
 void runPairGossip(Communicator& communicator, const Call& call) {
-  const auto& [held, peer, in, out, count, selfWeight, pairWeight] = onlyOne(call.pairs, call.op());
+  const Gossip& own = onlyOne(call.pairs, call.op());
+  const int peer = own.peer;
+  const std::size_t count = own.count;
   const DType dtype = call.shape.dtype;
-  const int rank = communicator.heldRanks()[held];
+  const int rank = communicator.heldRanks()[own.held];
   if (peer < 0 || peer >= communicator.size() || peer == rank) {
     throw misuse("pairGossip", "expected a rank other than its own, got " + std::to_string(peer));
   }
   std::vector<std::byte> theirs(count * sizeOf(dtype));
-  const auto send = [&] { communicator.send(in, count, dtype, peer, kTag, call.options); };
+  const auto send = [&] { communicator.send(own.in, count, dtype, peer, kTag, call.options); };
   if (rank < peer) send();
   const Received got = communicator.receive(theirs.data(), count, dtype, peer, kTag, call.options);
   if (rank > peer) send();
@@ -152,9 +154,9 @@ void runPairGossip(Communicator& communicator, const Call& call) {
                    "rank " + std::to_string(rank) + " brings " + std::to_string(count) +
                        " elements, rank " + std::to_string(peer) + " " + std::to_string(got.count));
   }
-  const void* const src[] = {in, theirs.data()};
-  const double weights[] = {selfWeight, pairWeight};
-  weightedSum(out, src, weights, count, dtype);
+  const void* const src[] = {own.in, theirs.data()};
+  const double weights[] = {own.selfWeight, own.pairWeight};
+  weightedSum(own.out, src, weights, count, dtype);
 }
 
 }  // namespace gradlink

@@ -80,7 +80,7 @@ void checkDType(Napi::Env env, DType dtype, bool onHost) {
                       nameOf(dtype));
 }
 
-Napi::Array listOf(const Napi::Value& value, const char* name, std::size_t length) {
+Napi::Array heldListOf(const Napi::Value& value, const char* name, std::size_t length) {
   const Napi::Array list = arrayArg(value, name);
   if (list.Length() == length) return list;
   throw argumentError(value.Env(), name,
@@ -106,7 +106,7 @@ CallParts::CallParts(const Shape& shape, const GivenArguments& given) {
 }
 
 void CallParts::readNeighborhoods(const GivenArguments& given) {
-  const Napi::Array list = listOf(given.more, "neighborhoods", given.side.held());
+  const Napi::Array list = heldListOf(given.more, "neighborhoods", given.side.held());
   const int size = given.side.communicator.size();
   for (std::uint32_t i = 0; i < list.Length(); ++i) {
     const Napi::Object from = objectArg(list.Get(i), "neighborhood");
@@ -125,9 +125,9 @@ void CallParts::readGathers(const Shape& shape, const GivenArguments& given) {
   const Napi::Env env = given.info.Env();
   const std::span<const int> ranks = given.side.communicator.heldRanks();
   const int size = given.side.communicator.size();
-  const Napi::Array data = listOf(given.info[1], "data", ranks.size());
-  const Napi::Array out = listOf(given.info[2], "out", ranks.size());
-  const Napi::Array lists = listOf(given.more, "lists", ranks.size());
+  const Napi::Array data = heldListOf(given.info[1], "data", ranks.size());
+  const Napi::Array out = heldListOf(given.info[2], "out", ranks.size());
+  const Napi::Array lists = heldListOf(given.more, "lists", ranks.size());
   sources_.resize(ranks.size());
   destinations_.resize(ranks.size());
   for (std::uint32_t i = 0; i < ranks.size(); ++i) {
@@ -189,8 +189,8 @@ void CallParts::readCounted(const Shape& shape, const GivenArguments& given) {
   const Napi::Env env = given.info.Env();
   const std::size_t held = given.side.held();
   const auto size = static_cast<std::size_t>(given.side.communicator.size());
-  const Napi::Array input = listOf(given.info[1], "data", held);
-  const Napi::Array output = listOf(given.info[2], "out", held);
+  const Napi::Array input = heldListOf(given.info[1], "data", held);
+  const Napi::Array output = heldListOf(given.info[2], "out", held);
   const Napi::Object counts = objectArg(given.more, "counts");
   const double* const sent = numbersArg(counts.Get("sent"), "sent", held * size);
   const bool knows = !counts.Get("expected").IsNull();

@@ -42,6 +42,6 @@ struct CallParts {
 /// Throws where ranks of the host, or GPUs, have no such type.
 void checkDType(Napi::Env, DType, bool onHost);
 /// One entry for each held rank.
-Napi::Array listOf(const Napi::Value&, const char* name, std::size_t length);
+Napi::Array heldListOf(const Napi::Value&, const char* name, std::size_t length);
 
 }  // namespace gradlink::binding

@@ -42,7 +42,7 @@ void read(const Napi::Value& value, const Side& side, const NeededBy& neededBy, 
     readOne(value, neededBy(ranks[0]), dtype, side.deviceOf(0), name, into[0], kept);
     return;
   }
-  const Napi::Array list = listOf(value, name, ranks.size());
+  const Napi::Array list = heldListOf(value, name, ranks.size());
   for (std::uint32_t i = 0; i < list.Length(); ++i) {
     readOne(list.Get(i), neededBy(ranks[i]), dtype, side.deviceOf(i), name, into[i], kept);
   }

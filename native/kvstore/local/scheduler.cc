@@ -58,7 +58,8 @@ void Scheduler::submit(Submission submission, bool here) {
 void Scheduler::apply(std::function<void()> body) {
   const Lock lock(mutex_);
   if (stopping_) return;
-  queue_.add({{}, std::move(body), nullptr}, [this](auto&& request) { admit(std::move(request)); });
+  queue_.add({{}, std::move(body), nullptr},
+             [this](auto&& request) { admit(std::forward<decltype(request)>(request)); });
 }
 
 void Scheduler::fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) {
@@ -235,7 +236,7 @@ void Scheduler::runFence(Lock& lock) {
   std::exception_ptr error = fence.run();
   lock.lock();
   fence.ticket->finish(std::move(error));
-  queue_.endFence([this](auto&& request) { admit(std::move(request)); });
+  queue_.endFence([this](auto&& request) { admit(std::forward<decltype(request)>(request)); });
 }
 
 void Scheduler::finish(Work& work) {
