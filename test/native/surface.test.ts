@@ -229,6 +229,13 @@ describe('native checks', () => {
     expect(() => loose['run']?.(...args, 0)).toThrow(message);
   });
 
+  it.each(['pairGossip', 'sendReceive'] as const)('refuse an empty list of %s', (kind) => {
+    const call = nativeCalls.indexOf(kind) | float32;
+    const refused = expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }) as Error;
+    expect(() => one.runSync(call, [], [], 0, 0, -1, [])).toThrow(refused);
+    expect(() => one.run(call, [], [], 0, 0, -1, 0, [])).toThrow(refused);
+  });
+
   it('refuse another object as communicator', () => {
     expect(() => loose['runSync']?.call({}, float32, data, data, 4, 0, -1)).toThrow();
     const impostor = Object.create(NativeCommunicator.prototype) as typeof one;

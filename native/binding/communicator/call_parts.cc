@@ -48,6 +48,13 @@ void keepBoth(const GivenArguments& given, const Napi::Value& data, const Napi::
   keep(*given.kept, out);
 }
 
+/// A list that is not empty.
+Napi::Array someOf(const Napi::Value& value, const char* name) {
+  const Napi::Array list = arrayArg(value, name);
+  if (list.Length() > 0) return list;
+  throw argumentError(value.Env(), name, "one entry or more", "none");
+}
+
 /// Which of the held ranks an entry of a list is about.
 std::size_t heldArg(const Napi::Object& one, const Side& side) {
   const auto held = static_cast<std::int64_t>(side.held());
@@ -151,7 +158,7 @@ void CallParts::readGathers(const Shape& shape, const GivenArguments& given) {
 }
 
 void CallParts::readPairs(const Shape& shape, const GivenArguments& given) {
-  const Napi::Array list = arrayArg(given.more, "pairs");
+  const Napi::Array list = someOf(given.more, "pairs");
   const Napi::Array data = arrayArg(given.info[1], "data");
   const Napi::Array out = arrayArg(given.info[2], "out");
   for (std::uint32_t i = 0; i < list.Length(); ++i) {
@@ -168,7 +175,7 @@ void CallParts::readPairs(const Shape& shape, const GivenArguments& given) {
 }
 
 void CallParts::readMessages(const GivenArguments& given) {
-  const Napi::Array list = arrayArg(given.more, "messages");
+  const Napi::Array list = someOf(given.more, "messages");
   const Napi::Array sent = arrayArg(given.info[1], "data");
   const Napi::Array received = arrayArg(given.info[2], "out");
   std::uint32_t nextSent = 0;
