@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "kvstore/base/ordered_queue.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
@@ -173,59 +173,100 @@ class KeyOrder {
   std::uint64_t sequence_ = 0;
 };
 
-/// Both orders of a store: of keys, and of what comes between fences. `Request`: what items are
-/// made of once it is admitted.
-template <class KeyT, class Request>
-class Queue : public KeyOrder<KeyT> {
- public:
-  /// A request, a setting (only a body) or a fence (a ticket too).
-  struct Entry {
-    bool isFence() const { return ticket != nullptr; }
-    /// Runs the body; what that threw.
-    std::exception_ptr run() const {
-      try {
-        if (body) body();
-      } catch (...) {
-        return std::current_exception();
-      }
-      return nullptr;
-    }
+/// What stands between operations: it begins when all before it is done, and all behind it waits
+/// until it is over. Engines that do more for one have fences of their own.
+struct Fence {
+  std::function<void()> body = nullptr;
+  std::shared_ptr<Ticket> ticket = nullptr;
+};
 
-    Request request;
-    std::function<void()> body;
-    std::shared_ptr<Ticket> ticket;
+/// Runs the body of a fence, which may be null; what it threw.
+inline std::exception_ptr outcomeOf(const std::function<void()>& body) {
+  try {
+    if (body) body();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+/// The order of what comes: it is carried out in its place, but for what stands behind a fence.
+/// `Request`: what operations are before they are admitted.
+template <class Request, class FenceT = Fence>
+class FenceQueue {
+ public:
+  /// A request, unless it has a setting, which is carried out in its place, or a fence.
+  struct Entry {
+    Request request = {};
+    std::function<void()> setting = nullptr;
+    std::unique_ptr<FenceT> fence = nullptr;
   };
+  static Entry settingOf(std::function<void()> body) { return {{}, std::move(body), nullptr}; }
+  static Entry fenceOf(FenceT fence) {
+    return {{}, nullptr, std::make_unique<FenceT>(std::move(fence))};
+  }
 
   /// A fence waits or is under way: what comes now is held.
-  bool holds() const { return entries_.holds(); }
-  void hold(Entry entry) { entries_.hold(std::move(entry)); }
+  bool holds() const { return !held_.empty(); }
+  /// Takes a fence, or what comes while one is held.
+  void hold(Entry&& entry) { held_.push_back(std::move(entry)); }
   /// Holds the entry, or carries it out: `admit` gets a request.
   template <class Admit>
-  void add(Entry entry, const Admit& admit) {
-    entries_.add(std::move(entry), carryingOut(admit));
+  void add(Entry&& entry, const Admit& admit) {
+    if (holds() || entry.fence) {
+      hold(std::move(entry));
+    } else {
+      carryOut(std::move(entry), admit);
+    }
   }
-  /// Whether a fence may begin: everything before it has ended.
-  bool fenceReady() const { return entries_.fenceWaits() && this->unfinished() == 0; }
-  /// Under way, and its reference good, until endFence().
-  Entry& beginFence() { return entries_.beginFence(); }
+
+  /// A fence waits until everything before it is done.
+  bool fenceWaits() const { return holds() && !running_; }
+  /// From here on that fence is under way; the reference is good until endFence().
+  FenceT& beginFence() {
+    running_ = true;
+    return fence();
+  }
+  /// The fence under way.
+  FenceT& fence() { return *held_.front().fence; }
+  /// It is over: what it held back is carried out, up to the next fence.
   template <class Admit>
   void endFence(const Admit& admit) {
-    entries_.endFence(carryingOut(admit));
+    running_ = false;
+    held_.pop_front();
+    while (holds() && !held_.front().fence) {
+      Entry entry = std::move(held_.front());
+      held_.pop_front();
+      carryOut(std::move(entry), admit);
+    }
+  }
+
+  /// All that is held, a fence under way first. Nothing is held afterwards.
+  std::deque<Entry> takeAll() {
+    running_ = false;
+    return std::exchange(held_, {});
   }
 
  private:
   template <class Admit>
-  static auto carryingOut(const Admit& admit) {
-    return [&admit](Entry&& entry) {
-      if (entry.body) {
-        entry.body();
-      } else {
-        admit(std::move(entry.request));
-      }
-    };
+  static void carryOut(Entry&& entry, const Admit& admit) {
+    if (entry.setting) {
+      entry.setting();
+    } else {
+      admit(std::move(entry.request));
+    }
   }
 
-  OrderedQueue<Entry> entries_;
+  std::deque<Entry> held_;  // the first is a fence
+  bool running_ = false;
+};
+
+/// Both orders of a store: of keys, and of what comes between fences.
+template <class KeyT, class Request, class FenceT = Fence>
+class Queue : public KeyOrder<KeyT>, public FenceQueue<Request, FenceT> {
+ public:
+  /// Whether a fence may begin.
+  bool fenceReady() const { return this->fenceWaits() && this->unfinished() == 0; }
 };
 
 }  // namespace gradlink

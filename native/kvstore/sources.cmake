@@ -23,12 +23,11 @@ unite(gradlink_kvstore gpu
   gpu/gpu_engine.cc
   gpu/host_site.cc
   gpu/key.cc
-  gpu/keys.cc
-  gpu/located.cc
   gpu/marks.cc
   gpu/nccl_sums.cc
   gpu/packs.cc
   gpu/places.cc
+  gpu/requests.cc
   gpu/round.cc
   gpu/shards.cc
   gpu/staging.cc
@@ -42,7 +41,6 @@ unite(gradlink_kvstore local
   protocol/piece_rows.cc
   base/whole_file.cc
   key.cc
-  local/key_lane.cc
   local/key_work.cc
   local/scheduler.cc
   local/local_store.cc
@@ -55,6 +53,7 @@ unite(gradlink_kvstore local
   optimizer/state_file.cc
   optimizer/state_parts.cc
   optimizer/update_run.cc
+  store.cc
   store_checks.cc)
 unite(gradlink_kvstore server
   server/control.cc

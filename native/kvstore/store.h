@@ -1,5 +1,6 @@
-// What a key-value store can do, whatever it is made of. Stores of CPU devices are in
-// local/store.h; a store of GPUs or of servers is another implementation of this interface.
+// What a key-value store can do, whatever it is made of: the CPU devices of this process
+// (local/local_store.h), its GPUs (gpu/gpu_store.h), servers (worker/dist_store.h), or all workers
+// (allreduce/allreduce_store.h); GPUs before either of the last two (staged/staged_store.h).
 //
 // Every operation is asynchronous: submit() queues it and its ticket tells when it is done.
 // Operations on one key run in the order of their submission; operations on different keys run side
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ namespace gradlink {
 
 class GradientCompression;
 class Optimizer;
+struct UpdateRule;
 
 /// What define() returned: 0, 1, 2 ... in the order of definition.
 using KeyId = std::uint32_t;
@@ -118,6 +121,31 @@ class PreparedCall {
   PreparedCall() = default;
 };
 
+/// Where a key lies on servers.
+struct ShardPlace {
+  std::string key;
+  int server;
+  std::size_t first;
+  std::size_t count;
+};
+
+/// What a worker has moved since its store was made, and where the time went.
+struct WorkerReport {
+  /// What workers spend who sum among themselves.
+  struct Sums {
+    double reduce = 0;  // seconds in the communicator: the sums themselves
+    double update = 0;  // seconds of assigning and the optimizer
+    std::uint64_t bytesReduced = 0;
+  };
+
+  double copy = 0;  // seconds of copies to where arrays travel from, sums of devices included
+  double wait = 0;  // seconds with operations under way and nothing to do but wait for the others
+  /// None where there are servers.
+  std::optional<Sums> sums = {};
+  std::vector<std::uint64_t> bytesSent = {};      // by server
+  std::vector<std::uint64_t> bytesReceived = {};  // by server
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -162,6 +190,37 @@ class Store {
   /// Drops what is queued (its tickets are never done) and waits for what is running. Idempotent;
   /// nothing may be submitted afterwards.
   virtual void stop() = 0;
+
+  // ---- of several workers. What a store does not have throws Error(unsupported), but where a
+  // value says so.
+
+  /// Throws where no keys would make this store take the rule.
+  virtual void check(const UpdateRule&) const {}
+  /// The others no longer wait for this worker, which may still pull. After everything submitted
+  /// before.
+  virtual void leave(std::shared_ptr<Ticket>);
+  virtual WorkerReport report() const;
+  /// As stop(), but the others learn it as if this process had died.
+  virtual void drop() { stop(); }
+
+  // ---- with servers
+
+  /// Zeroed memory from which servers of this host read what is pushed; null where there is none
+  /// such. Lives no longer than the store. From any thread.
+  virtual void* allocShared(std::size_t /*bytes*/) { return nullptr; }
+  virtual void freeShared(void* /*memory*/) {}
+  virtual std::vector<ShardPlace> placement() const;
+  /// Each server's counters, as JSON text; in order of submission like a barrier.
+  virtual void serverReports(std::shared_ptr<std::vector<std::string>> into,
+                             std::shared_ptr<Ticket>);
+  /// Every server runs its handler for this text (`gradlink serve` prints it); done when all have.
+  /// `op`: what errors call it.
+  virtual void command(const std::string& op, const std::string& text, std::shared_ptr<Ticket>);
+  /// Handles the answers that have come, on the thread that submitted; whether it is worth calling
+  /// again soon. Where it is not, the store's own thread goes on.
+  virtual bool look() { return false; }
+  /// Ranks that the servers know to be lost, workers and servers.
+  virtual int deadNodes() const { return 0; }
 
  protected:
   Store() = default;

@@ -31,10 +31,6 @@ void checkOperation(const Operation& operation, const Key& key) {
   for (const auto& list : operation.inRows) check(list);
 }
 
-std::unique_ptr<PreparedCall> Store::prepare(std::vector<Operation> /*operations*/) {
-  throw storeUnsupported("only stores on GPUs prepare calls: submit the operations each time");
-}
-
 Error noCompressedRows(const std::string& name) {
   return storeUnsupported("key " + name +
                           ": pushes of rows are not compressed; open the store without "

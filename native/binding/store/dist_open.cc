@@ -103,7 +103,7 @@ Napi::Value KVStoreWrap::openDist(const Napi::CallbackInfo& info) {
           if (wire->ranksHaveCores() && !gpus) {
             agreed.lookNanoseconds = 2 * shm::spinNanoseconds(shm::wakeUp());
           }
-          std::unique_ptr<DistStore> store = makeDistStore(std::move(wire), agreed);
+          std::unique_ptr<Store> store = makeDistStore(std::move(wire), agreed);
           return gpus ? makeGpuDistStore(std::move(store), *gpus) : std::move(store);
         },
         [kind = gpus ? KVStoreHandle::Kind::distributedGpus : KVStoreHandle::Kind::distributed](
@@ -125,7 +125,7 @@ Napi::Value KVStoreWrap::openAllreduce(const Napi::CallbackInfo& info) {
     return openStore(
         env,
         [join = jobJoinArg(info[0]), options, gpus](const std::atomic<bool>* cancelled) {
-          std::unique_ptr<AllreduceStore> store = makeAllreduceStore(join(cancelled), options);
+          std::unique_ptr<Store> store = makeAllreduceStore(join(cancelled), options);
           return gpus ? makeGpuAllreduceStore(std::move(store), *gpus) : std::move(store);
         },
         [kind = gpus ? KVStoreHandle::Kind::distributedGpus : KVStoreHandle::Kind::distributed](

@@ -6,7 +6,6 @@
 #include "binding/errors.h"
 #include "binding/store/updater_call.h"
 #include "kvstore/base/misuse.h"
-#include "kvstore/worker/dist_store.h"
 
 namespace gradlink::binding {
 
@@ -65,9 +64,7 @@ void KVStoreHandle::close() {
 
 void KVStoreHandle::join() {
   queue_.drain();
-  if (dropped_) {
-    if (auto* const dist = dynamic_cast<DistStore*>(store_.get())) dist->drop();
-  }
+  if (store_ && dropped_) store_->drop();
   if (store_) store_->stop();
   functions_.clear();
 }

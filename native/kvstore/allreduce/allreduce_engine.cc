@@ -61,14 +61,9 @@ void AllreduceEngine::define(Key key) {
   keys_.emplace_back(std::move(key));
 }
 
-AllreduceTimes AllreduceEngine::times() const {
+WorkerReport AllreduceEngine::report() const {
   const Lock lock(mutex_);
-  return times_;
-}
-
-std::uint64_t AllreduceEngine::bytesReduced() const {
-  const Lock lock(mutex_);
-  return bytesReduced_;
+  return spent_;
 }
 
 // ---- from the submitter's thread
@@ -81,8 +76,7 @@ void AllreduceEngine::submit(std::vector<Operation> operations, bool here) {
   {
     const Lock lock(mutex_);
     for (Operation& operation : operations) {
-      queue_.add({std::nullopt, std::move(operation)},
-                 [&](Entry&& entry) { enqueue(std::move(entry.operation), here); });
+      queue_.add({std::move(operation)}, [&](Operation&& one) { enqueue(std::move(one), here); });
     }
   }
   wake_.notify_all();
@@ -96,7 +90,7 @@ void AllreduceEngine::fence(AllreduceFence fence) {
   {
     const Lock lock(mutex_);
     if (failure_) return finish(fence.ticket, failure_);
-    queue_.hold({std::move(fence), {}});
+    queue_.hold(queue_.fenceOf(std::move(fence)));
   }
   wake_.notify_all();
 }
@@ -204,7 +198,7 @@ void AllreduceEngine::step(Lock& lock) {
     agreement_.exchange(patient ? std::numeric_limits<double>::infinity() : options_.timeoutMs);
   });
   if (sums) {
-    times_.wait += std::chrono::duration<double>(Deadline::Clock::now() - begin).count();
+    spent_.wait += std::chrono::duration<double>(Deadline::Clock::now() - begin).count();
   }
   bool found = false;
   for (auto ready = agreement_.takeReady(); !ready.empty(); ready = agreement_.takeReady()) {
@@ -228,7 +222,7 @@ bool AllreduceEngine::tell(Lock& lock) {
       lock.unlock();
       endForAll([&] { countRows(one); });
       lock.lock();
-      times_.copy += secondsSince(begin);
+      spent_.copy += secondsSince(begin);
     }
     agreement_.announce(one.announced);
   }
@@ -276,16 +270,11 @@ void AllreduceEngine::endForAll(const std::function<void()>& body) {
 // ---- fences
 
 void AllreduceEngine::runFence(Lock& lock) {
-  const AllreduceFence& fence = *queue_.beginFence().fence;
+  const AllreduceFence& fence = queue_.beginFence();
   lock.unlock();
-  std::exception_ptr error;
-  try {
-    if (fence.body) fence.body();
-  } catch (...) {
-    error = std::current_exception();
-  }
+  std::exception_ptr error = outcomeOf(fence.body);
   lock.lock();
-  fenceError_ = error;
+  fenceError_ = std::move(error);
   if (!fence.meets) return endFence();
   fenceMeets_ = true;
   // Of a worker that has left nobody waits for: its fence is met when all have left.
@@ -298,14 +287,14 @@ void AllreduceEngine::runFence(Lock& lock) {
 }
 
 void AllreduceEngine::endFence() {
-  const AllreduceFence& fence = *queue_.fence().fence;
+  const AllreduceFence& fence = queue_.fence();
   fenceMeets_ = false;
   if (fence.leaves) {
     left_ = true;
     agreement_.leave();
   }
   finish(fence.ticket, std::exchange(fenceError_, nullptr));
-  queue_.endFence([this](Entry&& entry) { enqueue(std::move(entry.operation), false); });
+  queue_.endFence([this](Operation&& one) { enqueue(std::move(one), false); });
 }
 
 void AllreduceEngine::waitFor(const std::function<void(std::shared_ptr<Ticket>)>& begin) {
@@ -344,11 +333,10 @@ void AllreduceEngine::fail(const Error& error) {
     for (const Waiting& waiting : key.queue) finish(waiting.operation.ticket, failure_);
     key.queue.clear();
   }
-  for (const Entry& entry : queue_.takeAll()) {
+  for (const auto& entry : queue_.takeAll()) {
     // Who has left waits only for the others' end, however it comes.
-    const bool ends = entry.isFence() && left_;
-    finish(entry.isFence() ? entry.fence->ticket : entry.operation.ticket,
-           ends ? nullptr : failure_);
+    const bool ends = entry.fence && left_;
+    finish(entry.fence ? entry.fence->ticket : entry.request.ticket, ends ? nullptr : failure_);
   }
   toAnnounce_.clear();
   unsummed_ = 0;

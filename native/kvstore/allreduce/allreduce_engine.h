@@ -25,15 +25,14 @@
 #include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/allreduce/key_agreement.h"
 #include "kvstore/allreduce/shards.h"
-#include "kvstore/base/ordered_queue.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/key.h"
 #include "kvstore/local/local_store.h"
+#include "kvstore/queue.h"
 
 namespace gradlink {
 
-/// Something that runs between operations: after everything submitted before, before everything
-/// submitted later.
+/// What runs between operations.
 struct AllreduceFence {
   /// On the engine's thread; what it throws is the ticket's error. May be null.
   std::function<void()> body = nullptr;
@@ -70,8 +69,7 @@ class AllreduceEngine {
   /// After stop(), when nobody reads the sums any more.
   void close();
 
-  AllreduceTimes times() const;
-  std::uint64_t bytesReduced() const;
+  WorkerReport report() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -99,13 +97,6 @@ class AllreduceEngine {
   struct News {
     Announcement announced;
     Waiting* ofRows = nullptr;  // rows, which are counted when they are told of
-  };
-  /// A fence, or an operation that came after one.
-  struct Entry {
-    bool isFence() const { return fence.has_value(); }
-
-    std::optional<AllreduceFence> fence;
-    Operation operation;
   };
   /// One key's share of a sum.
   struct Share {
@@ -179,7 +170,7 @@ class AllreduceEngine {
   std::condition_variable wake_;
   std::deque<SummedKey> keys_;
   std::vector<News> toAnnounce_;
-  OrderedQueue<Entry> queue_;
+  FenceQueue<Operation, AllreduceFence> queue_;
   std::size_t unsummed_ = 0;  // operations that need the others and are on their keys' queues
   bool fenceMeets_ = false;   // the fence under way waits for the other workers
   std::exception_ptr fenceError_;
@@ -189,8 +180,7 @@ class AllreduceEngine {
   std::atomic<bool> stopping_ = false;
   std::chrono::microseconds pause_ = kShortestPause;
   std::exception_ptr failure_;  // of the communicator: the store's end
-  AllreduceTimes times_;
-  std::uint64_t bytesReduced_ = 0;
+  WorkerReport spent_{.sums = WorkerReport::Sums{}};
 
   /// Tickets end under this lock, whichever thread ends them. Taken last.
   std::mutex tickets_;

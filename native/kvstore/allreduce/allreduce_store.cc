@@ -12,41 +12,30 @@
 #include "kvstore/allreduce/allreduce_engine.h"
 #include "kvstore/allreduce/key_agreement.h"
 #include "kvstore/allreduce/shards.h"
-#include "kvstore/key_table.h"
+#include "kvstore/keyed_store.h"
 #include "kvstore/local/local_store.h"
-#include "kvstore/store_checks.h"
 
 namespace gradlink {
 namespace {
 
-class Allreduce final : public AllreduceStore {
+class AllreduceStore final : public KeyedStore<Key> {
  public:
-  Allreduce(std::unique_ptr<Communicator> comm, const AllreduceStoreOptions& options)
+  AllreduceStore(std::unique_ptr<Communicator> comm, const AllreduceStoreOptions& options)
       : values_(Placement::devices, 1),
         sharded_(options.shardOptimizer),
         shards_(shardsFor(*comm, options)),
         engine_(std::move(comm), values_, shards_.get(), options) {}
-  ~Allreduce() override { stop(); }
-
-  KeyId define(const std::string& name, DType dtype, std::size_t count,
-               std::size_t rowLength) override {
-    Key key{values_.define(name, dtype, count, rowLength), name, dtype, count, rowLength};
-    if (shards_) shards_->define(name, dtype, count);
-    engine_.define(key);
-    return keys_.add(name, std::make_unique<Key>(std::move(key))).id;
-  }
+  ~AllreduceStore() override { stop(); }
 
   void submit(std::vector<Operation> operations, bool here) override {
-    for (const Operation& operation : operations) {
-      const Key& key = keys_.at(operation.key);
-      checkOperation(operation, key);
+    forEachChecked(operations, [](const Key& key, const Operation& operation) {
       if (!operation.inRows.empty()) checkRowCount(key);
-    }
+    });
     engine_.submit(std::move(operations), here);
   }
 
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
-    if (optimizer) checkOptimizer(*optimizer);
+    check({optimizer, nullptr});
     engine_.fence({.body = [this, optimizer = std::move(optimizer)] {
       // Where each worker steps a part, the values are assigned.
       values_.setOptimizer(shards_ ? nullptr : optimizer);
@@ -123,11 +112,10 @@ class Allreduce final : public AllreduceStore {
     engine_.fence({.body = settled(), .leaves = true, .ticket = std::move(ticket)});
   }
 
-  void checkOptimizer(const Optimizer& optimizer) const override {
-    if (sharded_) AllreduceShards::check(optimizer);
+  void check(const UpdateRule& rule) const override {
+    if (sharded_ && rule.optimizer) AllreduceShards::check(*rule.optimizer);
   }
-  AllreduceTimes times() const override { return engine_.times(); }
-  std::uint64_t bytesReduced() const override { return engine_.bytesReduced(); }
+  WorkerReport report() const override { return engine_.report(); }
 
   void stop() override {
     engine_.stop();
@@ -137,6 +125,12 @@ class Allreduce final : public AllreduceStore {
   }
 
  private:
+  std::unique_ptr<Key> makeKey(Key key) override {
+    values_.define(key.name, key.dtype, key.count, key.rowLength);
+    if (shards_) shards_->define(key.name, key.dtype, key.count);
+    engine_.define(key);
+    return std::make_unique<Key>(std::move(key));
+  }
   static void checkRowCount(const Key& key) {
     if (key.count / key.rowLength < kWholeArray) return;
     throw storeMisuse("key " + key.name + " has " + std::to_string(key.count / key.rowLength) +
@@ -172,7 +166,6 @@ class Allreduce final : public AllreduceStore {
     engine_.changeRule();
   }
 
-  KeyTable<Key> keys_;  // of the submitter's thread
   LocalStore values_;
   /// Asked for: one worker alone refuses what several would.
   const bool sharded_;
@@ -182,9 +175,9 @@ class Allreduce final : public AllreduceStore {
 
 }  // namespace
 
-std::unique_ptr<AllreduceStore> makeAllreduceStore(std::unique_ptr<Communicator> comm,
-                                                   const AllreduceStoreOptions& options) {
-  return std::make_unique<Allreduce>(std::move(comm), options);
+std::unique_ptr<Store> makeAllreduceStore(std::unique_ptr<Communicator> comm,
+                                          const AllreduceStoreOptions& options) {
+  return std::make_unique<AllreduceStore>(std::move(comm), options);
 }
 
 }  // namespace gradlink

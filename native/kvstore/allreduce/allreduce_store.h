@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 
 #include "core/communicator.h"
@@ -26,29 +25,12 @@ struct AllreduceStoreOptions {
   double timeoutMs = 30000;
 };
 
-/// Seconds of this worker's engine since the store was made.
-struct AllreduceTimes {
-  double copy = 0;    // packing, sums of this worker's devices included
-  double wait = 0;    // until every worker had pushed
-  double reduce = 0;  // in the communicator: the sums themselves
-  double update = 0;  // assigning and the optimizer
-};
-
-class AllreduceStore : public Store {
- public:
-  /// Sums no longer wait for this worker: it takes part in the others' with zeros, until they have
-  /// left or closed too. It may still pull. After everything submitted before.
-  virtual void leave(std::shared_ptr<Ticket>) = 0;
-  /// Throws where setOptimizer() would, at once.
-  virtual void checkOptimizer(const Optimizer&) const = 0;
-  virtual AllreduceTimes times() const = 0;
-  /// Bytes of this worker's sums so far.
-  virtual std::uint64_t bytesReduced() const = 0;
-};
-
 /// Takes the communicator over; it holds one rank, and nobody else uses it. Arrays are the host's.
 /// save: worker 0 writes the file; load: every worker reads it.
-std::unique_ptr<AllreduceStore> makeAllreduceStore(std::unique_ptr<Communicator>,
-                                                   const AllreduceStoreOptions&);
+///
+/// After leave() this worker takes part in the others' sums with zeros, until they have left or
+/// closed too.
+std::unique_ptr<Store> makeAllreduceStore(std::unique_ptr<Communicator>,
+                                          const AllreduceStoreOptions&);
 
 }  // namespace gradlink

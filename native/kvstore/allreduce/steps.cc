@@ -73,12 +73,12 @@ void AllreduceEngine::stepTogether(std::vector<Share>& parts, std::size_t room, 
     endForAll([&] { joinShards(parts, room); });
     lap(copy);
   });
-  times_.copy += copy;
-  times_.reduce += reduced;
-  bytesReduced_ += bytes;
+  spent_.copy += copy;
+  spent_.sums->reduce += reduced;
+  spent_.sums->bytesReduced += bytes;
   const auto begin = Deadline::Clock::now();
   handOver(parts, room, lock);
-  times_.update += update + secondsSince(begin);
+  spent_.sums->update += update + secondsSince(begin);
 }
 
 /// Of a worker that has left: whether it can still step its part as the others do theirs.
@@ -193,7 +193,7 @@ void AllreduceEngine::joinShards(std::vector<Share>& parts, std::size_t room) {
 /// Of this worker's fence or, once it has left, of the others'.
 void AllreduceEngine::gatherStates(Lock& lock) {
   // Of a worker that has left nobody asks for the file.
-  const AllreduceFence* const fence = left_ ? nullptr : &*queue_.fence().fence;
+  const AllreduceFence* const fence = left_ ? nullptr : &queue_.fence();
   std::exception_ptr error;
   call(lock, [&] {
     std::vector<std::uint8_t> own;

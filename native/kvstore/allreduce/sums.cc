@@ -115,12 +115,12 @@ void AllreduceEngine::sumTogether(std::vector<Share>& parts, std::size_t bytes, 
     ofRows ? gatherRows(bytes) : reduce(parts, bytes);
     reduced = secondsSince(begin) - copy;
   });
-  times_.copy += copy;
-  times_.reduce += reduced;
-  bytesReduced_ += bytes;
+  spent_.copy += copy;
+  spent_.sums->reduce += reduced;
+  spent_.sums->bytesReduced += bytes;
   const auto begin = Deadline::Clock::now();
   handOver(parts, bytes, lock);
-  times_.update += secondsSince(begin);
+  spent_.sums->update += secondsSince(begin);
 }
 
 void AllreduceEngine::growBuffer(std::size_t bytes) {

@@ -43,16 +43,16 @@ void GpuEngine::submit(std::vector<GpuRequest> requests) {
 void GpuEngine::enqueue(Entry entry) {
   Lock lock(mutex_);
   if (stopping_) return;
-  if (entry.ticket) entry.ticket->expect();
+  if (entry.fence) entry.fence->ticket->expect();
   incoming_.push_back(std::move(entry));
   startThread();
   notify(lock);
 }
 
-void GpuEngine::apply(std::function<void()> body) { enqueue({{}, std::move(body), nullptr}); }
+void GpuEngine::apply(std::function<void()> body) { enqueue(queue_.settingOf(std::move(body))); }
 
 void GpuEngine::fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) {
-  enqueue({{}, std::move(body), std::move(ticket)});
+  enqueue(queue_.fenceOf({std::move(body), std::move(ticket)}));
 }
 
 void GpuEngine::wake() {
@@ -169,8 +169,8 @@ std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
 }
 
 void GpuEngine::runFence() {
-  const Entry& fence = queue_.beginFence();
-  tell(fence.ticket, broken_ ? broken_ : fence.run());
+  const Fence& fence = queue_.beginFence();
+  tell(fence.ticket, broken_ ? broken_ : outcomeOf(fence.body));
   queue_.endFence([this](GpuRequest&& request) { admit(request, kAll); });
 }
 

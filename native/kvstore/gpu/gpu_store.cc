@@ -5,24 +5,23 @@
 #include <vector>
 
 #include "core/error.h"
-#include "kvstore/base/whole_file.h"
 #include "kvstore/gpu/device_site.h"
 #include "kvstore/gpu/gpu_engine.h"
 #include "kvstore/gpu/host_site.h"
-#include "kvstore/gpu/keys.h"
 #include "kvstore/gpu/prepared.h"
+#include "kvstore/gpu/requests.h"
 #include "kvstore/gpu/shards.h"
+#include "kvstore/keyed_store.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/state_parts.h"
-#include "kvstore/store_checks.h"
 
 namespace gradlink {
 namespace {
 
-class GpuStore final : public Store {
+class GpuStore final : public ValueStore<GpuKey> {
  public:
   explicit GpuStore(const GpuStoreOptions& options)
-      : keys_(options.gpus),
+      : gpus_(options.gpus),
         onHost_(options.merge == GpuMerge::host),
         sharded_(options.shardOptimizer),
         leastShardBytes_(options.leastShardBytes),
@@ -30,45 +29,12 @@ class GpuStore final : public Store {
         engine_(*site_, [this](GpuItem& item) { rule_.admit(kindOf(item), item.key(), item); }) {}
   ~GpuStore() override;
 
-  KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here = false) override;
   std::unique_ptr<PreparedCall> prepare(std::vector<Operation> operations) override {
     return std::make_unique<GpuPreparedCall>(engine_, requestsOf(std::move(operations)));
   }
-  void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
-    if (optimizer && !onHost_ && !runsOnGpus(optimizer->math().kernel)) {
-      throw storeUnsupported(optimizer->spec().name +
-                             " has no kernels for GPUs: use a store of type 'local', which steps "
-                             "on the host, or one with servers");
-    }
-    if (optimizer && sharded_ && optimizer->math().needsWhole()) {
-      refuseInShards(optimizer->spec().name + ", which needs a norm of the whole array");
-    }
-    engine_.apply([this, optimizer = std::move(optimizer)] {
-      rule_ = {optimizer, nullptr};
-      if (optimizer && device_ != nullptr) device_->loadSteps(*optimizer);
-    });
-  }
-  void setLearningRate(double value, std::shared_ptr<Ticket> ticket) override {
-    engine_.fence([this, value] { changeLearningRate(rule_.optimizer.get(), value); },
-                  std::move(ticket));
-  }
-  void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
-    if (sharded_ && updater) refuseInShards("an outside function, which gets whole arrays");
-    engine_.apply([this, updater = std::move(updater)] { rule_ = {nullptr, updater}; });
-  }
+  void check(const UpdateRule& rule) const override;
   void setCompression(const GradientCompression&) override;
-  void barrier(std::shared_ptr<Ticket> ticket) override {
-    engine_.fence(nullptr, std::move(ticket));
-  }
-  void saveStates(const std::string& file, bool dumpOptimizer,
-                  std::shared_ptr<Ticket> ticket) override {
-    engine_.fence([this, file, dumpOptimizer] { writeStates(file, dumpOptimizer); },
-                  std::move(ticket));
-  }
-  void loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) override {
-    engine_.fence([this, file] { readStates(file); }, std::move(ticket));
-  }
   void stop() override { engine_.stop(); }
 
  private:
@@ -77,20 +43,29 @@ class GpuStore final : public Store {
                            ": open the store without shardOptimizer");
   }
   std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
-  void makeRoom(GpuKey& key);
-  std::vector<GpuRequest> requestsOf(std::vector<Operation> operations) const;
+  std::unique_ptr<GpuKey> makeKey(Key) override;
+  std::vector<GpuRequest> requestsOf(std::vector<Operation> operations);
   std::size_t placeOf(int gpu) const;
-  void writeStates(const std::string& file, bool dumpOptimizer);
-  void readStates(const std::string& file);
+  void apply(std::function<void()> body) override { engine_.apply(std::move(body)); }
+  void fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) override {
+    engine_.fence(std::move(body), std::move(ticket));
+  }
+  void ruleChanged() override {
+    if (rule_.optimizer && device_ != nullptr) device_->loadSteps(*rule_.optimizer);
+  }
+  const OptimizerState* stateOf(const GpuKey&, Copies&) override;
+  void restoreKey(GpuKey&, std::unique_ptr<OptimizerState>, const std::shared_ptr<Optimizer>&,
+                  Restored&) override;
+  void dropState(GpuKey& key) override {
+    key.state = nullptr;
+    for (const auto& part : key.parts) part->state = nullptr;
+  }
 
-  GpuKeys keys_;
+  const std::vector<int> gpus_;
   const bool onHost_;
   const bool sharded_;
   const std::size_t leastShardBytes_;
   std::unique_ptr<const GradientCompression> compression_;
-  /// Of the engine's thread.
-  UpdateRule rule_;
-
   GpuDeviceSite* device_ = nullptr;  // the site, of whichever kind it is
   GpuHostSite* host_ = nullptr;
   std::unique_ptr<GpuValueSite> site_;
@@ -122,40 +97,50 @@ std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options)
   return site;
 }
 
-KeyId GpuStore::define(const std::string& name, DType dtype, std::size_t count,
-                       std::size_t rowLength) {
-  return keys_.define(name, dtype, count, rowLength, [this](GpuKey& key) { makeRoom(key); });
+void GpuStore::check(const UpdateRule& rule) const {
+  if (rule.external && sharded_) refuseInShards("an outside function, which gets whole arrays");
+  if (!rule.optimizer) return;
+  const std::string& name = rule.optimizer->spec().name;
+  if (!onHost_ && !runsOnGpus(rule.optimizer->math().kernel)) {
+    throw storeUnsupported(name +
+                           " has no kernels for GPUs: use a store of type 'local', which steps on "
+                           "the host, or one with servers");
+  }
+  if (sharded_ && rule.optimizer->math().needsWhole()) {
+    refuseInShards(name + ", which needs a norm of the whole array");
+  }
 }
 
-void GpuStore::makeRoom(GpuKey& key) {
+std::unique_ptr<GpuKey> GpuStore::makeKey(Key made) {
+  auto key = std::make_unique<GpuKey>(std::move(made));
   const std::size_t places = sharded_ ? device_->places().size() : 0;
-  if (sharded_) cutKey(key, places, leastShardBytes_);
-  if (key.parts.empty()) return site_->makeRoom(key);
-  for (const auto& part : key.parts) {
+  if (sharded_) cutKey(*key, places, leastShardBytes_);
+  if (key->parts.empty()) site_->makeRoom(*key);
+  for (const auto& part : key->parts) {
     if (part->part < places) {
       device_->makeRoomOn(part->part, *part);
     } else {
       site_->makeRoom(*part);
     }
   }
+  return key;
 }
 
 void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
   engine_.submit(requestsOf(std::move(operations)));
 }
 
-std::vector<GpuRequest> GpuStore::requestsOf(std::vector<Operation> operations) const {
-  std::vector<GpuRequest> requests =
-      keys_.requestsOf(std::move(operations), [this](int gpu) { return placeOf(gpu); });
-  if (requests.empty()) return requests;
-  for (const GpuOperation& operation : *requests.front().operations) {
-    const GpuKey& key = *operation.key;
+std::vector<GpuRequest> GpuStore::requestsOf(std::vector<Operation> operations) {
+  GpuRequests requests(
+      gpus_, [this](int gpu) { return placeOf(gpu); }, operations.size());
+  forEachChecked(operations, [&](GpuKey& key, Operation& operation) {
     const bool compresses = compression_ && key.dtype == DType::float32;
     if (compresses && !operation.inRows.empty()) throw noCompressedRows(key.name);
     const bool ofRows = operation.kind == OperationKind::rowSparsePull || !operation.inRows.empty();
     if (sharded_ && ofRows) refuseInShards("pushes and pulls of rows");
-  }
-  return requests;
+    requests.add(key, std::move(operation));
+  });
+  return requests.take();
 }
 
 std::size_t GpuStore::placeOf(int gpu) const {
@@ -173,49 +158,28 @@ void GpuStore::setCompression(const GradientCompression& compression) {
   engine_.apply([this] { device_->loadCompression(); });
 }
 
-void GpuStore::writeStates(const std::string& file, bool dumpOptimizer) {
-  checkSaveable(rule_.optimizer.get());
-  std::vector<std::unique_ptr<OptimizerState>> copies;
-  std::vector<const OptimizerState*> states;
-  for (const GpuKey* key : keys_.all()) {
-    const GpuKey& first = key->parts.empty() ? *key : *key->parts.front();
-    if (!first.state || first.state->optimizer != rule_.optimizer) continue;
-    copies.push_back(site_->stateOf(first));
-    for (const auto& part : key->parts) {
-      if (part->part > 0) appendState(*copies.back(), *site_->stateOf(*part));
-    }
-    states.push_back(copies.back().get());
+const OptimizerState* GpuStore::stateOf(const GpuKey& key, Copies& copies) {
+  const GpuKey& first = key.parts.empty() ? key : *key.parts.front();
+  if (!hasState(first)) return nullptr;
+  std::unique_ptr<OptimizerState> copy = site_->stateOf(first);
+  if (!copy) return first.state->state.get();
+  for (const auto& part : key.parts) {
+    if (part->part > 0) appendState(*copy, *site_->stateOf(*part));
   }
-  writeFileAtomically(file, gradlink::saveStates(*rule_.optimizer, states, dumpOptimizer));
+  return copies.emplace_back(std::move(copy)).get();
 }
 
-void GpuStore::readStates(const std::string& file) {
-  FittingStates loaded = readFittingStates(file, rule_.optimizer, [this](const std::string& name) {
-    return shapeOf(keys_.named(name));
-  });
-  std::vector<std::pair<GpuKey*, std::shared_ptr<KeyState>>> restored;
-  if (sharded_ && loaded.optimizer->math().needsWhole()) {
-    refuseInShards(loaded.optimizer->spec().name + ", which needs a norm of the whole array");
-  }
-  const auto restore = [&](GpuKey& key, std::unique_ptr<OptimizerState> from) {
-    auto state = loadedState(loaded.optimizer, std::move(from), key);
-    site_->restoreState(key, *state);
-    restored.emplace_back(&key, std::move(state));
+void GpuStore::restoreKey(GpuKey& key, std::unique_ptr<OptimizerState> from,
+                          const std::shared_ptr<Optimizer>& optimizer, Restored& restored) {
+  const auto restore = [&](GpuKey& one, std::unique_ptr<OptimizerState> own) {
+    auto state = loadedState(optimizer, std::move(own), one);
+    site_->restoreState(one, *state);
+    restored.emplace_back(&one, std::move(state));
   };
-  for (auto& from : loaded.states) {
-    GpuKey* const key = keys_.named(from->key);
-    for (const auto& part : key->parts) {
-      restore(*part, std::make_unique<OptimizerState>(cutState(*from, part->first, part->count)));
-    }
-    if (key->parts.empty()) restore(*key, std::move(from));
+  for (const auto& part : key.parts) {
+    restore(*part, std::make_unique<OptimizerState>(cutState(*from, part->first, part->count)));
   }
-  // Nothing has changed up to here.
-  rule_ = {loaded.optimizer, nullptr};
-  for (GpuKey* key : keys_.all()) {
-    key->state = nullptr;
-    for (const auto& part : key->parts) part->state = nullptr;
-  }
-  for (auto& [key, state] : restored) key->state = std::move(state);
+  if (key.parts.empty()) restore(key, std::move(from));
 }
 
 }  // namespace

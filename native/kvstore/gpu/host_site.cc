@@ -273,18 +273,6 @@ void GpuHostSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightLi
   }
 }
 
-std::unique_ptr<OptimizerState> GpuHostSite::stateOf(const GpuKey& key) {
-  const OptimizerState& from = *key.state->state;
-  auto copy = std::make_unique<OptimizerState>(
-      OptimizerState{from.key, from.dtype, from.count, from.updates, {}, from.lastLearningRate});
-  for (const StateArray& array : from.arrays) {
-    AlignedBuffer data(array.data.size());
-    if (data.size() != 0) std::memcpy(data.data(), array.data.data(), data.size());
-    copy->arrays.push_back({array.name, array.dtype, array.count, std::move(data)});
-  }
-  return copy;
-}
-
 bool GpuHostSite::quiesce() noexcept {
   const Deadline deadline = Deadline::in(kEndingMs);
   bool quiet = true;

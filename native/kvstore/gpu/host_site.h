@@ -30,8 +30,6 @@ class GpuHostSite final : public GpuValueSite {
   bool blocksKey(const GpuUnit&) const override { return true; }
   std::size_t roundBytes() const override { return std::size_t{128} << 20; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override;
-  std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
-  void restoreState(GpuKey&, KeyState&) override {}
   bool quiesce() noexcept override;
 
  private:

@@ -74,10 +74,11 @@ class GpuValueSite : public GpuSite {
  public:
   /// Memory for the key's value. On the caller's thread, while others run.
   virtual void makeRoom(GpuKey&) = 0;
-  /// A copy of a key's state with its data, for saving. Nothing is under way.
-  virtual std::unique_ptr<OptimizerState> stateOf(const GpuKey&) = 0;
+  /// A copy of a key's state with its data, for saving; null where the state itself has it. Nothing
+  /// is under way.
+  virtual std::unique_ptr<OptimizerState> stateOf(const GpuKey&) { return nullptr; }
   /// The other way round.
-  virtual void restoreState(GpuKey&, KeyState&) = 0;
+  virtual void restoreState(GpuKey&, KeyState&) {}
 };
 
 }  // namespace gradlink

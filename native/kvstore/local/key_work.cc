@@ -36,6 +36,26 @@ std::size_t ceilDivide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
+KeyLane::KeyLane(Scheduler& scheduler, const UpdateRule& rule,
+                 const GradientCompression* compression, Key key)
+    : Lane(std::move(key)),
+      scheduler(scheduler),
+      rule(rule),
+      compression(compression),
+      memory_(bytes() + kValueOffset) {}
+
+std::unique_ptr<Work> KeyLane::plan() {
+  auto work = std::make_unique<KeyWork>(*this);
+  work->items.push_back(queue.take());
+  // Each block is copied to the outputs of pulls while it is in the cache, instead of being read
+  // from memory again.
+  const KeyItem& head = *work->items.front();
+  const bool carries = carriesPulls(head.operation.kind, head);
+  while (carries && queue.pullIsNext()) work->items.push_back(queue.take());
+  work->prepare();
+  return work;
+}
+
 void KeyWork::prepare() {
   const KeyItem& first = head();
   const OperationKind kind = first.operation.kind;

@@ -58,7 +58,7 @@ void Scheduler::submit(Submission submission, bool here) {
 void Scheduler::apply(std::function<void()> body) {
   const Lock lock(mutex_);
   if (stopping_) return;
-  queue_.add({{}, std::move(body), nullptr},
+  queue_.add(queue_.settingOf(std::move(body)),
              [this](auto&& request) { admit(std::forward<decltype(request)>(request)); });
 }
 
@@ -66,7 +66,7 @@ void Scheduler::fence(std::function<void()> body, std::shared_ptr<Ticket> ticket
   Lock lock(mutex_);
   if (stopping_) return;
   ticket->expect();
-  queue_.hold({{}, std::move(body), std::move(ticket)});
+  queue_.hold(queue_.fenceOf({std::move(body), std::move(ticket)}));
   if (!queue_.fenceReady()) return;
   startThread();
   lock.unlock();
@@ -231,9 +231,9 @@ void Scheduler::publish(Work& work, std::size_t parts) {
 }
 
 void Scheduler::runFence(Lock& lock) {
-  const auto& fence = queue_.beginFence();
+  const Fence& fence = queue_.beginFence();
   lock.unlock();
-  std::exception_ptr error = fence.run();
+  std::exception_ptr error = outcomeOf(fence.body);
   lock.lock();
   fence.ticket->finish(std::move(error));
   queue_.endFence([this](auto&& request) { admit(std::forward<decltype(request)>(request)); });

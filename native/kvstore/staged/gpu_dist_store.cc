@@ -7,20 +7,19 @@
 #include <utility>
 
 #include "kvstore/gpu/gpu_engine.h"
-#include "kvstore/gpu/keys.h"
 #include "kvstore/gpu/prepared.h"
+#include "kvstore/gpu/requests.h"
+#include "kvstore/keyed_store.h"
 #include "kvstore/staged/gpu_dist_site.h"
-#include "kvstore/store_checks.h"
 
 namespace gradlink {
 namespace {
 
-/// What both have in common: everything but the operations is the inner store's, in order.
-template <class Inner>
-class StagedStore : public Inner {
+/// Everything but the operations is the inner store's, in order.
+class StagedStore final : public KeyedStore<GpuKey> {
  public:
-  StagedStore(std::unique_ptr<Inner> inner, const GpuDistOptions& options)
-      : keys_(options.gpus),
+  StagedStore(std::unique_ptr<Store> inner, const GpuDistOptions& options)
+      : gpus_(options.gpus),
         inner_(std::move(inner)),
         site_(std::make_unique<GpuDistSite>(*inner_, options, [this] { engine_.wake(); })),
         engine_(*site_, [](GpuItem&) {}) {}
@@ -34,15 +33,6 @@ class StagedStore : public Inner {
     keys_.abandon();
   }
 
-  KeyId define(const std::string& name, DType dtype, std::size_t count,
-               std::size_t rowLength) override {
-    return keys_.define(name, dtype, count, rowLength, [&](GpuKey& key) {
-      // First, since it may fail and a key of the inner store stays.
-      site_->makeRoom(key);
-      // Under the table's lock: both stores number their keys alike.
-      key.id = inner_->define(name, dtype, count, rowLength);
-    });
-  }
   void submit(std::vector<Operation> operations, bool /*here*/) override {
     engine_.submit(requestsOf(std::move(operations)));
   }
@@ -50,8 +40,14 @@ class StagedStore : public Inner {
     return std::make_unique<GpuPreparedCall>(engine_, requestsOf(std::move(operations)));
   }
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
+    if (optimizer) inner_->check({optimizer, nullptr});
     setInOrder([this, optimizer = std::move(optimizer)] { inner_->setOptimizer(optimizer); });
   }
+  void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
+    inner_->check({nullptr, updater});
+    setInOrder([this, updater = std::move(updater)] { inner_->setUpdater(updater); });
+  }
+  void check(const UpdateRule& rule) const override { inner_->check(rule); }
   void setCompression(const GradientCompression& compression) override {
     inner_->setCompression(compression);
   }
@@ -74,16 +70,29 @@ class StagedStore : public Inner {
   void leave(std::shared_ptr<Ticket> ticket) override {
     inOrder([this](auto inner) { inner_->leave(std::move(inner)); }, std::move(ticket));
   }
+  void serverReports(std::shared_ptr<std::vector<std::string>> into,
+                     std::shared_ptr<Ticket> ticket) override {
+    inOrder([=, this](auto done) { inner_->serverReports(into, std::move(done)); },
+            std::move(ticket));
+  }
+  void command(const std::string& op, const std::string& text,
+               std::shared_ptr<Ticket> ticket) override {
+    inOrder([=, this](auto done) { inner_->command(op, text, std::move(done)); },
+            std::move(ticket));
+  }
   void stop() override {
     engine_.stop();
     inner_->stop();
   }
+  void drop() override {
+    engine_.stop();
+    inner_->drop();
+  }
+  std::vector<ShardPlace> placement() const override { return inner_->placement(); }
+  WorkerReport report() const override { return inner_->report(); }
+  int deadNodes() const override { return inner_->deadNodes(); }
 
- protected:
-  Inner& inner() { return *inner_; }
-  const Inner& inner() const { return *inner_; }
-  void endWork() { engine_.stop(); }
-
+ private:
   /// Runs `begin` with a ticket for the inner store, after everything submitted before is done and
   /// before anything submitted later begins; the inner store keeps that order.
   void inOrder(std::function<void(std::shared_ptr<Ticket>)> begin, std::shared_ptr<Ticket> ticket) {
@@ -113,10 +122,21 @@ class StagedStore : public Inner {
         std::make_shared<Ticket>([](const std::exception_ptr&) {}));
   }
 
- private:
-  std::vector<GpuRequest> requestsOf(std::vector<Operation> operations) const {
-    return keys_.requestsOf(std::move(operations),
-                            [this](int gpu) { return site_->places().indexOf(gpu); });
+  std::unique_ptr<GpuKey> makeKey(Key made) override {
+    auto key = std::make_unique<GpuKey>(std::move(made));
+    // First, since it may fail and a key of the inner store stays.
+    site_->makeRoom(*key);
+    // Under the keys' lock: both stores number them alike.
+    key->id = inner_->define(key->name, key->dtype, key->count, key->rowLength);
+    return key;
+  }
+  std::vector<GpuRequest> requestsOf(std::vector<Operation> operations) {
+    GpuRequests requests(
+        gpus_, [this](int gpu) { return site_->places().indexOf(gpu); }, operations.size());
+    forEachChecked(operations, [&](GpuKey& key, Operation& operation) {
+      requests.add(key, std::move(operation));
+    });
+    return requests.take();
   }
 
   void meet(std::shared_ptr<Ticket> ticket) {
@@ -124,76 +144,31 @@ class StagedStore : public Inner {
     inner_->barrier(std::move(ticket));
   }
 
-  GpuKeys keys_;
+  const std::vector<int> gpus_;
 
   /// Of the engine's thread: what a setting failed with, for the next barrier.
   std::exception_ptr refused_;
 
-  std::unique_ptr<Inner> inner_;
+  std::unique_ptr<Store> inner_;
   std::unique_ptr<GpuDistSite> site_;
   GpuEngine engine_;  // last: its thread uses the rest
 };
 
-class GpuDistStore final : public StagedStore<DistStore> {
- public:
-  using StagedStore::StagedStore;
-
-  void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
-    inner().setUpdater(std::move(updater));
-  }
-  void reports(std::shared_ptr<std::vector<std::string>> into,
-               std::shared_ptr<Ticket> ticket) override {
-    inOrder([=, this](auto done) { inner().reports(into, std::move(done)); }, std::move(ticket));
-  }
-  void command(const std::string& text, std::shared_ptr<Ticket> ticket) override {
-    inOrder([=, this](auto done) { inner().command(text, std::move(done)); }, std::move(ticket));
-  }
-  void drop() override {
-    endWork();
-    inner().drop();
-  }
-
-  int rank() const override { return inner().rank(); }
-  std::vector<ShardPlace> placement() const override { return inner().placement(); }
-  std::vector<std::uint64_t> bytesSent() const override { return inner().bytesSent(); }
-  std::vector<std::uint64_t> bytesReceived() const override { return inner().bytesReceived(); }
-  DistTimes times() const override { return inner().times(); }
-  int deadNodes() const override { return inner().deadNodes(); }
-};
-
-class GpuAllreduceStore final : public StagedStore<AllreduceStore> {
- public:
-  using StagedStore::StagedStore;
-
-  void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
-    if (optimizer) checkOptimizer(*optimizer);
-    StagedStore::setOptimizer(std::move(optimizer));
-  }
-  void checkOptimizer(const Optimizer& optimizer) const override {
-    inner().checkOptimizer(optimizer);
-  }
-  void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
-    setInOrder([this, updater = std::move(updater)] { inner().setUpdater(updater); });
-  }
-  AllreduceTimes times() const override { return inner().times(); }
-  std::uint64_t bytesReduced() const override { return inner().bytesReduced(); }
-};
-
 }  // namespace
 
-std::unique_ptr<DistStore> makeGpuDistStore(std::unique_ptr<DistStore> inner,
-                                            const GpuDistOptions& options) {
-  return std::make_unique<GpuDistStore>(std::move(inner), options);
+std::unique_ptr<Store> makeGpuDistStore(std::unique_ptr<Store> inner,
+                                        const GpuDistOptions& options) {
+  return std::make_unique<StagedStore>(std::move(inner), options);
 }
 
-std::unique_ptr<AllreduceStore> makeGpuAllreduceStore(std::unique_ptr<AllreduceStore> inner,
-                                                      const GpuDistOptions& options) {
+std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Store> inner,
+                                             const GpuDistOptions& options) {
   GpuDistOptions unbounded = options;
   unbounded.onHost = false;
   // A push is done when all workers have pushed the key. Were only some under way, two workers that
   // push in different orders would wait for one another.
   unbounded.roundBytes = std::numeric_limits<std::size_t>::max() / 16;
-  return std::make_unique<GpuAllreduceStore>(std::move(inner), unbounded);
+  return std::make_unique<StagedStore>(std::move(inner), unbounded);
 }
 
 }  // namespace gradlink

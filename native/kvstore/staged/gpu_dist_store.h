@@ -6,9 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/gpu/gpu_store.h"
-#include "kvstore/worker/dist_store.h"
+#include "kvstore/store.h"
 
 namespace gradlink {
 
@@ -31,11 +30,11 @@ struct GpuDistOptions {
 
 /// Array i of an operation is device memory of gpus[i] (init: host or device memory). Everything
 /// else is as `inner` does it; nothing else may use that one. Throws where a GPU is missing.
-std::unique_ptr<DistStore> makeGpuDistStore(std::unique_ptr<DistStore> inner,
-                                            const GpuDistOptions& options);
+std::unique_ptr<Store> makeGpuDistStore(std::unique_ptr<Store> inner,
+                                        const GpuDistOptions& options);
 
 /// The same of a store without servers. `onHost` and `roundBytes` of the options are not looked at.
-std::unique_ptr<AllreduceStore> makeGpuAllreduceStore(std::unique_ptr<AllreduceStore> inner,
-                                                      const GpuDistOptions& options);
+std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Store> inner,
+                                             const GpuDistOptions& options);
 
 }  // namespace gradlink

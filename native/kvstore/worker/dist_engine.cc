@@ -47,7 +47,7 @@ Error errorOf(const Header& header, const WireMessage& message) {
 DistEngine::DistEngine(std::unique_ptr<Wire> wire, const DistStoreOptions& options)
     : options_(options),
       link_(std::move(wire), options.workers, options.servers),
-      transfers_(link_, options.mostStagedBytes, finished_),
+      transfers_(link_, queue_, options.mostStagedBytes, finished_),
       lastLook_(Clock::now()),
       lastProgress_(lastLook_),
       presence_(options.servers, options.timeoutMs),
@@ -59,7 +59,7 @@ void DistEngine::enqueue(Task task) {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
-    if (task.request && task.request->ticket) task.request->ticket->expect();
+    if (task.fence && task.fence->ticket) task.fence->ticket->expect();
     tasks_.push_back(std::move(task));
     hasTasks_.store(true);
   }
@@ -67,22 +67,14 @@ void DistEngine::enqueue(Task task) {
 }
 
 void DistEngine::setCompression(const CompressionTerms& terms) {
-  Task task;
-  task.terms = std::make_unique<CompressionTerms>(terms);
-  enqueue(std::move(task));
+  enqueue(queue_.settingOf([this, terms] { sendTerms(terms); }));
 }
 
 void DistEngine::define(DistKey& key) {
-  Task task;
-  task.defined = &key;
-  enqueue(std::move(task));
+  enqueue(queue_.settingOf([this, &key] { defineKey(key); }));
 }
 
-void DistEngine::request(DistRequest request) {
-  Task task;
-  task.request = std::make_unique<DistRequest>(std::move(request));
-  enqueue(std::move(task));
-}
+void DistEngine::request(DistRequest request) { enqueue(queue_.fenceOf(std::move(request))); }
 
 void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations, bool here) {
   std::size_t bytes = 0;
@@ -94,10 +86,7 @@ void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations, 
     if (stopped_ || operations.empty()) return;
     for (auto& [key, operation] : operations) {
       operation.ticket->expect();
-      Task task;
-      task.key = key;
-      task.operation = std::move(operation);
-      tasks_.push_back(std::move(task));
+      tasks_.push_back({{key, std::move(operation)}});
     }
     hasTasks_.store(true);
   }
@@ -137,9 +126,11 @@ void DistEngine::stop(bool inGoodOrder) {
   if (inGoodOrder) link_.close(Deadline::in(error_ ? kFailedCloseMs : options_.timeoutMs));
 }
 
-DistTimes DistEngine::times() const {
-  return {copySeconds_.load(std::memory_order_relaxed),
-          waitSeconds_.load(std::memory_order_relaxed)};
+WorkerReport DistEngine::report() const {
+  return {.copy = copySeconds_.load(std::memory_order_relaxed),
+          .wait = waitSeconds_.load(std::memory_order_relaxed),
+          .bytesSent = link_.bytesSent(),
+          .bytesReceived = link_.bytesReceived()};
 }
 
 // ---- the thread
@@ -212,23 +203,23 @@ void DistEngine::takeTasks() {
   }
   if (!isWaiting()) lastProgress_ = Clock::now();
   for (Task& task : taken_) {
-    // Keys are made known at once: nothing depends on when, and their order stays.
-    if (task.terms) {
-      sendTerms(*task.terms);
-    } else if (task.defined) {
-      defineKey(*task.defined);
+    // Keys are made known at once: nothing depends on when, and their order stays. Where that fails
+    // what comes after it is told.
+    if (task.setting) {
+      guarded(task.setting);
     } else {
-      queue_.add(std::move(task), [this](Task&& one) { carryOut(std::move(one)); });
+      queue_.add(std::move(task), [this](KeyOperation&& one) { carryOut(std::move(one)); });
     }
   }
   taken_.clear();
 }
 
-void DistEngine::carryOut(Task&& task) {
+void DistEngine::carryOut(KeyOperation&& one) {
+  auto& [key, operation] = one;
   if (error_) {
-    finished_.emplace_back(std::move(task.operation.ticket), error_);
+    finished_.emplace_back(std::move(operation.ticket), error_);
   } else {
-    transfers_.add(*task.key, std::move(task.operation));
+    queue_.join(*key, std::move(operation));
   }
 }
 
@@ -261,14 +252,12 @@ void DistEngine::defineKey(DistKey& key) {
 // ---- requests
 
 void DistEngine::goOn() {
-  while (queue_.fenceWaits() && transfers_.unfinished() == 0) {
-    begin(std::move(queue_.beginFence().request));
-  }
+  while (queue_.fenceReady()) begin(queue_.beginFence());
 }
 
-void DistEngine::begin(std::unique_ptr<DistRequest> request) {
+void DistEngine::begin(DistRequest& request) {
   asked_ = std::make_unique<Asked>();
-  asked_->request = std::move(request);
+  asked_->request = &request;
   asked_->error = error_;
   asked_->begun = Clock::now();
   std::vector<DistRequest::Question> questions;
@@ -320,7 +309,7 @@ void DistEngine::end() {
   } else if (asked->error && !error_) {
     fail(asked->error);
   }
-  queue_.endFence([this](Task&& task) { carryOut(std::move(task)); });
+  queue_.endFence([this](KeyOperation&& one) { carryOut(std::move(one)); });
 }
 
 // ---- the wire
@@ -353,12 +342,12 @@ void DistEngine::tellFinished() {
 // wake up because who submits looks for the answers
 
 void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
-  if (transfers_.canSend() || (queue_.fenceWaits() && transfers_.unfinished() == 0)) {
+  if (transfers_.canSend() || queue_.fenceReady()) {
     link_.poll(events_, Deadline::in(0));
     return;
   }
   // A barrier waits for workers, whatever they do: only operations are the servers' time.
-  const bool waiting = transfers_.unfinished() > 0;
+  const bool waiting = queue_.unfinished() > 0;
   const auto begun = Clock::now();
   // Who sends for this thread may begin a wait that has a limit.
   Deadline until = transfers_.nextLook();
@@ -370,7 +359,7 @@ void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
   // Whoever brings a task now either is seen here or sees that it has to wake.
   if (hasTasks_.load() || stopping_.load()) until = Deadline::in(0);
   poll(lock, until);
-  if (transfers_.unfinished() == 0) return;
+  if (queue_.unfinished() == 0) return;
   const auto from = waiting ? begun : std::max(begun, lastProgress_);
   addWait(std::chrono::duration<double>(Clock::now() - from).count());
 }
@@ -488,7 +477,7 @@ void DistEngine::lookAtTime() {
     names = "the servers, which are there,";
   }
   const Transfer* const transfer = transfers_.oldest();
-  const std::string what = asked_     ? std::string(asked_->request->name)
+  const std::string what = asked_     ? asked_->request->name
                            : transfer ? "key " + transfer->key().name
                                       : std::string("push");
   fail(Error(ErrorCode::timeout, what + ": " + names + " did not answer within " +

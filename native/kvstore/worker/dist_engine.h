@@ -20,7 +20,7 @@
 #include "core/deadline.h"
 #include "core/error.h"
 #include "core/wire.h"
-#include "kvstore/base/ordered_queue.h"
+#include "kvstore/queue.h"
 #include "kvstore/worker/dist_store.h"
 #include "kvstore/worker/presence.h"
 #include "kvstore/worker/request.h"
@@ -61,9 +61,7 @@ class DistEngine {
     // Servers may still be at what a failed operation lent them: it goes with the wire.
     if (!over_.load(std::memory_order_acquire)) link_.deallocate(memory);
   }
-  std::vector<std::uint64_t> bytesSent() const { return link_.bytesSent(); }
-  std::vector<std::uint64_t> bytesReceived() const { return link_.bytesReceived(); }
-  DistTimes times() const;
+  WorkerReport report() const;
   int lostRanks() const { return lost_.load(std::memory_order_relaxed); }
 
   // ---- for requests, on the engine's thread
@@ -76,19 +74,12 @@ class DistEngine {
   /// How often the engine asks whether it has waited too long.
   static constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
-  /// What a call brings: an operation, a key to define, terms, or a request.
-  struct Task {
-    bool isFence() const { return request != nullptr; }
-
-    DistKey* key = nullptr;
-    Operation operation;
-    DistKey* defined = nullptr;
-    std::unique_ptr<CompressionTerms> terms;
-    std::unique_ptr<DistRequest> request;
-  };
+  using KeyOperation = std::pair<DistKey*, Operation>;
+  using Tasks = Queue<DistKey, KeyOperation, DistRequest>;
+  using Task = Tasks::Entry;
   /// The request that the servers are at.
   struct Asked {
-    std::unique_ptr<DistRequest> request;
+    DistRequest* request = nullptr;
     std::uint64_t number = 0;
     std::vector<bool> answered;
     std::size_t left = 0;
@@ -103,11 +94,11 @@ class DistEngine {
   void turn(std::unique_lock<std::mutex>& lock);
   void handleEvents();
   void takeTasks();
-  void carryOut(Task&& task);
+  void carryOut(KeyOperation&& operation);
   void sendTerms(const CompressionTerms&);
   void defineKey(DistKey& key);
   void goOn();
-  void begin(std::unique_ptr<DistRequest> request);
+  void begin(DistRequest& request);
   void end();
   void wait(std::unique_lock<std::mutex>& lock);
   void addWait(double seconds);
@@ -124,10 +115,11 @@ class DistEngine {
   void fail(const Error&);
   void fail(std::exception_ptr);
   void tellFinished();
-  bool isWaiting() const { return asked_ != nullptr || transfers_.unfinished() > 0; }
+  bool isWaiting() const { return asked_ != nullptr || queue_.unfinished() > 0; }
 
   const DistStoreOptions options_;
   ServerLink link_;
+  Tasks queue_;  // with turn_
   Finished finished_;
   Transfers transfers_;
 
@@ -135,7 +127,6 @@ class DistEngine {
   std::mutex turn_;
   std::vector<DistKey*> keys_;
   std::size_t keyBytes_ = 0;
-  OrderedQueue<Task> queue_;  // requests are its fences
   std::unique_ptr<Asked> asked_;
   std::uint64_t lastRequest_ = 0;
   std::exception_ptr error_;  // what ended the store

@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kvstore/key_table.h"
+#include "kvstore/keyed_store.h"
 #include "kvstore/optimizer/math.h"
-#include "kvstore/store_checks.h"
 #include "kvstore/worker/dist_engine.h"
 #include "kvstore/worker/states.h"
 
@@ -48,14 +47,13 @@ void checkWhole(const Optimizer& optimizer, const std::string& key, std::size_t 
                          " servers: raise bigArrayBound above its length");
 }
 
-class DistStoreOfWorker final : public DistStore {
+class DistStore final : public KeyedStore<DistKey> {
  public:
-  DistStoreOfWorker(std::unique_ptr<Wire> wire, const DistStoreOptions& options)
+  DistStore(std::unique_ptr<Wire> wire, const DistStoreOptions& options)
       : options_(options),
         placer_(options.servers, options.bigArrayBound),
         engine_(std::move(wire), options) {}
 
-  KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here) override;
   bool look() override { return engine_.look(); }
   void setOptimizer(std::shared_ptr<Optimizer>) override;
@@ -70,17 +68,17 @@ class DistStoreOfWorker final : public DistStore {
 
   void* allocShared(std::size_t bytes) override { return engine_.allocShared(bytes); }
   void freeShared(void* memory) override { engine_.freeShared(memory); }
-  int rank() const override { return engine_.rank(); }
+  void check(const UpdateRule&) const override;
   std::vector<ShardPlace> placement() const override;
-  std::vector<std::uint64_t> bytesSent() const override { return engine_.bytesSent(); }
-  std::vector<std::uint64_t> bytesReceived() const override { return engine_.bytesReceived(); }
-  DistTimes times() const override { return engine_.times(); }
-  void reports(std::shared_ptr<std::vector<std::string>> into, std::shared_ptr<Ticket>) override;
-  void command(const std::string& text, std::shared_ptr<Ticket>) override;
+  WorkerReport report() const override { return engine_.report(); }
+  void serverReports(std::shared_ptr<std::vector<std::string>> into,
+                     std::shared_ptr<Ticket>) override;
+  void command(const std::string& op, const std::string& text, std::shared_ptr<Ticket>) override;
   int deadNodes() const override { return engine_.lostRanks(); }
   void leave(std::shared_ptr<Ticket>) override;
 
  private:
+  std::unique_ptr<DistKey> makeKey(Key) override;
   std::vector<DistRequest::Question> askAll(MessageType type, const Bytes& payload = {},
                                             std::uint8_t flags = 0) const;
   std::vector<DistRequest::Question> loadQuestions(const std::string& file,
@@ -88,10 +86,8 @@ class DistStoreOfWorker final : public DistStore {
 
   const DistStoreOptions options_;
 
-  /// Guards what follows, and keeps keys in one order here and in the engine, which uses them.
-  mutable std::mutex mutex_;
+  // ---- with the keys' lock, which keeps them in one order here and in the engine
   dist::ShardPlacer placer_;
-  KeyTable<DistKey> keys_;
   std::unique_ptr<const GradientCompression> compression_;
 
   /// Of the servers, as far as this worker has set it; the engine's thread's, but for
@@ -102,49 +98,38 @@ class DistStoreOfWorker final : public DistStore {
   dist::DistEngine engine_;  // last: its thread uses the rest
 };
 
-KeyId DistStoreOfWorker::define(const std::string& name, DType dtype, std::size_t count,
-                                std::size_t rowLength) {
-  checkRowLength(name, count, rowLength);
-  const std::lock_guard lock(mutex_);
-  const KeyId id = keys_.next(name);
-  if (newestOptimizer_ && count >= options_.bigArrayBound) {
-    checkWhole(*newestOptimizer_, name, static_cast<std::size_t>(options_.servers),
-               placer_.cutsRows(count, rowLength));
+std::unique_ptr<DistKey> DistStore::makeKey(Key made) {
+  auto key = std::make_unique<DistKey>(std::move(made));
+  if (newestOptimizer_ && key->count >= options_.bigArrayBound) {
+    checkWhole(*newestOptimizer_, key->name, static_cast<std::size_t>(options_.servers),
+               placer_.cutsRows(key->count, key->rowLength));
   }
-  auto key = std::make_unique<DistKey>(Key{id, name, dtype, count, rowLength});
-  key->shards = placer_.place(count, dtype, rowLength);
-  key->compression = dtype == DType::float32 ? compression_.get() : nullptr;
-  engine_.define(keys_.add(name, std::move(key)));
-  return id;
+  key->shards = placer_.place(key->count, key->dtype, key->rowLength);
+  key->compression = key->dtype == DType::float32 ? compression_.get() : nullptr;
+  engine_.define(*key);
+  return key;
 }
 
-void DistStoreOfWorker::submit(std::vector<Operation> operations, bool here) {
+void DistStore::submit(std::vector<Operation> operations, bool here) {
   std::vector<std::pair<DistKey*, Operation>> checked;
   checked.reserve(operations.size());
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Operation& operation : operations) {
-      const DistKey& key = keys_.at(operation.key);
-      checkOperation(operation, key);
-      if (!operation.inRows.empty() && key.compression) throw noCompressedRows(key.name);
-    }
-    for (Operation& operation : operations) {
-      checked.emplace_back(&keys_.at(operation.key), std::move(operation));
-    }
-  }
+  forEachChecked(operations, [&](DistKey& key, Operation& operation) {
+    if (!operation.inRows.empty() && key.compression) throw noCompressedRows(key.name);
+    checked.emplace_back(&key, std::move(operation));
+  });
   engine_.submit(std::move(checked), here);
 }
 
 /// The same question for every server.
-std::vector<DistRequest::Question> DistStoreOfWorker::askAll(MessageType type, const Bytes& payload,
-                                                             std::uint8_t flags) const {
+std::vector<DistRequest::Question> DistStore::askAll(MessageType type, const Bytes& payload,
+                                                     std::uint8_t flags) const {
   return std::vector<DistRequest::Question>(static_cast<std::size_t>(options_.servers),
                                             {type, flags, payload});
 }
 
-void DistStoreOfWorker::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
+void DistStore::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(keysMutex_);
     for (const DistKey* key : keys_.all()) {
       if (!optimizer) continue;
       checkWhole(*optimizer, key->name, key->shards.size(),
@@ -157,14 +142,14 @@ void DistStoreOfWorker::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   request.ask = [this, optimizer = std::move(optimizer)](DistRequest&) {
     optimizer_ = optimizer;
     // Worker 0's counts; the others' questions are answered when that one has been set.
-    const bool tells = optimizer && rank() == 0;
+    const bool tells = optimizer && engine_.rank() == 0;
     return askAll(MessageType::setOptimizer,
                   tells ? gradlink::saveStates(*optimizer, {}, true) : Bytes());
   };
   engine_.request(std::move(request));
 }
 
-void DistStoreOfWorker::setLearningRate(double value, std::shared_ptr<Ticket> ticket) {
+void DistStore::setLearningRate(double value, std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "setLearningRate";
   request.ask = [this, value](DistRequest&) {
@@ -176,14 +161,20 @@ void DistStoreOfWorker::setLearningRate(double value, std::shared_ptr<Ticket> ti
   engine_.request(std::move(request));
 }
 
-void DistStoreOfWorker::setUpdater(std::shared_ptr<ExternalUpdater>) {
+void DistStore::setUpdater(std::shared_ptr<ExternalUpdater> updater) {
+  check({nullptr, std::move(updater)});
+}
+
+void DistStore::check(const UpdateRule& rule) const {
+  // Null as well: there is none to take away.
+  if (rule.optimizer) return;
   throw storeUnsupported(
       "setUpdater: values of a store with servers are updated on the servers: give the function to "
       "serveJob({ updater }), or use setOptimizer");
 }
 
-void DistStoreOfWorker::setCompression(const GradientCompression& compression) {
-  const std::lock_guard lock(mutex_);
+void DistStore::setCompression(const GradientCompression& compression) {
+  const std::lock_guard lock(keysMutex_);
   checkCompressible(false, compression_ != nullptr);
   compression_ = std::make_unique<const GradientCompression>(compression);
   for (DistKey* const key : keys_.all()) {
@@ -192,7 +183,7 @@ void DistStoreOfWorker::setCompression(const GradientCompression& compression) {
   engine_.setCompression({encodingOf(compression), compression.threshold()});
 }
 
-void DistStoreOfWorker::barrier(std::shared_ptr<Ticket> ticket) {
+void DistStore::barrier(std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "barrier";
   request.ask = [this](DistRequest&) { return askAll(MessageType::barrier); };
@@ -201,8 +192,8 @@ void DistStoreOfWorker::barrier(std::shared_ptr<Ticket> ticket) {
   engine_.request(std::move(request));
 }
 
-void DistStoreOfWorker::saveStates(const std::string& file, bool dumpOptimizer,
-                                   std::shared_ptr<Ticket> ticket) {
+void DistStore::saveStates(const std::string& file, bool dumpOptimizer,
+                           std::shared_ptr<Ticket> ticket) {
   auto parts = std::make_shared<std::vector<Bytes>>(static_cast<std::size_t>(options_.servers));
   DistRequest request;
   request.name = "saveOptimizerStates";
@@ -217,13 +208,13 @@ void DistStoreOfWorker::saveStates(const std::string& file, bool dumpOptimizer,
   engine_.request(std::move(request));
 }
 
-void DistStoreOfWorker::loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) {
+void DistStore::loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) {
   auto loaded = std::make_shared<std::shared_ptr<Optimizer>>();
   DistRequest request;
   request.name = "loadOptimizerStates";
   request.ask = [this, file, loaded](DistRequest& self) {
     // As with the optimizer: worker 0's file counts.
-    if (rank() != 0) return askAll(MessageType::loadStates);
+    if (engine_.rank() != 0) return askAll(MessageType::loadStates);
     try {
       return loadQuestions(file, *loaded);
     } catch (const Error& error) {
@@ -241,7 +232,7 @@ void DistStoreOfWorker::loadStates(const std::string& file, std::shared_ptr<Tick
 }
 
 /// What each server gets of a file. On the engine's thread.
-std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
+std::vector<DistRequest::Question> DistStore::loadQuestions(
     const std::string& file, std::shared_ptr<Optimizer>& loaded) const {
   LoadedStates states = dist::readStateParts(file);
   const bool withOptimizer = states.spec.has_value();
@@ -272,8 +263,8 @@ std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
   return questions;
 }
 
-std::vector<ShardPlace> DistStoreOfWorker::placement() const {
-  const std::lock_guard lock(mutex_);
+std::vector<ShardPlace> DistStore::placement() const {
+  const std::lock_guard lock(keysMutex_);
   std::vector<ShardPlace> places;
   for (const DistKey* key : keys_.all()) {
     for (const Shard& shard : key->shards) {
@@ -283,11 +274,11 @@ std::vector<ShardPlace> DistStoreOfWorker::placement() const {
   return places;
 }
 
-void DistStoreOfWorker::reports(std::shared_ptr<std::vector<std::string>> into,
-                                std::shared_ptr<Ticket> ticket) {
+void DistStore::serverReports(std::shared_ptr<std::vector<std::string>> into,
+                              std::shared_ptr<Ticket> ticket) {
   into->assign(static_cast<std::size_t>(options_.servers), std::string());
   DistRequest request;
-  request.name = "reports";
+  request.name = "report";
   request.ask = [this](DistRequest&) { return askAll(MessageType::report); };
   request.answer = [into](std::size_t server, std::span<const std::uint8_t> payload) {
     (*into)[server].assign(payload.begin(), payload.end());
@@ -296,9 +287,10 @@ void DistStoreOfWorker::reports(std::shared_ptr<std::vector<std::string>> into,
   engine_.request(std::move(request));
 }
 
-void DistStoreOfWorker::command(const std::string& text, std::shared_ptr<Ticket> ticket) {
+void DistStore::command(const std::string& op, const std::string& text,
+                        std::shared_ptr<Ticket> ticket) {
   DistRequest request;
-  request.name = "sendCommandToServers";
+  request.name = op;
   request.ask = [this, text](DistRequest&) {
     return askAll(MessageType::command, Bytes(text.begin(), text.end()));
   };
@@ -306,7 +298,7 @@ void DistStoreOfWorker::command(const std::string& text, std::shared_ptr<Ticket>
   engine_.request(std::move(request));
 }
 
-void DistStoreOfWorker::leave(std::shared_ptr<Ticket> ticket) {
+void DistStore::leave(std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "leave";
   request.ask = [this](DistRequest&) {
@@ -319,9 +311,8 @@ void DistStoreOfWorker::leave(std::shared_ptr<Ticket> ticket) {
 
 }  // namespace
 
-std::unique_ptr<DistStore> makeDistStore(std::unique_ptr<Wire> wire,
-                                         const DistStoreOptions& options) {
-  return std::make_unique<DistStoreOfWorker>(std::move(wire), options);
+std::unique_ptr<Store> makeDistStore(std::unique_ptr<Wire> wire, const DistStoreOptions& options) {
+  return std::make_unique<DistStore>(std::move(wire), options);
 }
 
 }  // namespace gradlink

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kvstore/protocol/protocol.h"
@@ -28,7 +29,7 @@ struct DistRequest {
   };
 
   /// For the store's errors and reports: "barrier", "saveOptimizerStates" ...
-  const char* name = "";
+  std::string name;
   /// What to ask of each server, in their order; called first. Null: nothing. What it throws is the
   /// ticket's error, and nothing is asked.
   std::function<std::vector<Question>(DistRequest&)> ask;

@@ -34,14 +34,13 @@ std::size_t piecesAtOnce() {
 
 }  // namespace
 
-Transfers::Transfers(ServerLink& link, std::size_t mostStagedBytes, Finished& finished)
-    : link_(link), finished_(finished), window_(mostStagedBytes) {}
+Transfers::Transfers(ServerLink& link, KeyOrder<DistKey>& order, std::size_t mostStagedBytes,
+                     Finished& finished)
+    : link_(link), finished_(finished), window_(mostStagedBytes), order_(order) {}
 
 void Transfers::define(DistKey& key) {
   for (const Shard& shard : key.shards) keyOfShard_.emplace(shard.number, &key);
 }
-
-void Transfers::add(DistKey& key, Operation operation) { order_.join(key, std::move(operation)); }
 
 // ---- sending
 
@@ -94,7 +93,7 @@ bool Transfers::begin(DistKey& key) {
   }
   key.transfer = std::make_unique<Transfer>(key, ++lastRequest_);
   if (key.transfer->wantsValue()) waiting_.emplace(lastRequest_, key.transfer.get());
-  const bool alone = unfinished() <= 1 && link_.buffers().stagedBytes() == 0;
+  const bool alone = order_.unfinished() <= 1 && link_.buffers().stagedBytes() == 0;
   const std::size_t fewest = alone ? kMostAloneBytes + 1 : kFewestLentBytes;
   const void* const array = key.transfer->plainArray();
   if (array != nullptr && key.bytes() >= fewest && link_.owns(array, key.bytes())) {

@@ -24,13 +24,12 @@ using Finished = std::vector<std::pair<std::shared_ptr<Ticket>, std::exception_p
 /// For the engine's thread.
 class Transfers {
  public:
-  Transfers(ServerLink& link, std::size_t mostStagedBytes, Finished& finished);
+  /// `order`: of the keys that have something to send.
+  Transfers(ServerLink& link, KeyOrder<DistKey>& order, std::size_t mostStagedBytes,
+            Finished& finished);
 
   /// Before the key's first operation.
   void define(DistKey&);
-  void add(DistKey&, Operation);
-  /// Operations added and not finished.
-  std::size_t unfinished() const { return order_.unfinished(); }
 
   /// Sends what can be sent now, most urgent key first, up to what keeps the engine from looking at
   /// the wire for too long.
@@ -91,7 +90,7 @@ class Transfers {
   ServerLink& link_;
   Finished& finished_;
   PushWindow window_;
-  KeyOrder<DistKey> order_;                               // of keys that have something to send
+  KeyOrder<DistKey>& order_;
   std::unordered_map<std::uint64_t, Transfer*> waiting_;  // by request: those that want values
   std::unordered_map<std::uint64_t, Transfer*> lending_;  // by request
   std::unordered_map<std::uint32_t, DistKey*> keyOfShard_;

@@ -1,8 +1,9 @@
-// Which key is next, while keys become more urgent, wait and go on. What the engines make of it is
-// tested with them.
+// Which key is next, while keys become more urgent, wait and go on; what fences hold back, and in
+// which order it goes on. What the engines make of it is tested with them.
 #include "kvstore/queue.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -66,6 +67,75 @@ TEST_F(KeyOrderTest, ABlockedKeyIsNextOnlyOnceItIsReleased) {
   EXPECT_EQ(order_.soonest(), &b_);
   order_.release(a_);
   EXPECT_EQ(drain(), "ab");
+}
+
+struct NumberedFence {
+  int number;
+};
+
+/// A queue whose requests are letters, and the letters that it has let through; '|' is a fence.
+class FenceQueueTest : public testing::Test {
+ protected:
+  void add(const std::string& letters) {
+    for (const char letter : letters) {
+      if (letter == '|') {
+        queue_.add(queue_.fenceOf({++fences_}), through_);
+      } else {
+        queue_.add({letter}, through_);
+      }
+    }
+  }
+  void endFence() { queue_.endFence(through_); }
+
+  FenceQueue<char, NumberedFence> queue_;
+  int fences_ = 0;
+  std::string letters_;
+  std::function<void(char)> through_ = [this](char letter) { letters_ += letter; };
+};
+
+TEST_F(FenceQueueTest, WithoutAFenceNothingIsHeld) {
+  add("abc");
+  EXPECT_EQ(letters_, "abc");
+  EXPECT_FALSE(queue_.holds());
+  EXPECT_FALSE(queue_.fenceWaits());
+}
+
+TEST_F(FenceQueueTest, AFenceHoldsBackWhatComesAfterIt) {
+  add("a|bc");
+  EXPECT_EQ(letters_, "a");
+  EXPECT_TRUE(queue_.holds());
+  EXPECT_TRUE(queue_.fenceWaits());
+
+  EXPECT_EQ(queue_.beginFence().number, 1);
+  EXPECT_FALSE(queue_.fenceWaits());
+  add("d");  // while it is under way
+  EXPECT_EQ(letters_, "a");
+  endFence();
+  EXPECT_EQ(letters_, "abcd");
+  EXPECT_FALSE(queue_.holds());
+}
+
+TEST_F(FenceQueueTest, TheNextFenceWaitsInItsTurn) {
+  add("|a|b");
+  queue_.beginFence();
+  endFence();
+  EXPECT_EQ(letters_, "a");
+  EXPECT_TRUE(queue_.fenceWaits());
+  queue_.beginFence();
+  endFence();
+  EXPECT_EQ(letters_, "ab");
+}
+
+TEST_F(FenceQueueTest, TakesOutAllThatIsHeldTheFenceUnderWayFirst) {
+  add("|ab|c");
+  queue_.beginFence();
+  std::string taken;
+  for (const auto& one : queue_.takeAll()) taken += one.fence ? '|' : one.request;
+  EXPECT_EQ(taken, "|ab|c");
+  EXPECT_FALSE(queue_.holds());
+  EXPECT_FALSE(queue_.fenceWaits());
+  add("d");
+  EXPECT_EQ(letters_, "d");
 }
 
 }  // namespace

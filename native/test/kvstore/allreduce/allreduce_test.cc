@@ -15,7 +15,7 @@
 namespace gradlink::test {
 namespace {
 
-using Worker = std::function<void(AllreduceStore& store, int rank)>;
+using Worker = std::function<void(Store& store, int rank)>;
 
 /// Runs each worker on a thread of its own and returns what each threw.
 std::vector<std::optional<Error>> onWorkers(int workers, const Worker& worker,
@@ -37,9 +37,8 @@ Floats pulled(Store& store, KeyId key, std::size_t count) {
 Floats ofSize(std::size_t count, float value) { return Floats(count, value); }
 
 TEST(KvstoreAllreduce, OtherKeysOnOtherWorkersAreAMismatchOnAll) {
-  const auto errors = onWorkers(2, [](AllreduceStore& store, int rank) {
-    makeKey(store, rank == 0 ? "a" : "b", ofSize(2, 0));
-  });
+  const auto errors = onWorkers(
+      2, [](Store& store, int rank) { makeKey(store, rank == 0 ? "a" : "b", ofSize(2, 0)); });
   expectAll(errors, ErrorCode::mismatch);
 }
 
@@ -49,7 +48,7 @@ TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
   options.timeoutMs = 2000;
   const auto errors = onWorkers(
       2,
-      [](AllreduceStore& store, int rank) {
+      [](Store& store, int rank) {
         const KeyId a = makeKey(store, "a", ofSize(2, 0));
         const KeyId b = makeKey(store, "b", ofSize(2, 0));
         std::vector<Floats> arrays{ofSize(2, 1)};
@@ -66,7 +65,7 @@ TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
 }
 
 TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
-  const auto errors = onWorkers(3, [](AllreduceStore& store, int rank) {
+  const auto errors = onWorkers(3, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "w", ofSize(2, 0));
     if (rank == 1) return;
     std::vector<Floats> arrays{ofSize(2, 1)};
@@ -80,7 +79,7 @@ TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
 }
 
 TEST(KvstoreAllreduce, AWorkerThatLeavesIsNoLongerWaitedFor) {
-  expectNone(onWorkers(3, [](AllreduceStore& store, int rank) {
+  expectNone(onWorkers(3, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "w", ofSize(2, 0));
     std::vector<Floats> arrays{ofSize(2, 1)};
     run(store, OperationKind::push, key, arrays);
@@ -102,7 +101,7 @@ TEST(KvstoreAllreduce, AWorkerThatLeavesIsNoLongerWaitedFor) {
 }
 
 TEST(KvstoreAllreduce, StoppingDropsWhatIsQueued) {
-  const auto errors = onWorkers(2, [](AllreduceStore& store, int rank) {
+  const auto errors = onWorkers(2, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "w", ofSize(2, 0));
     if (rank == 1) return;
     std::vector<Floats> arrays{ofSize(2, 1)};

@@ -79,7 +79,7 @@ std::shared_ptr<Optimizer> momentumOfRows() {
   return Optimizer::create(spec);
 }
 
-void onRowWorkers(int workers, const std::function<void(AllreduceStore&, int)>& worker,
+void onRowWorkers(int workers, const std::function<void(Store&, int)>& worker,
                   AllreduceStoreOptions options = {}) {
   options.timeoutMs = 20000;
   expectNone(onRanksTaken(workers, [&](std::unique_ptr<Communicator> comm, int rank) {
@@ -109,7 +109,7 @@ TEST(KvstoreAllreduceRows, AreStepsOfOneStoreThatGetsThemAll) {
         pushBrought(alone, there, std::move(all));
       }
       const Floats expected = tablePulled(alone, there);
-      onRowWorkers(workers, [&](AllreduceStore& store, int rank) {
+      onRowWorkers(workers, [&](Store& store, int rank) {
         const KeyId key = makeTable(store, "w");
         if (steps) store.setOptimizer(momentumOfRows());
         for (int step = 0; step < kSteps; ++step) pushBrought(store, key, {broughtBy(rank, step)});
@@ -120,7 +120,7 @@ TEST(KvstoreAllreduceRows, AreStepsOfOneStoreThatGetsThemAll) {
 }
 
 TEST(KvstoreAllreduceRows, OfSomeWorkersAndWholeArraysOfOthersAreWhole) {
-  onRowWorkers(3, [](AllreduceStore& store, int rank) {
+  onRowWorkers(3, [](Store& store, int rank) {
     const KeyId key = makeTable(store, "w");
     for (const int whole : {0, 1, 2}) {
       std::vector<Floats> all{Floats(kTableCount, 1)};
@@ -143,7 +143,7 @@ TEST(KvstoreAllreduceRows, OfManyKeysTravelTogetherInAnyOrder) {
     options.fuseBytes = fuse;
     onRowWorkers(
         2,
-        [&](AllreduceStore& store, int rank) {
+        [&](Store& store, int rank) {
           std::vector<KeyId> keys;
           for (int i = 0; i < kKeys; ++i) keys.push_back(makeTable(store, std::to_string(i)));
           std::vector<std::vector<Brought>> brought(kKeys);
@@ -181,7 +181,7 @@ TEST(KvstoreAllreduceRows, OfManyKeysTravelTogetherInAnyOrder) {
 }
 
 TEST(KvstoreAllreduceRows, OfAWorkerThatHasLeftAreNone) {
-  onRowWorkers(3, [](AllreduceStore& store, int rank) {
+  onRowWorkers(3, [](Store& store, int rank) {
     const KeyId key = makeTable(store, "w");
     if (rank != 1) {
       for (int step = 0; step < 3; ++step) pushBrought(store, key, {{{8, 8}, Floats(6, 1)}});
@@ -198,14 +198,14 @@ TEST(KvstoreAllreduceRows, OfAWorkerThatHasLeftAreNone) {
 }
 
 TEST(KvstoreAllreduceRows, AreAllThatTravels) {
-  onRowWorkers(2, [](AllreduceStore& store, int /*rank*/) {
+  onRowWorkers(2, [](Store& store, int /*rank*/) {
     const KeyId key = makeTable(store, "w");
-    const std::uint64_t before = store.bytesReduced();
+    const std::uint64_t before = store.report().sums->bytesReduced;
     pushBrought(store, key, {{{8, 3, 8}, Floats(9, 1)}});
     // Two rows of 12 bytes and their numbers, at a cache line.
-    EXPECT_EQ(store.bytesReduced() - before, 64U);
+    EXPECT_EQ(store.report().sums->bytesReduced - before, 64U);
     pushBrought(store, key, {{{}, {}}});
-    EXPECT_EQ(store.bytesReduced() - before, 64U);
+    EXPECT_EQ(store.report().sums->bytesReduced - before, 64U);
     EXPECT_EQ(tablePulled(store, key), Floats(kTableCount, 0));
   });
 }

@@ -63,7 +63,7 @@ Bytes numbers(std::size_t count, DType dtype, unsigned seed) {
 /// The keys of a test, and what is done to all of them at once.
 class Keys {
  public:
-  Keys(AllreduceStore& store, DType dtype) : store_(store), dtype_(dtype) {
+  Keys(Store& store, DType dtype) : store_(store), dtype_(dtype) {
     for (const std::size_t length : kLengths) {
       const std::string name = "k" + std::to_string(length);
       const KeyId key = store.define(name, dtype, length, 1);
@@ -110,7 +110,7 @@ class Keys {
   }
 
  private:
-  AllreduceStore& store_;
+  Store& store_;
   const DType dtype_;
   std::vector<KeyId> ids_;
 };
@@ -121,7 +121,7 @@ void barrier(Store& store) {
   waiter.wait();
 }
 
-using ReturningWorker = std::function<std::vector<Bytes>(AllreduceStore& store, int rank)>;
+using ReturningWorker = std::function<std::vector<Bytes>(Store& store, int rank)>;
 
 /// What worker 0 returned; all must have returned the same.
 std::vector<Bytes> onWorkers(int workers, bool sharded, const ReturningWorker& worker,
@@ -139,8 +139,8 @@ std::vector<Bytes> onWorkers(int workers, bool sharded, const ReturningWorker& w
   return results.front();
 }
 
-std::vector<std::optional<Error>> errorsOf(
-    int workers, const std::function<void(AllreduceStore&, int)>& worker) {
+std::vector<std::optional<Error>> errorsOf(int workers,
+                                           const std::function<void(Store&, int)>& worker) {
   return onRanksTaken(workers, [&](std::unique_ptr<Communicator> comm, int rank) {
     const auto store =
         makeAllreduceStore(std::move(comm), {.shardOptimizer = true, .timeoutMs = 20000});
@@ -181,7 +181,7 @@ TEST(KvstoreAllreduceShards, StepsGiveTheBitsOfWholeOnes) {
   for (const Rule& rule : {kMomentum, kAdam, noise, delay}) {
     for (const int workers : {1, 2, 3, 4, 7}) {
       for (const DType dtype : {DType::float32, DType::float16}) {
-        const ReturningWorker worker = [&](AllreduceStore& store, int rank) {
+        const ReturningWorker worker = [&](Store& store, int rank) {
           Keys keys(store, dtype);
           store.setOptimizer(made(rule, dtype == DType::float16));
           return several(keys, rank, 3);
@@ -195,7 +195,7 @@ TEST(KvstoreAllreduceShards, StepsGiveTheBitsOfWholeOnes) {
 }
 
 TEST(KvstoreAllreduceShards, WhatElseChangesAValueIsSeenByTheNextStep) {
-  const ReturningWorker worker = [](AllreduceStore& store, int rank) {
+  const ReturningWorker worker = [](Store& store, int rank) {
     Keys keys(store, DType::float32);
     std::vector<Bytes> all;
     const auto add = [&](std::vector<Bytes> some) {
@@ -223,7 +223,7 @@ TEST(KvstoreAllreduceShards, AFileOfStatesIsThatOfWholeSteps) {
   for (const DType dtype : {DType::float32, DType::float16}) {
     const auto fileOf = [&](bool sharded) { return (folder / (sharded ? "s" : "w")).string(); };
     const auto saving = [&](bool sharded) -> ReturningWorker {
-      return [&, sharded](AllreduceStore& store, int rank) {
+      return [&, sharded](Store& store, int rank) {
         Keys keys(store, dtype);
         store.setOptimizer(made(kAdam, dtype == DType::float16));
         std::vector<Bytes> all = several(keys, rank, 2);
@@ -242,7 +242,7 @@ TEST(KvstoreAllreduceShards, AFileOfStatesIsThatOfWholeSteps) {
     EXPECT_FALSE(contents(true).empty());
     EXPECT_EQ(contents(true), contents(false));
     // Read by more workers than wrote it.
-    const ReturningWorker loading = [&](AllreduceStore& store, int rank) {
+    const ReturningWorker loading = [&](Store& store, int rank) {
       Keys keys(store, dtype);
       Waiter load;
       store.loadStates(fileOf(true), load.ticket());
@@ -255,7 +255,7 @@ TEST(KvstoreAllreduceShards, AFileOfStatesIsThatOfWholeSteps) {
 }
 
 TEST(KvstoreAllreduceShards, SavingWithoutAnOptimizerFailsOnTheWorkerThatWrites) {
-  expectNone(errorsOf(2, [](AllreduceStore& store, int rank) {
+  expectNone(errorsOf(2, [](Store& store, int rank) {
     makeKey(store, "w", Floats(3, 1));
     Waiter save;
     store.saveStates("/nowhere/states", false, save.ticket());
@@ -271,7 +271,7 @@ TEST(KvstoreAllreduceShards, SavingWithoutAnOptimizerFailsOnTheWorkerThatWrites)
 }
 
 TEST(KvstoreAllreduceShards, AnOptimizerThatNeedsTheWholeIsRefused) {
-  expectNone(errorsOf(2, [](AllreduceStore& store, int /*rank*/) {
+  expectNone(errorsOf(2, [](Store& store, int /*rank*/) {
     const KeyId key = makeKey(store, "w", Floats(3, 1));
     for (const char* name : {"lamb", "lars", "groupadagrad"}) {
       try {
@@ -288,7 +288,7 @@ TEST(KvstoreAllreduceShards, AnOptimizerThatNeedsTheWholeIsRefused) {
 }
 
 TEST(KvstoreAllreduceShards, AnIntegerKeyIsRefusedAlone) {
-  expectNone(errorsOf(2, [](AllreduceStore& store, int /*rank*/) {
+  expectNone(errorsOf(2, [](Store& store, int /*rank*/) {
     const KeyId floats = makeKey(store, "floats", Floats(2, 0));
     const KeyId ints = store.define("ints", DType::int32, 2, 1);
     store.setOptimizer(made(kMomentum));
@@ -299,7 +299,7 @@ TEST(KvstoreAllreduceShards, AnIntegerKeyIsRefusedAlone) {
 }
 
 TEST(KvstoreAllreduceShards, AnOptimizerOnSomeWorkersAloneIsAMismatch) {
-  const auto errors = errorsOf(2, [](AllreduceStore& store, int rank) {
+  const auto errors = errorsOf(2, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "w", Floats(2, 0));
     if (rank == 0) store.setOptimizer(made(kMomentum));
     std::vector<Floats> arrays{Floats(2, 1)};
@@ -309,7 +309,7 @@ TEST(KvstoreAllreduceShards, AnOptimizerOnSomeWorkersAloneIsAMismatch) {
 }
 
 TEST(KvstoreAllreduceShards, AWorkerThatHasLeftStillStepsItsPart) {
-  const auto worker = [](AllreduceStore& store, int rank) {
+  const auto worker = [](Store& store, int rank) {
     const std::size_t count = 100;
     const KeyId key = makeKey(store, "w", Floats(count, 1));
     store.setOptimizer(made(kMomentum));
@@ -332,7 +332,7 @@ TEST(KvstoreAllreduceShards, AWorkerThatHasLeftStillStepsItsPart) {
 }
 
 TEST(KvstoreAllreduceShards, AChangeThatAWorkerThatLeftDoesNotFollowIsRefusedOnAll) {
-  const auto errors = errorsOf(2, [](AllreduceStore& store, int rank) {
+  const auto errors = errorsOf(2, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "w", Floats(100, 1));
     store.setOptimizer(made(kMomentum));
     std::vector<Floats> arrays{Floats(100, 1)};

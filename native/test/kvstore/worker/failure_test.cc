@@ -88,7 +88,7 @@ class ScriptedServer {
 };
 
 /// One worker and one scripted server.
-void runScripted(double timeoutMs, const std::function<void(DistStore&)>& worker,
+void runScripted(double timeoutMs, const std::function<void(Store&)>& worker,
                  const std::function<void(ScriptedServer&)>& server) {
   const std::string name = freshName();
   DistJob job;
@@ -119,7 +119,7 @@ void expectFails(ErrorCode code, const std::string& text, const std::function<vo
 TEST(DistFailure, ALostServerIsNamedAndEndsWhatWaitsAndWhatComes) {
   runScripted(
       20000,
-      [](DistStore& store) {
+      [](Store& store) {
         const KeyId key = makeKey(store, "key", Floats(100));
         std::vector<Floats> values{Floats(100, 7)};
         expectFails(ErrorCode::peerLost, "server 0",
@@ -136,7 +136,7 @@ TEST(DistFailure, ALostServerIsNamedAndEndsWhatWaitsAndWhatComes) {
 TEST(DistFailure, AServerThatLeavesInUseIsAnError) {
   runScripted(
       20000,
-      [](DistStore& store) {
+      [](Store& store) {
         const KeyId key = makeKey(store, "key", Floats(100));
         std::vector<Floats> values{Floats(100)};
         expectFails(ErrorCode::peerLost, "server 0 has left",
@@ -150,16 +150,16 @@ TEST(DistFailure, AServerThatLeavesInUseIsAnError) {
 }
 
 /// By its answer whatever the server has sent before has come.
-void hearServer(DistStore& store) {
+void hearServer(Store& store) {
   Waiter waiter;
-  store.command("hello", waiter.ticket());
+  store.command("sendCommandToServers", "hello", waiter.ticket());
   waiter.wait();
 }
 
 TEST(DistFailure, ARefusedPushIsToldByTheKeysNextOperationOrTheBarrier) {
   runScripted(
       20000,
-      [](DistStore& store) {
+      [](Store& store) {
         const KeyId key = makeKey(store, "key", Floats(100));
         std::vector<Floats> values{Floats(100, 1)};
         run(store, OperationKind::push, key, values);
@@ -198,9 +198,9 @@ TEST(DistFailure, ARefusedPushIsToldByTheKeysNextOperationOrTheBarrier) {
 TEST(DistFailure, AFailedRequestLeavesTheStoreUsable) {
   runScripted(
       20000,
-      [](DistStore& store) {
+      [](Store& store) {
         Waiter waiter;
-        store.command("nonsense", waiter.ticket());
+        store.command("sendCommandToServers", "nonsense", waiter.ticket());
         expectFails(ErrorCode::unsupported, "no command", [&] { waiter.wait(); });
         meet(store);
       },
@@ -215,7 +215,7 @@ TEST(DistFailure, AFailedRequestLeavesTheStoreUsable) {
 TEST(DistFailure, TheEndOfTheStoreIsTheErrorOfAllThatWaits) {
   runScripted(
       20000,
-      [](DistStore& store) {
+      [](Store& store) {
         const KeyId a = makeKey(store, "a", Floats(100));
         const KeyId b = makeKey(store, "b", Floats(100));
         std::vector<Floats> forA{Floats(100)};
@@ -240,9 +240,9 @@ TEST(DistFailure, TheEndOfTheStoreIsTheErrorOfAllThatWaits) {
 TEST(DistFailure, ASilentServerIsNamedAfterTheTimeout) {
   runScripted(
       50,
-      [](DistStore& store) {
+      [](Store& store) {
         Waiter waiter;
-        store.command("hello", waiter.ticket());
+        store.command("sendCommandToServers", "hello", waiter.ticket());
         expectFails(ErrorCode::timeout, "sendCommandToServers: server 0", [&] { waiter.wait(); });
       },
       [](ScriptedServer& server) { server.awaitEnd(); });
@@ -251,7 +251,7 @@ TEST(DistFailure, ASilentServerIsNamedAfterTheTimeout) {
 TEST(DistFailure, AnAnswerThatFitsNothingEndsTheStore) {
   runScripted(
       20000,
-      [](DistStore& store) {
+      [](Store& store) {
         const KeyId key = makeKey(store, "key", Floats(100));
         std::vector<Floats> values{Floats(100)};
         expectFails(ErrorCode::mismatch, "key key",
@@ -267,7 +267,7 @@ TEST(DistFailure, ADeadWorkerIsNamedToTheOthersAndTheServers) {
   DistJob job;
   job.workers = 3;
   job.servers = 2;
-  const auto errors = runDist(job, [](DistStore& store, int rank) {
+  const auto errors = runDist(job, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "key", Floats(1000));
     std::vector<Floats> values{Floats(1000, 1)};
     pushPull(store, key, values, values);

@@ -65,7 +65,7 @@ class DistTypes : public testing::TestWithParam<DType> {};
 
 TEST_P(DistTypes, SevenWorkersAndSevenServersSumExactly) {
   const DType dtype = GetParam();
-  expectNone(runDist(sevenAndSeven(), [&](DistStore& store, int rank) {
+  expectNone(runDist(sevenAndSeven(), [&](Store& store, int rank) {
     for (const std::size_t count : {std::size_t{77}, kCount}) {
       const std::size_t bytes = count * sizeOf(dtype);
       const KeyId key = store.define(std::to_string(count), dtype, count, 1);
@@ -142,7 +142,7 @@ TEST_P(DistCompression, TravelsCompressedAndMeansWhatItsDefinitionSays) {
   constexpr float kThreshold = 0.375f;
   DistJob job = sevenAndSeven();
   job.devices = 2;
-  expectNone(runDist(job, [&](DistStore& store, int rank) {
+  expectNone(runDist(job, [&](Store& store, int rank) {
     store.setCompression(GradientCompression::create(type, kThreshold));
     const KeyId key = makeKey(store, "key", Floats(kCount));
     const KeyId whole = store.define("int", DType::int32, 100, 1);  // not compressed
@@ -160,13 +160,13 @@ TEST_P(DistCompression, TravelsCompressedAndMeansWhatItsDefinitionSays) {
         }
       }
       std::uint64_t before = 0;
-      for (const std::uint64_t bytes : store.bytesSent()) before += bytes;
+      for (const std::uint64_t bytes : store.report().bytesSent) before += bytes;
       std::vector<Floats> out(2, Floats(kCount));
       pushPull(store, key, in, out);
       ASSERT_EQ(out[0], expected) << "round " << round;
       ASSERT_EQ(out[1], expected);
       std::uint64_t sent = 0;
-      for (const std::uint64_t bytes : store.bytesSent()) sent += bytes;
+      for (const std::uint64_t bytes : store.report().bytesSent) sent += bytes;
       const std::size_t bits = type == "2bit" ? 2 : type == "1bit" ? 1 : 16;
       EXPECT_LT(sent - before, kCount * bits / 8 + kMany * (sizeof(dist::Header) + 8));
     }

@@ -16,7 +16,7 @@ namespace {
 /// Floats in memory of the store.
 class SharedFloats {
  public:
-  SharedFloats(DistStore& store, std::size_t count)
+  SharedFloats(Store& store, std::size_t count)
       : store_(store),
         data_(static_cast<float*>(store.allocShared(count * sizeof(float)))),
         count_(count) {}
@@ -29,7 +29,7 @@ class SharedFloats {
   Floats copy() const { return {data_, data_ + count_}; }
 
  private:
-  DistStore& store_;
+  Store& store_;
   float* data_;
   std::size_t count_;
 };
@@ -43,13 +43,13 @@ Operation pushOf(KeyId key, const SharedFloats& in, std::shared_ptr<Ticket> tick
   return made;
 }
 
-void push(DistStore& store, KeyId key, const SharedFloats& in) {
+void push(Store& store, KeyId key, const SharedFloats& in) {
   Waiter waiter;
   submitOne(store, pushOf(key, in, waiter.ticket()));
   waiter.wait();
 }
 
-void pull(DistStore& store, KeyId key, const SharedFloats& out) {
+void pull(Store& store, KeyId key, const SharedFloats& out) {
   Waiter waiter;
   Operation made = pushOf(key, out, waiter.ticket());
   made.kind = OperationKind::pull;
@@ -71,7 +71,7 @@ TEST_P(SharedArrays, GiveTheBitsOfPlainOnesAndMayBeWrittenAfterThePush) {
   job.bigArrayBound = 500;
   job.mostStagedBytes = 1 << 20;
   const bool steps = optimizes;
-  expectNone(runDist(job, [steps](DistStore& store, int rank) {
+  expectNone(runDist(job, [steps](Store& store, int rank) {
     // Staged, staged because it is alone, of a few pieces, of more than the window takes.
     for (const std::size_t count : {1'000UL, 20'000UL, 150'001UL, 1'100'003UL}) {
       const KeyId shared = makeKey(store, "shared" + std::to_string(count), Floats(count));
@@ -105,7 +105,7 @@ DistJob twoWorkers() {
 }
 
 TEST(SharedArray, APushAndItsPullMayUseTheSameArray) {
-  expectNone(runDist(twoWorkers(), [](DistStore& store, int rank) {
+  expectNone(runDist(twoWorkers(), [](Store& store, int rank) {
     constexpr std::size_t kCount = 700'001;
     const KeyId key = makeKey(store, "k", Floats(kCount));
     const SharedFloats both(store, kCount);
@@ -121,7 +121,7 @@ TEST(SharedArray, APushAndItsPullMayUseTheSameArray) {
 }
 
 TEST(SharedArray, APushIsDoneThoughNoOtherWorkerHasPushed) {
-  expectNone(runDist(twoWorkers(), [](DistStore& store, int rank) {
+  expectNone(runDist(twoWorkers(), [](Store& store, int rank) {
     constexpr std::size_t kCount = 300'000;
     const KeyId key = makeKey(store, "k", Floats(kCount));
     const SharedFloats in(store, kCount);
@@ -138,20 +138,20 @@ TEST(SharedArray, APushIsDoneThoughNoOtherWorkerHasPushed) {
 }
 
 TEST(SharedArray, BytesAreNotCopiedByTheWorker) {
-  expectNone(runDist(DistJob{}, [](DistStore& store, int) {
+  expectNone(runDist(DistJob{}, [](Store& store, int) {
     constexpr std::size_t kCount = 4 << 20;
     const KeyId key = makeKey(store, "k", Floats(kCount));
     const SharedFloats in(store, kCount);
     meet(store);  // the times of what was done before are told by then
-    const double before = store.times().copy;
+    const double before = store.report().copy;
     push(store, key, in);
     meet(store);
-    EXPECT_EQ(store.times().copy, before);
+    EXPECT_EQ(store.report().copy, before);
   }));
 }
 
 TEST(SharedArray, ShortOnesAreCopiedAloneAndReadWhereTheyLieAmongOthers) {
-  expectNone(runDist(DistJob{}, [](DistStore& store, int) {
+  expectNone(runDist(DistJob{}, [](Store& store, int) {
     constexpr std::size_t kCount = 50'000;
     const KeyId keys[] = {makeKey(store, "a", Floats(kCount)), makeKey(store, "b", Floats(kCount))};
     const SharedFloats in(store, kCount);
@@ -161,10 +161,10 @@ TEST(SharedArray, ShortOnesAreCopiedAloneAndReadWhereTheyLieAmongOthers) {
     other.fill(2);
     const auto copiedBy = [&](const std::function<void()>& pushes) {
       meet(store);  // the times of what was done before are told by then
-      const double before = store.times().copy;
+      const double before = store.report().copy;
       pushes();
       meet(store);
-      return store.times().copy - before;
+      return store.report().copy - before;
     };
     // What was staged before is on its way until the worker has looked.
     double alone = 0;

@@ -107,7 +107,7 @@ DistJob jobOf(int workers, int servers) {
 /// then and after two more.
 std::pair<Floats, std::vector<Floats>> trainAndSave(const std::string& file, bool dump) {
   std::pair<Floats, std::vector<Floats>> values;
-  expectNone(runDist(jobOf(2, 3), [&](DistStore& store, int rank) {
+  expectNone(runDist(jobOf(2, 3), [&](Store& store, int rank) {
     const Keys keys = makeKeys(store, Floats(kSmall + kBig, 1));
     store.setOptimizer(Optimizer::create(kAdam));
     const auto before = train(store, keys, 0, 3, 0.5f);
@@ -123,7 +123,7 @@ TEST_F(DistStates, GoOnBitForBitWithAnotherNumberOfServers) {
   const auto [middle, after] = trainAndSave(file(), true);
   EXPECT_EQ(files().size(), 4u) << "the manifest and a part of each server";
   for (const int servers : {1, 2, 5}) {
-    expectNone(runDist(jobOf(2, servers), [&](DistStore& store, int) {
+    expectNone(runDist(jobOf(2, servers), [&](Store& store, int) {
       const Keys keys = makeKeys(store, middle);
       load(store, file());  // the file has the optimizer
       EXPECT_EQ(train(store, keys, 3, 2, 0.5f), after) << servers << " servers";
@@ -133,7 +133,7 @@ TEST_F(DistStates, GoOnBitForBitWithAnotherNumberOfServers) {
 
 TEST_F(DistStates, WithoutTheOptimizerItMustBeSetBefore) {
   const auto [middle, after] = trainAndSave(file(), false);
-  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+  expectNone(runDist(jobOf(1, 2), [&](Store& store, int) {
     const Keys keys = makeKeys(store, middle);
     EXPECT_THROW(load(store, file()), Error);
     store.setOptimizer(Optimizer::create(specOf("sgd")));
@@ -154,7 +154,7 @@ TEST_F(DistStates, OfAStoreOfOneProcessFitAndTheOtherWayRound) {
   const std::string single = file() + ".single";
   save(local, single, true);
   train(local, keys, 1, 1, 1);
-  expectNone(runDist(jobOf(1, 3), [&](DistStore& store, int) {
+  expectNone(runDist(jobOf(1, 3), [&](Store& store, int) {
     const Keys here = makeKeys(store, Floats(kSmall + kBig, 0));
     load(store, single);
     train(store, here, 1, 1, 1);
@@ -185,7 +185,7 @@ TEST_F(DistStates, OfAStoreOfOneProcessFitAndTheOtherWayRound) {
 TEST_F(DistStates, ASecondSaveReplacesTheFirstWithItsParts) {
   trainAndSave(file(), true);
   const auto first = files();
-  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+  expectNone(runDist(jobOf(1, 2), [&](Store& store, int) {
     makeKeys(store, Floats(kSmall + kBig));
     load(store, file());
     save(store, file(), false);
@@ -339,7 +339,7 @@ TEST_F(DistStates, OfAKilledProcessLeaveNothingAfterTheNextSave) {
 }
 
 TEST_F(DistStates, EveryAlteredByteIsRefused) {
-  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+  expectNone(runDist(jobOf(1, 2), [&](Store& store, int) {
     const KeyId key = makeKey(store, "w", Floats(3, 1));
     store.setOptimizer(Optimizer::create(kAdam));
     std::vector<Floats> values{Floats(3, 1)};
@@ -377,7 +377,7 @@ TEST_F(DistStates, EveryAlteredByteIsRefused) {
 
 TEST_F(DistStates, OfKeysThatAreNotThereAreRefused) {
   trainAndSave(file(), true);
-  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+  expectNone(runDist(jobOf(1, 2), [&](Store& store, int) {
     const KeyId small = makeKey(store, "small", Floats(kSmall));
     EXPECT_THROW(load(store, file()), Error);
     makeKey(store, "big", Floats(kBig / 2));

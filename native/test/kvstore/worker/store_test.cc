@@ -17,7 +17,7 @@ TEST(DistStore, AsynchronousPushesUpdateOnTheirOwn) {
   job.workers = 3;
   job.servers = 2;
   job.asynchronous = true;
-  expectNone(runDist(job, [](DistStore& store, int rank) {
+  expectNone(runDist(job, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "key", Floats(1000));
     store.setOptimizer(Optimizer::create(specOf("test")));  // weight += gradient
     meet(store);
@@ -38,7 +38,7 @@ TEST(DistStore, AsynchronousPushesUpdateOnTheirOwn) {
 }
 
 TEST(DistStore, KeysWithoutElementsNeedNoServer) {
-  expectNone(runDist({}, [](DistStore& store, int) {
+  expectNone(runDist({}, [](Store& store, int) {
     const KeyId key = makeKey(store, "empty", {});
     std::vector<Floats> none{{}};
     pushPull(store, key, none, none);
@@ -50,7 +50,7 @@ TEST(DistStore, PlacementAndBytesAreReported) {
   DistJob job;
   job.servers = 2;
   job.bigArrayBound = 1000;
-  expectNone(runDist(job, [](DistStore& store, int) {
+  expectNone(runDist(job, [](Store& store, int) {
     const KeyId big = makeKey(store, "big", Floats(1000));
     makeKey(store, "a", Floats(100));
     makeKey(store, "b", Floats(100));
@@ -59,20 +59,20 @@ TEST(DistStore, PlacementAndBytesAreReported) {
     EXPECT_EQ(places[0].key, "big");
     EXPECT_EQ(places[0].count + places[1].count, 1000u);
     EXPECT_NE(places[2].server, places[3].server);
-    const auto sentBefore = store.bytesSent();
-    const auto receivedBefore = store.bytesReceived();
+    const auto sentBefore = store.report().bytesSent;
+    const auto receivedBefore = store.report().bytesReceived;
     std::vector<Floats> values{Floats(1000)};
     pushPull(store, big, values, values);
     for (std::size_t server = 0; server < 2; ++server) {
       const std::size_t payload = 4 * places[server].count;
-      EXPECT_GE(store.bytesSent()[server] - sentBefore[server], payload);
-      EXPECT_LT(store.bytesSent()[server] - sentBefore[server], payload + 200);
-      EXPECT_GE(store.bytesReceived()[server] - receivedBefore[server], payload);
+      EXPECT_GE(store.report().bytesSent[server] - sentBefore[server], payload);
+      EXPECT_LT(store.report().bytesSent[server] - sentBefore[server], payload + 200);
+      EXPECT_GE(store.report().bytesReceived[server] - receivedBefore[server], payload);
     }
-    EXPECT_GT(store.times().copy, 0);
+    EXPECT_GT(store.report().copy, 0);
     auto reports = std::make_shared<std::vector<std::string>>();
     Waiter waiter;
-    store.reports(reports, waiter.ticket());
+    store.serverReports(reports, waiter.ticket());
     waiter.wait();
     ASSERT_EQ(reports->size(), 2u);
     for (const std::string& report : *reports) EXPECT_EQ(report.front(), '{') << report;
@@ -89,9 +89,9 @@ TEST(DistStore, CommandsReachEveryServer) {
     const std::lock_guard lock(mutex);
     heard.insert(std::to_string(worker) + ":" + text);
   };
-  expectNone(runDist(job, [](DistStore& store, int rank) {
+  expectNone(runDist(job, [](Store& store, int rank) {
     Waiter waiter;
-    store.command(rank == 0 ? "profile" : "", waiter.ticket());
+    store.command("sendCommandToServers", rank == 0 ? "profile" : "", waiter.ticket());
     waiter.wait();
   }));
   EXPECT_EQ(heard.count("0:profile"), 3u);
@@ -102,7 +102,7 @@ TEST(DistStore, RoundsDoNotWaitForAWorkerThatLeft) {
   DistJob job;
   job.workers = 3;
   job.servers = 2;
-  expectNone(runDist(job, [](DistStore& store, int rank) {
+  expectNone(runDist(job, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "key", Floats(1000));
     std::vector<Floats> in{Floats(1000, 1)};
     std::vector<Floats> out{Floats(1000)};
@@ -125,7 +125,7 @@ TEST(DistStore, MisuseIsToldAtOnce) {
   DistJob job;
   job.servers = 2;
   job.bigArrayBound = 1000;
-  expectNone(runDist(job, [](DistStore& store, int) {
+  expectNone(runDist(job, [](Store& store, int) {
     const KeyId key = makeKey(store, "key", Floats(1000));
     EXPECT_THROW(store.define("key", DType::float32, 1, 1), Error);
     EXPECT_THROW(store.setUpdater(nullptr), Error);

@@ -37,7 +37,7 @@ inline std::unique_ptr<Wire> wireOf(const std::string& name, int rank, int size)
   return shm::joinWire(optionsFor(name, rank, size));
 }
 
-inline std::unique_ptr<DistStore> workerOf(const DistJob& job, const std::string& name, int rank) {
+inline std::unique_ptr<Store> workerOf(const DistJob& job, const std::string& name, int rank) {
   DistStoreOptions options;
   options.workers = job.workers;
   options.servers = job.servers;
@@ -64,7 +64,7 @@ inline void serveOf(const DistJob& job, const std::string& name, int rank) {
 /// Runs body(store, rank) for each worker, and the servers beside them. Returns what each rank
 /// threw: workers, then servers.
 inline std::vector<std::optional<Error>> runDist(const DistJob& job,
-                                                 const std::function<void(DistStore&, int)>& body) {
+                                                 const std::function<void(Store&, int)>& body) {
   const std::string name = freshName();
   return onThreads(job.workers + job.servers, [&](int rank) {
     if (rank >= job.workers) return serveOf(job, name, rank);
@@ -90,7 +90,7 @@ inline void pushPull(Store& store, KeyId key, std::vector<Floats>& in, std::vect
   waiter.wait();
 }
 
-inline void meet(DistStore& store) {
+inline void meet(Store& store) {
   Waiter waiter;
   store.barrier(waiter.ticket());
   waiter.wait();

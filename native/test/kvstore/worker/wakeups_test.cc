@@ -128,7 +128,7 @@ struct WatchedJob {
   std::atomic<std::thread::id> updatedBy{};
   std::thread server;
   WatchedWire* wire = nullptr;
-  std::unique_ptr<DistStore> store;
+  std::unique_ptr<Store> store;
 };
 
 constexpr std::size_t kHereCount = 1024;      // 4 KiB

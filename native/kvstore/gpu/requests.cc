@@ -1,17 +1,17 @@
-#include "kvstore/gpu/located.h"
+#include "kvstore/gpu/requests.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "kvstore/store_checks.h"
+#include "kvstore/base/misuse.h"
+#include "kvstore/gpu/shards.h"
 
 namespace gradlink {
 namespace {
 
 std::vector<GpuArray> placed(const std::string& name, std::span<const int> gpus,
-                             std::span<void* const> arrays,
-                             const std::function<std::size_t(int gpu)>& placeOf) {
+                             std::span<void* const> arrays, const GpuRequests::PlaceOf& placeOf) {
   if (arrays.size() > gpus.size()) {
     throw storeMisuse("key " + name + ": " + std::to_string(arrays.size()) + " arrays for " +
                       std::to_string(gpus.size()) + " GPUs");
@@ -31,26 +31,38 @@ std::vector<GpuArray> placed(const std::string& name, std::span<const int> gpus,
 
 }  // namespace
 
-GpuOperation located(GpuKey& key, Operation operation, std::span<const int> gpus,
-                     const std::function<std::size_t(int gpu)>& placeOf) {
-  checkOperation(operation, key);
+void GpuRequests::add(GpuKey& key, Operation operation) {
+  if (operation.compact) {
+    throw storeUnsupported("a store on GPUs pulls rows into arrays of their key's length");
+  }
+  const std::int32_t priority = operation.priority;
+  std::shared_ptr<Ticket> ticket = std::move(operation.ticket);
+  if (requests_.empty() || requests_.back().ticket != ticket ||
+      requests_.back().priority != priority) {
+    requests_.push_back({all_, all_->size(), 0, priority, std::move(ticket)});
+  }
+  addInParts(located(key, std::move(operation)), *all_);
+  requests_.back().to = all_->size();
+}
+
+GpuOperation GpuRequests::located(GpuKey& key, Operation operation) const {
   std::vector<void*> inputs;
   inputs.reserve(operation.in.size());
   // No input is written.
   for (const void* input : operation.in) inputs.push_back(const_cast<void*>(input));
-  const auto gpusOr = [gpus](const std::vector<int>& own) {
-    return own.empty() ? gpus : std::span<const int>(own);
+  const auto gpusOr = [this](const std::vector<int>& own) {
+    return own.empty() ? gpus_ : std::span<const int>(own);
   };
   GpuOperation made;
   made.key = &key;
   made.kind = operation.kind;
   if (operation.inRows.empty()) {
-    made.in = placed(key.name, gpusOr(operation.inGpus), inputs, placeOf);
+    made.in = placed(key.name, gpusOr(operation.inGpus), inputs, placeOf_);
   } else {
     // Rows come from the host, whatever the devices.
     for (void* const input : inputs) made.in.push_back({input, kHostPlace});
   }
-  made.out = placed(key.name, gpusOr(operation.outGpus), operation.out, placeOf);
+  made.out = placed(key.name, gpusOr(operation.outGpus), operation.out, placeOf_);
   made.rows = std::move(operation.rows);
   made.inRows = std::move(operation.inRows);
   return made;
