@@ -55,7 +55,9 @@ export async function openWithServers(
   { timeoutMs, startTimeoutMs, bigArrayBound, merge }: OpeningOptions,
 ): Promise<StoreBackend> {
   const place = workerPlace();
-  if (place === undefined || place.servers === 0) throw withoutServers(type, place);
+  if (place === undefined || place.servers === 0 || place.backend === 'tcp') {
+    throw withoutServers(type, place);
+  }
   const { rank, workers, servers } = place;
   const name = meetingName(storesWithServers);
   const meeting = meetingOf(place, name, workers + servers, startTimeoutMs);
@@ -120,7 +122,9 @@ function withoutServers(type: string, place: StorePlace | undefined): GradlinkEr
   const here =
     place === undefined
       ? alone
-      : `this job has ${place.workers === 1 ? 'one worker' : `${place.workers} workers`} and no servers`;
+      : place.servers > 0
+        ? 'servers do not join a job over TCP, only one of this host or over MPI'
+        : `this job has ${place.workers === 1 ? 'one worker' : `${place.workers} workers`} and no servers`;
   return new GradlinkError(
     'ERR_UNSUPPORTED',
     `the store type '${type}' needs servers, and ${here}: start the program with gradlink launch -n WORKERS -s SERVERS, ` +

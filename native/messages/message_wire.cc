@@ -102,6 +102,9 @@ void MpiWire::begin(Outgoing& outgoing, FrameKind kind, std::span<const std::byt
 
 void MpiWire::send(int destination, std::span<const std::byte> header, const void* payload,
                    std::size_t bytes, std::uint64_t ticket) {
+  if (destination < 0 || destination >= size()) {
+    throw misuse("send", std::to_string(destination) + " is not a rank of this wire");
+  }
   if (header.size() > kMostHeaderBytes) {
     throw Error(ErrorCode::invalidArgument, "a wire's header has at most " +
                                                 std::to_string(kMostHeaderBytes) + " bytes, got " +

@@ -81,6 +81,15 @@ DistStoreOptions agreeOnTerms(Communicator& comm, const DistStoreOptions* own,
     }
     if (worker) checkSame(first, all[rank], number);
   }
+  const auto expected = static_cast<std::int64_t>(first.workers) + first.servers;
+  if (static_cast<std::int64_t>(size) != expected) {
+    throw Error(ErrorCode::mismatch,
+                std::to_string(size) + " processes met for a store of " +
+                    std::to_string(first.workers) + " workers and " +
+                    std::to_string(first.servers) +
+                    " servers: start both with one gradlink launch -n WORKERS -s SERVERS")
+        .withOp("create");
+  }
   DistStoreOptions agreed = own == nullptr ? DistStoreOptions{} : *own;
   agreed.workers = first.workers;
   agreed.servers = first.servers;
