@@ -15,7 +15,15 @@ export interface PredictedPoint {
   /** By a ring between hosts, or by a tree: the points do not tell which. */
   readonly lowSeconds: number;
   readonly highSeconds: number;
+  /**
+   * How far a measured step lies from the curve at most, as a share of it, by the shape that fits better. 0 where there are
+   * as many terms as points. Above 0.03 the points lie on no curve of these shapes, and the forecast says little.
+   */
+  readonly misfit: number;
 }
+
+/** Steps are measured, or read off charts, to 2 %: a curve that misses one by more is not theirs. */
+export const mostMisfit = 0.03;
 
 /**
  * How the bytes of a host's link grow with the hosts, against two hosts: a ring moves 2(N-1)/N of the gradients, a tree
@@ -58,19 +66,24 @@ export function predictCurve(
     throw argumentError('ERR_INVALID_ARG_VALUE', 'measured', 'two numbers of workers', measured);
   }
   const terms = termsFor(measured.length);
-  const fitted = (grows: Growth): number => {
+  const fitted = (grows: Growth): { readonly seconds: number; readonly misfit: number } => {
     const { coefficients } = nonNegativeLeastSquares(
       measured.map((one) => rowOf(one, grows).slice(0, terms)),
       measured.map(({ stepSeconds }) => stepSeconds),
       measured.map(({ stepSeconds }) => 1 / stepSeconds ** 2),
     );
-    const row = rowOf(target, grows);
-    return coefficients.reduce((sum, coefficient, k) => sum + coefficient * row[k]!, 0);
+    const secondsAt = (place: typeof target): number => {
+      const row = rowOf(place, grows);
+      return coefficients.reduce((sum, coefficient, k) => sum + coefficient * row[k]!, 0);
+    };
+    const misses = measured.map((one) => Math.abs(secondsAt(one) / one.stepSeconds - 1));
+    return { seconds: secondsAt(target), misfit: Math.max(...misses) };
   };
   const [ring, tree] = [fitted(growth.ring), fitted(growth.tree)];
   return {
-    stepSeconds: (ring + tree) / 2,
-    lowSeconds: Math.min(ring, tree),
-    highSeconds: Math.max(ring, tree),
+    stepSeconds: (ring.seconds + tree.seconds) / 2,
+    lowSeconds: Math.min(ring.seconds, tree.seconds),
+    highSeconds: Math.max(ring.seconds, tree.seconds),
+    misfit: Math.min(ring.misfit, tree.misfit),
   };
 }
