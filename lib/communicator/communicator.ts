@@ -113,6 +113,9 @@ export class Communicator<out M extends Memory = 'host'>
    *
    * In an MPI world an uncaught error and an exit status other than 0 end all processes of the job.
    *
+   * Over TCP data between hosts are not encrypted, and payloads of more than 4 KiB carry no tag unless GRADLINK_TCP_SEAL
+   * is `all`: whoever is on the path can read them. docs/hosts.md shows a job inside WireGuard.
+   *
    * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts with a backend that joins those of one;
    *   ERR_BACKEND_UNAVAILABLE where the MPI does not load; with `backend: 'nccl'` what {@link nccl} throws; else as
    *   {@link join}.

@@ -52,6 +52,8 @@ export interface NativeTcpOptions {
   readonly secret: string;
   /** Whether payloads of any length carry a MAC, not the short ones alone. */
   readonly sealsAll: boolean;
+  /** After so many seconds without anything from a rank the system asks whether its host is there; 0: never. */
+  readonly keepAliveSeconds: number;
 }
 
 /** Which MPI this process uses. */

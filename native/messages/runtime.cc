@@ -47,7 +47,7 @@ Error mpiError(const std::string& doing, int error) {
 const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled) {
   loaded();
   std::unique_lock lock(mutex_);
-  if (state_.load() == State::idle) {
+  if (const State now = state_.load(); now == State::idle || now == State::failed) {
     state_.store(State::starting);
     std::thread([this, timeoutMs] { serve(timeoutMs); }).detach();
   }
@@ -66,6 +66,7 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
     }
     changed_.wait_for(lock, kGlance);
   }
+  if (state_.load() == State::failed) throw mpiError("initialise MPI", error_);
   if (state_.load() != State::running) {
     throw Error(ErrorCode::closed, "MPI has been finalised: the process is ending").withOp("start");
   }
@@ -102,6 +103,12 @@ void Runtime::serve(double timeoutMs) {
   if (error == 0) place.cudaAware = mpi.cudaAware();
   std::unique_lock lock(mutex_);
   error_ = error;
+  // Nothing is left of a meeting over TCP that failed.
+  if (error != 0 && mpi.blames != nullptr) {
+    state_.store(State::failed);
+    changed_.notify_all();
+    return;
+  }
   multiple_ = multiple;
   place_ = place;
   state_.store(State::running);

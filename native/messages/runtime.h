@@ -54,7 +54,8 @@ class Runtime {
     return *runtime;
   }
 
-  /// Initialises MPI on a thread of its own, which also finalises it.
+  /// Initialises MPI on a thread of its own, which also finalises it. Over TCP a later call tries
+  /// again what has failed; an MPI that failed stays so.
   const Place& start(double timeoutMs, const std::atomic<bool>* cancelled);
   const Place& place() const { return place_; }
   /// Running: initialised, and not on the way to its end.
@@ -74,7 +75,8 @@ class Runtime {
 
  private:
   friend class InUse;
-  enum class State : int { idle, starting, running, ending, ended };
+  /// `failed`: as idle, after an attempt whose error has been told.
+  enum class State : int { idle, starting, failed, running, ending, ended };
 
   Runtime() = default;
   void serve(double timeoutMs);

@@ -1,5 +1,8 @@
 // Worlds without MPI: what their ranks compute, and what they are told when they do not meet.
+import { spawnSync } from 'node:child_process';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { cutLink, makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
@@ -69,6 +72,20 @@ describe('a world over TCP', () => {
       expect(report).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
       expect((report as Error).message).toMatch(/ranks 1 and 3 of 4 .*127\.0\.0\.1:/);
     }
+  });
+
+  it('is met at the next attempt by ranks that came too late for the first', async () => {
+    const port = await freePort();
+    const joins = `
+      const comm = await Communicator.world({ backend: 'tcp' });
+      report((await comm.allReduce(Float64Array.of(1 + comm.rank)))[0]);
+    `;
+    const early = scripts.start(`${meets(300)} say('again'); ${joins}`, placeOf(0, 2, port));
+    await early.said('again');
+    const late = scripts.start(joins, placeOf(1, 2, port));
+    const [first, second] = await ends([early, late]);
+    expect(first!.reports).toEqual([expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 }), 3]);
+    expect(second!.reports).toEqual([3]);
   });
 
   it('names rank 0 where nobody listens', async () => {
@@ -254,7 +271,48 @@ describe('a world over TCP', () => {
       removeHosts(name);
     }
   });
+
+  it('names a host that went silent on a rank that only waits for it, before any deadline', async (context) => {
+    const reason = noHosts();
+    if (reason !== undefined) context.skip(reason);
+    const name = `ts${process.pid % 100_000}`;
+    const [address] = makeHosts(name);
+    try {
+      const port = await freePort();
+      const source = `
+        const comm = await Communicator.world();
+        await comm.barrier();
+        say('met');
+        const from = 1 - comm.rank;
+        report(await outcome(comm.receive(new Float32Array(1), { from, timeoutMs: 600_000 })));
+        process.exit(0);
+      `;
+      const ranks = [0, 1].map((rank) =>
+        scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
+          ...placeOf(rank, 2, port, address),
+          GRADLINK_TCP_KEEPALIVE: '1',
+        }),
+      );
+      await Promise.all(ranks.map((one) => one.said('met')));
+      // What was sent last has been received: else it is sent again and again, and nothing asked.
+      while (!['a', 'b'].every((side) => rests(`${name}-${side}`))) await setImmediate();
+      cutLink(name);
+      const ended = await ends(ranks);
+      for (const rank of [0, 1]) {
+        expect(ended[rank]!.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 - rank });
+      }
+    } finally {
+      removeHosts(name);
+    }
+  });
 });
+
+/** Whether all that connections of a host wait for is the time to ask whether the other side is there. */
+function rests(host: string): boolean {
+  const { stdout } = spawnSync(netns, ['enter', host, 'ss', '-Htno'], { encoding: 'utf8' });
+  const lines = stdout.split('\n').filter((line) => line !== '');
+  return lines.length > 0 && lines.every((line) => line.includes('timer:(keepalive,'));
+}
 
 /** A connection to rank 0, once it listens, that has said this. */
 async function reach(port: number, text: string): Promise<Socket> {

@@ -109,6 +109,7 @@ export function useTcp(place: JobPlace): void {
     ...ownNetwork(address),
     secret: job,
     sealsAll: sealsAll(),
+    keepAliveSeconds: keepAliveSeconds(),
   });
 }
 
@@ -145,6 +146,22 @@ function sealsAll(env = process.env): boolean {
     'ERR_INVALID_ARG_VALUE',
     'GRADLINK_TCP_SEAL',
     "'short', or 'all' for payloads of any length",
+    asked,
+  );
+}
+
+/** Linux takes no more. */
+const mostKeepAlive = 32_767;
+
+function keepAliveSeconds(env = process.env): number {
+  const name = 'GRADLINK_TCP_KEEPALIVE';
+  const asked = env[name] ?? '';
+  if (asked === '') return 30;
+  if (/^\d+$/.test(asked) && Number(asked) <= mostKeepAlive) return Number(asked);
+  throw argumentError(
+    'ERR_OUT_OF_RANGE',
+    name,
+    `seconds from 0 (never) to ${mostKeepAlive}`,
     asked,
   );
 }

@@ -69,6 +69,8 @@ Napi::Value useTcp(const Napi::CallbackInfo& info) {
         integerArg(from.Get("lastPort"), "lastPort", settings.ports.first, kMostPort));
     settings.secret = stringArg(from.Get("secret"), "secret");
     settings.sealsAll = booleanArg(from.Get("sealsAll"), "sealsAll");
+    settings.keepAliveSeconds =
+        static_cast<int>(integerArg(from.Get("keepAliveSeconds"), "keepAliveSeconds", 0, 32767));
     messages::useTcp(settings);
     return info.Env().Undefined();
   });

@@ -189,6 +189,17 @@ Fd connectTo(const Address& to, const OwnAddress& own) {
   return made;
 }
 
+void keepAlive(const Fd& socket, int seconds) {
+  if (seconds == 0) return;
+  const int on = 1;
+  const int questions = 3;
+  const int between = std::max(1, seconds / questions);
+  setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof(between));
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof(questions));
+}
+
 Address ownAddress(const Fd& socket) {
   Address own;
   socklen_t length = sizeof(own.raw);

@@ -69,6 +69,10 @@ Fd listenAt(Address at, PortRange ports = {});
 /// Begins to connect, from the own address; the socket becomes writable when that is over. None,
 /// and errno, where it cannot.
 Fd connectTo(const Address& to, const OwnAddress& own = {});
+/// Has the system ask whether the other side is there once so many seconds nothing has come, which
+/// also keeps switches from forgetting a connection at rest. It ends, with ETIMEDOUT, after as long
+/// again without an answer. Not for 0.
+void keepAlive(const Fd& socket, int seconds);
 Address ownAddress(const Fd& socket);
 /// 0, or the errno of the attempt to connect.
 int connectError(const Fd& socket);

@@ -191,6 +191,9 @@ void Connection::read(std::size_t most) {
     const ssize_t got = recv(socket_.get(), to, straight ? missing : kBufferBytes - end_, 0);
     if (got < 0 && mayComeLater(errno)) return;
     if (got <= 0) {
+      const bool silent =
+          got < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH);
+      if (silent) refuse(kSilent);
       ended_ = true;
       return;
     }

@@ -18,6 +18,9 @@ class Connection;
 inline constexpr const char* kForged =
     "a frame on its connection was not authentic: altered, repeated, left out or put in on the way";
 
+/// Where nothing comes from its host any more, not even that the connection has ended.
+inline constexpr const char* kSilent = "its host does not answer any more";
+
 /// Where the bytes of a frame go: nowhere, to a request's place, or to memory of their own.
 struct Landing {
   std::byte* to = nullptr;
@@ -63,7 +66,7 @@ class Connection {
   /// Nothing comes any more: the other side has said bye, or is gone.
   bool ended() const { return ended_; }
   bool saidBye() const { return bye_; }
-  /// Why it ended because of what came; null where it did not.
+  /// Why it ended, but for the other side's end; null where it did not.
   const char* trouble() const { return trouble_; }
   void refuse(const char* why);
   bool idle() const { return queue_.empty(); }

@@ -26,6 +26,9 @@ struct Settings {
   std::string secret;
   /// Whether payloads of any length are sealed; where one rank says so, its connections are.
   bool sealsAll = false;
+  /// After so many seconds without anything from a rank the system asks whether its host is there;
+  /// 0: never.
+  int keepAliveSeconds = 30;
 };
 
 /// What the job is said to be by the program; before the first join.

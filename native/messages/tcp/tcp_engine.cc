@@ -155,6 +155,7 @@ void Engine::take(Handshake& handshake) {
   Peer& peer = peerOf(rank);
   if (peer.trouble != nullptr) return;
   Fd socket = handshake.take();
+  keepAlive(socket, settings_.keepAliveSeconds);
   const int fd = socket.get();
   auto connection = std::make_unique<Connection>(std::move(socket), rank, *this, handshake.seals());
   Connection& made = *connection;
