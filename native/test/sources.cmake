@@ -33,7 +33,7 @@ function(add_layer_tests layer)
   foreach(source ${sources})
     # The layer's tests are a unit; of kvstore's there are more than one should hold.
     set(group ${layer})
-    if(source MATCHES "/kvstore/(worker|gpu|server)/")
+    if(source MATCHES "/kvstore/(conformance|worker|gpu|server)/")
       set(group kvstore_${CMAKE_MATCH_1})
     endif()
     unite(${layer}_test ${group} ${source})

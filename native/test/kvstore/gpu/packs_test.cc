@@ -92,7 +92,7 @@ std::unique_ptr<Store> openForPacks(const std::vector<int>& gpus, double timeout
 }
 
 TEST(GpuStorePacks, AreRegisteredFromTheSecondRoundOn) {
-  std::vector<int> gpus = gpusOf({"", GpuMerge::nccl, false});
+  std::vector<int> gpus = gpusOf(GpuMerge::nccl);
   if (gpus.size() < 2) GTEST_SKIP() << "one GPU has nothing to sum";
   gpus.resize(2);
   {
@@ -118,7 +118,7 @@ TEST(GpuStorePacks, AreRegisteredFromTheSecondRoundOn) {
 }
 
 TEST(GpuStorePacks, AreNotRegisteredWhereASumHasARoot) {
-  const std::vector<int> gpus = gpusOf({"", GpuMerge::nccl, false});
+  const std::vector<int> gpus = gpusOf(GpuMerge::nccl);
   const auto store = openForPacks(gpus);
   OptimizerSpec spec;
   spec.name = "sgd";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/local/local_store.h"
 #include "test/fake/support.h"
 #include "test/kvstore/gpu/support.h"
 

@@ -3,12 +3,8 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -100,7 +96,7 @@ class GpuShards : public testing::Test {
     store.submit(std::move(operations));
     waiter.wait();
   }
-  const std::vector<int> gpus = gpusOf({"", GpuMerge::nccl, false});
+  const std::vector<int> gpus = gpusOf(GpuMerge::nccl);
 };
 
 TEST(GpuKeyCuts, EveryElementIsInOnePart) {
@@ -258,30 +254,6 @@ TEST_F(GpuShards, OfManyKeysTravelInTwoGroups) {
   }
 }
 
-TEST_F(GpuShards, FilesOfStatesAreThoseOfWholeKeys) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("gradlink-gpu-shards-" + std::to_string(getpid()));
-  std::filesystem::create_directory(folder);
-  std::vector<std::string> contents;
-  for (const bool sharded : {false, true}) {
-    const auto store = open(sharded);
-    const std::size_t count = gpus.size() * kLong + 3;
-    const KeyId key = defineWith(*store, "w", Floats(count, 1));
-    store->setOptimizer(adam());
-    step(*store, {key}, count);
-    step(*store, {key}, count);
-    const std::string file = (folder / "states").string();
-    Waiter saved;
-    store->saveStates(file, true, saved.ticket());
-    saved.wait();
-    std::ifstream stream(file, std::ios::binary);
-    contents.emplace_back(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
-  }
-  EXPECT_FALSE(contents[0].empty());
-  EXPECT_EQ(contents[0], contents[1]);
-  std::filesystem::remove_all(folder);
-}
-
 TEST_F(GpuShards, TakeTheirShareOfEachGpusMemory) {
   if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
   constexpr std::size_t kBytes = 16 << 20;
@@ -316,33 +288,6 @@ TEST_F(GpuShards, TakeTheirShareOfEachGpusMemory) {
     } else {
       EXPECT_GE(most, 3 * kBytes);
     }
-  }
-}
-
-TEST_F(GpuShards, RowsAreRefused) {
-  const auto store = open();
-  const KeyId key = defineWith(*store, "w", Floats(64), 8);
-  const Floats rows(8);
-  Operation push;
-  push.key = key;
-  push.in = {rows.data()};
-  push.inRows = {{1}};
-  Floats out(64);
-  Operation pull;
-  pull.kind = OperationKind::rowSparsePull;
-  pull.key = key;
-  pull.out = {out.data()};
-  pull.outGpus = {-1};
-  pull.rows = {1};
-  for (const Operation& refused : {push, pull}) {
-    const std::string text = cuda::messageOf(ErrorCode::unsupported, [&] {
-      runAll(*store, [&](const auto& ticket) {
-        Operation one = refused;
-        one.ticket = ticket;
-        return one;
-      });
-    });
-    EXPECT_EQ(lacking(text, {"shardOptimizer", "of rows"}), "") << text;
   }
 }
 

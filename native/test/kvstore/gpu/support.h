@@ -1,5 +1,4 @@
-// What tests of stores on GPUs share: the kinds of stores there are, arrays that are on GPUs, and a
-// store of CPU devices beside them that must give the same bits.
+// What tests of stores on GPUs share: the GPUs, and arrays that are on them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,9 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <ostream>
 #include <random>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,53 +14,18 @@
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "kvstore/gpu/gpu_store.h"
-#include "kvstore/local/local_store.h"
 #include "test/cuda/support.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink::test {
 
-/// A store and the GPUs of its devices.
-struct StoreKind {
-  const char* name;
-  GpuMerge merge;
-  /// One GPU for all four devices; else four that differ as far as there are.
-  bool oneGpu;
-  /// Whether the GPUs may reach one another.
-  bool peer = true;
-  /// Whether keys are cut over the GPUs.
-  bool sharded = false;
-};
-inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.name; }
-
-inline std::vector<int> gpusOf(const StoreKind& kind) {
+/// The GPUs of a store's four devices, which differ as far as there are GPUs. NCCL takes each once.
+inline std::vector<int> gpusOf(GpuMerge merge, bool oneGpu = false) {
   const int present = cuda::Device::count();
-  if (kind.merge == GpuMerge::nccl) {
-    std::vector<int> distinct;
-    for (int i = 0; i < std::min(4, present); ++i) distinct.push_back(i);
-    return distinct;
-  }
+  const int devices = merge == GpuMerge::nccl ? std::min(4, present) : 4;
   std::vector<int> gpus;
-  for (int i = 0; i < 4; ++i) gpus.push_back(kind.oneGpu ? 0 : i % present);
+  for (int i = 0; i < devices; ++i) gpus.push_back(oneGpu ? 0 : i % present);
   return gpus;
-}
-
-inline const StoreKind kStoreKinds[] = {
-    {"Peer", GpuMerge::peer, false},           {"OneGpu", GpuMerge::automatic, true},
-    {"Automatic", GpuMerge::automatic, false}, {"Nccl", GpuMerge::nccl, false},
-    {"Host", GpuMerge::host, false},           {"NoPeer", GpuMerge::automatic, false, false},
-};
-
-/// Those whose GPUs share the optimizer's work.
-inline const StoreKind kShardedKinds[] = {
-    {"ShardsPeer", GpuMerge::peer, false, true, true},
-    {"ShardsOneGpu", GpuMerge::automatic, true, true, true},
-    {"ShardsNccl", GpuMerge::nccl, false, true, true},
-    {"ShardsNoPeer", GpuMerge::automatic, false, false, true},
-};
-
-inline std::string nameOfKind(const testing::TestParamInfo<StoreKind>& info) {
-  return info.param.name;
 }
 
 /// Elements of one type on one GPU.
@@ -210,28 +172,5 @@ inline Floats randomFloats(std::mt19937& random, std::size_t count) {
 inline Floats wholeFloats(std::mt19937& random, std::size_t count) {
   return drawnFloats(random, count, std::uniform_int_distribution<int>(-1000, 1000));
 }
-
-class GpuStores : public testing::TestWithParam<StoreKind> {
- protected:
-  std::unique_ptr<Store> open() {
-    GpuStoreOptions options;
-    options.gpus = gpus;
-    options.merge = GetParam().merge;
-    options.peer = GetParam().peer;
-    options.shardOptimizer = GetParam().sharded;
-    // Short keys too: parts that are packed for NCCL, and parts that are not.
-    options.leastShardBytes = 128;
-    return makeGpuStore(options);
-  }
-  /// Whether sums are made in the order of the devices, by us.
-  bool ordered() const {
-    const std::set<int> distinct(gpus.begin(), gpus.end());
-    const bool nccl = GetParam().merge == GpuMerge::nccl ||
-                      (GetParam().merge == GpuMerge::automatic && GetParam().peer &&
-                       distinct.size() == gpus.size() && gpus.size() > 1);
-    return !nccl;
-  }
-  const std::vector<int> gpus = gpusOf(GetParam());
-};
 
 }  // namespace gradlink::test

@@ -1,0 +1,285 @@
+// Optimizers and their states in every store: the bits of one store of the host that gets all
+// workers' arrays.
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/kernels/reduce_kernels.h"
+#include "test/folder.h"
+#include "test/kvstore/conformance/stores.h"
+
+namespace gradlink::test {
+namespace {
+
+using enum OperationKind;
+using Halves = std::vector<std::uint16_t>;
+
+STORES(StoreOptimizers, true);
+STORES(StoreOptimizersInParts, maker.cuts());
+STORES(StoreStates, true);
+STORES(StoreStatesInOneFile, maker.way != StoreMaker::overServers);
+
+/// Every optimizer, with options that change what its step does.
+std::map<std::string, double> numbersOf(const std::string& name) {
+  std::map<std::string, double> numbers{{"wd", decayOf(name, 0.01)}};
+  if (name == "sgd" || name == "lars" || name == "dcasgd") numbers["momentum"] = 0.9;
+  if (name == "sgld") numbers["seed"] = 3;
+  return numbers;
+}
+
+/// A key in a store and its twin, and pushes to both.
+class TwinKeys {
+ public:
+  TwinKeys(const AnyStore& store, const Twin& twin, const std::string& name, std::size_t count)
+      : store_(store), twin_(twin), count_(count) {
+    Floats value = pushedBy(99, 0, count);
+    for (float& one : value) one /= 1024;
+    key_ = store.define(name, value);
+    there_ = twin->define(name, value);
+  }
+  void push(int round) const {
+    store_.run({{OperationKind::push, key_, gradientsOf(store_, round)}});
+    twin_->run({{OperationKind::push, there_, gradientsOf(*twin_, round)}});
+  }
+  void expectSame(const std::string& what) const {
+    const Floats expected = twin_.pulled(there_, count_);
+    EXPECT_EQ(store_.pulled(key_, count_), store_.everywhere(expected)) << what << " " << count_;
+  }
+
+ private:
+  std::vector<Floats> gradientsOf(const AnyStore& one, int round) const {
+    std::vector<Floats> gradients = ownOf(one, round, count_);
+    // The order of devices is the twin's only where there is no order of workers.
+    if (!store_.maker.ordered() || store_.several()) return gradients;
+    for (Floats& gradient : gradients) {
+      for (float& x : gradient) x = std::sin(x);
+    }
+    return gradients;
+  }
+
+  const AnyStore& store_;
+  const Twin& twin_;
+  const std::size_t count_;
+  KeyId key_;
+  KeyId there_;
+};
+
+TEST_P(StoreOptimizers, StepToTheBitsOfTheHost) {
+  onEveryStore(GetParam(), [](const AnyStore& store) {
+    const Twin twin(store);
+    // First those that servers do not cut: what needs all of a key is refused beside others.
+    for (const bool cut : {false, true}) {
+      for (const std::string name : optimizerNames()) {
+        const auto optimizer = optimizerOf(name, numbersOf(name));
+        const bool whole = !cut && !store.maker.sharded;
+        if (!store.maker.steps(*optimizer) && !(whole && store.maker.servers > 1)) continue;
+        store.store.setOptimizer(optimizer);
+        twin->store.setOptimizer(optimizerOf(name, numbersOf(name)));
+        std::vector<TwinKeys> keys;
+        // Of several pieces, for what sums up over all of a key and for another.
+        const std::size_t most = name == "adam" || name == "lamb" ? 70'001 : 20'000;
+        for (const std::size_t count :
+             cut ? std::vector<std::size_t>{1023, most} : std::vector<std::size_t>{1, 0, 31, 499}) {
+          keys.emplace_back(store, twin, name + std::to_string(count), count);
+        }
+        for (int round = 0; round < 2; ++round) {
+          for (const TwinKeys& key : keys) key.push(round);
+        }
+        for (const TwinKeys& key : keys) key.expectSame(name);
+      }
+    }
+  });
+}
+
+TEST_P(StoreOptimizersInParts, ThatNeedTheWholeAreRefused) {
+  onEveryStore(GetParam(), [](const AnyStore& store) {
+    const KeyId key = store.define("w", Floats(6000, 1));
+    for (const char* name : {"lamb", "lars"}) {
+      // Stores of GPUs over servers tell it by the next barrier.
+      const std::string text = refusedBy(ErrorCode::unsupported, [&] {
+        store.store.setOptimizer(optimizerOf(name));
+        store.barrier();
+      });
+      EXPECT_EQ(lacking(text, {name}), "") << text;
+    }
+    store.barrier();
+    std::vector<Floats> both = ownOf(store, 0, 6000);
+    store.run({{pushPull, key, {}, &both}});
+    EXPECT_EQ(both, sumsOf(store, 0, 6000)) << "none is set";
+  });
+}
+
+TEST_P(StoreOptimizers, StepHalvesOnTheirMaster) {
+  onEveryStore(GetParam(), [](const AnyStore& store) {
+    constexpr std::size_t kCount = 700;
+    const Twin twin(store);
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      // Of few bits: all devices' sum is exact.
+      const auto halvesOf = [&](int from, float scale) {
+        Floats values(kCount);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          values[i] = scale * static_cast<float>((from + static_cast<int>(i)) % 9 - 4);
+        }
+        Halves halves(kCount);
+        narrow(values.data(), halves.data(), kCount, dtype);
+        return halves;
+      };
+      std::vector<Halves> results;
+      for (const AnyStore* each : {&store, &*twin}) {
+        const KeyId key = each->define(nameOf(dtype), dtype, halvesOf(3, 0.25F));
+        each->store.setOptimizer(
+            optimizerOf("adam", {{"multiPrecision", 1}, {"learningRate", 1e-4}}));
+        for (int round = 0; round < 4; ++round) {
+          each->run<Halves>({{push, key, each->own([&](int device) {
+                                return halvesOf(5 * device + round, 0x1p-7F);
+                              })}});
+        }
+        const std::vector<Halves> pulled = each->pulled<Halves>(key, kCount);
+        for (const Halves& one : pulled) EXPECT_EQ(one, pulled[0]);
+        results.push_back(pulled[0]);
+      }
+      EXPECT_EQ(results[0], results[1]) << nameOf(dtype);
+    }
+  });
+}
+
+// Saved after all that was submitted before, and before all that comes after; nothing is waited
+// for.
+TEST_P(StoreStates, GoOnFromAFile) {
+  const TestFolder folder;
+  const std::string file = folder.file("states");
+  constexpr std::size_t kCount = 3000;
+  Floats value;
+  std::vector<Floats> last;
+  onEveryStore(GetParam(), [&](const AnyStore& store) {
+    const KeyId key = store.define("w", Floats(kCount, 8));
+    store.store.setOptimizer(momentumOf(0.5));
+    std::vector<Floats> saved = store.everywhere(Floats(kCount));
+    std::vector<Floats> after = saved;
+    auto before = store.begin({{push, key, ownOf(store, 0, kCount)},
+                               {push, key, ownOf(store, 1, kCount)},
+                               {pull, key, {}, &saved}});
+    Waiter saving;
+    store.store.saveStates(file, true, saving.ticket());
+    auto next = store.begin({{push, key, ownOf(store, 2, kCount)}, {pull, key, {}, &after}});
+    before.wait();
+    saving.wait();
+    next.wait();
+    if (store.rank != 0) return;
+    value = saved[0];
+    last = after;
+  });
+  onEveryStore(GetParam(), [&](const AnyStore& store) {
+    const KeyId key = store.define("w", value);
+    store.wait([&](auto ticket) { store.store.loadStates(file, ticket); });
+    store.run({{push, key, ownOf(store, 2, kCount)}});
+    EXPECT_EQ(store.pulled(key, kCount), last);
+    EXPECT_NE(last, sumsOf(store, 2, kCount)) << "assigned, not stepped";
+  });
+}
+
+TEST_P(StoreStates, OfOneStoreOfTheHostAreTakenOn) {
+  const TestFolder folder;
+  onEveryStore(GetParam(), [&](const AnyStore& store) {
+    const Twin twin(store);
+    for (const std::string name : {"adam", "ftrl", "lamb"}) {
+      if (!store.maker.steps(*optimizerOf(name))) continue;
+      store.store.setOptimizer(nullptr);
+      const TwinKeys one(store, twin, name, 5000);
+      const TwinKeys other(store, twin, name + "short", 33);
+      twin->store.setOptimizer(optimizerOf(name));
+      store.store.setOptimizer(optimizerOf(name));
+      for (int round = 0; round < 2; ++round) {
+        one.push(round);
+        other.push(round);
+      }
+      // Each worker has a twin of its own, which writes a file of its own.
+      const std::string file = folder.file(name);
+      if (store.rank == 0)
+        twin->wait([&](auto done) { twin->store.saveStates(file, false, done); });
+      store.barrier();
+      one.push(2);
+      // Back to what was before.
+      store.wait([&](auto done) { store.store.loadStates(file, done); });
+      twin->wait([&](auto done) { twin->store.loadStates(file, done); });
+      one.push(3);
+      other.push(3);
+      one.expectSame(name);
+      other.expectSame(name);
+      store.barrier();
+    }
+  });
+}
+
+TEST_P(StoreStatesInOneFile, AreTheFileOfOneStoreOfTheHost) {
+  const TestFolder folder;
+  onEveryStore(GetParam(), [&](const AnyStore& store) {
+    const Twin twin(store);
+    const TwinKeys one(store, twin, "w", 5003);
+    const TwinKeys other(store, twin, "v", 33);
+    store.store.setOptimizer(optimizerOf("adam"));
+    twin->store.setOptimizer(optimizerOf("adam"));
+    for (int round = 0; round < 2; ++round) {
+      one.push(round);
+      other.push(round);
+    }
+    const std::string here = folder.file("here");
+    const std::string there = folder.file("there");
+    store.wait([&](auto done) { store.store.saveStates(here, true, done); });
+    if (store.rank != 0) return;
+    twin->wait([&](auto done) { twin->store.saveStates(there, true, done); });
+    const auto contents = [](const std::string& file) {
+      std::ifstream stream(file, std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(stream), {});
+    };
+    EXPECT_FALSE(contents(here).empty());
+    EXPECT_TRUE(contents(here) == contents(there));
+  });
+}
+
+TEST_P(StoreStates, ThatDoNotFitAreRefusedAndNothingChanges) {
+  const TestFolder folder;
+  const std::string file = folder.file("states");
+  LocalStore writer(Placement::devices, 1);
+  std::vector<Floats> ones{Floats(300, 1)};
+  run(writer, push, makeKey(writer, "w", Floats(300)), ones);
+  writer.setOptimizer(optimizerOf("adam"));
+  run(writer, push, 0, ones);
+  Waiter waiter;
+  writer.saveStates(file, false, waiter.ticket());
+  waiter.wait();
+  onEveryStore(GetParam(), [&](const AnyStore& store) {
+    const auto refused = [&](std::initializer_list<std::string_view> words) {
+      const std::string text = refusedBy(ErrorCode::invalidArgument, [&] {
+        store.wait([&](auto done) { store.store.loadStates(file, done); });
+      });
+      EXPECT_EQ(lacking(text, words), "") << text;
+    };
+    const KeyId key = store.define("x", Floats(3));
+    try {
+      store.wait([&](auto done) { store.store.saveStates(folder.file("none"), false, done); });
+      // Only who writes a file has to learn that it cannot.
+      EXPECT_NE(store.rank, 0);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, ErrorCode::invalidArgument) << error.what();
+      EXPECT_EQ(lacking(error.what(), {"an optimizer"}), "") << error.what();
+    }
+    refused({"states of adam without"});
+    store.store.setOptimizer(optimizerOf("sgd", {{"learningRate", 1}}));
+    refused({"states of adam", "sgd"});
+    store.store.setOptimizer(optimizerOf("adam"));
+    refused({"key w"});
+    store.define("w", Floats(7));
+    refused({"key w was 300 float32"});
+    store.store.setOptimizer(nullptr);
+    store.run({{push, key, store.everywhere(Floats(3, 5))}});
+    EXPECT_EQ(store.pulled(key, 3), store.everywhere(Floats(3, 5 * store.arraysAsFloat())));
+  });
+}
+
+}  // namespace
+}  // namespace gradlink::test
