@@ -1,8 +1,9 @@
-// What the store without servers does beside what every store does (stores_test.cc).
+// What the store without servers does beside what every store does (conformance).
 #include "kvstore/allreduce/allreduce_store.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,30 +29,16 @@ std::vector<std::optional<Error>> onWorkers(int workers, const Worker& worker,
   });
 }
 
-Floats pulled(Store& store, KeyId key, std::size_t count) {
-  std::vector<Floats> out{Floats(count, -1.F)};
-  run(store, OperationKind::pull, key, out);
-  return out.front();
-}
-
-Floats ofSize(std::size_t count, float value) { return Floats(count, value); }
-
-TEST(KvstoreAllreduce, OtherKeysOnOtherWorkersAreAMismatchOnAll) {
-  const auto errors = onWorkers(
-      2, [](Store& store, int rank) { makeKey(store, rank == 0 ? "a" : "b", ofSize(2, 0)); });
-  expectAll(errors, ErrorCode::mismatch);
-}
-
 TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
   AllreduceStoreOptions options;
   // Enough for the keys to be made in.
   options.timeoutMs = 2000;
   const auto errors = onWorkers(
       2,
-      [](Store& store, int rank) {
-        const KeyId a = makeKey(store, "a", ofSize(2, 0));
-        const KeyId b = makeKey(store, "b", ofSize(2, 0));
-        std::vector<Floats> arrays{ofSize(2, 1)};
+      [](AllreduceStore& store, int rank) {
+        const KeyId a = makeKey(store, "a", Floats(2, 0));
+        const KeyId b = makeKey(store, "b", Floats(2, 0));
+        std::vector<Floats> arrays{Floats(2, 1)};
         run(store, OperationKind::push, rank == 0 ? a : b, arrays);
       },
       options);
@@ -65,10 +52,10 @@ TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
 }
 
 TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
-  const auto errors = onWorkers(3, [](Store& store, int rank) {
-    const KeyId key = makeKey(store, "w", ofSize(2, 0));
+  const auto errors = onWorkers(3, [](AllreduceStore& store, int rank) {
+    const KeyId key = makeKey(store, "w", Floats(2, 0));
     if (rank == 1) return;
-    std::vector<Floats> arrays{ofSize(2, 1)};
+    std::vector<Floats> arrays{Floats(2, 1)};
     run(store, OperationKind::push, key, arrays);
   });
   EXPECT_FALSE(errors[1].has_value());
@@ -78,37 +65,24 @@ TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
   }
 }
 
-TEST(KvstoreAllreduce, AWorkerThatLeavesIsNoLongerWaitedFor) {
-  expectNone(onWorkers(3, [](Store& store, int rank) {
-    const KeyId key = makeKey(store, "w", ofSize(2, 0));
-    std::vector<Floats> arrays{ofSize(2, 1)};
-    run(store, OperationKind::push, key, arrays);
-    if (rank != 1) {
-      for (int i = 0; i < 5; ++i) run(store, OperationKind::push, key, arrays);
-      EXPECT_EQ(pulled(store, key, 2), ofSize(2, 2));
-      const KeyId later = makeKey(store, "later", ofSize(3, 5));
-      EXPECT_EQ(pulled(store, later, 3), ofSize(3, 5));
+TEST(KvstoreAllreduce, OnlyRowsTravelOfAPushOfRows) {
+  expectNone(onWorkers(2, [](AllreduceStore& store, int /*rank*/) {
+    const KeyId key = store.define("w", DType::float32, 150, 3);
+    const std::uint64_t before = store.bytesReduced();
+    const Floats rows(9, 1);
+    for (const std::vector<std::int64_t>& brought : {std::vector<std::int64_t>{8, 3, 8}, {}}) {
+      Waiter waiter;
+      Operation push;
+      push.key = key;
+      push.in = {rows.data()};
+      push.inRows = {brought};
+      push.ticket = waiter.ticket();
+      submitOne(store, std::move(push));
+      waiter.wait();
+      // Two rows of 12 bytes and their numbers, at a cache line; then none.
+      EXPECT_EQ(store.bytesReduced() - before, 64U);
     }
-    Waiter left;
-    store.leave(left.ticket());
-    left.wait();
-    EXPECT_THROW(run(store, OperationKind::push, key, arrays), Error);
-    Waiter all;
-    store.barrier(all.ticket());
-    all.wait();
-    EXPECT_EQ(pulled(store, key, 2), ofSize(2, 2));
   }));
-}
-
-TEST(KvstoreAllreduce, StoppingDropsWhatIsQueued) {
-  const auto errors = onWorkers(2, [](Store& store, int rank) {
-    const KeyId key = makeKey(store, "w", ofSize(2, 0));
-    if (rank == 1) return;
-    std::vector<Floats> arrays{ofSize(2, 1)};
-    Waiter never;
-    submitOne(store, operation(OperationKind::push, key, arrays, never.ticket()));
-  });
-  expectNone(errors);
 }
 
 }  // namespace
