@@ -21,17 +21,6 @@ void set(HandWorker& worker, MessageType what, const std::vector<std::uint8_t>& 
   EXPECT_EQ(answer.header.type, MessageType::done) << answer.text();
 }
 
-TEST(ServerControl, AnswersABarrierWhenAllHaveAsked) {
-  std::atomic<int> came{0};
-  expectNone(served(serverOf(3), [&](HandWorker& worker) {
-               for (int turn = 1; turn <= 20; ++turn) {
-                 ++came;
-                 worker.await(worker.request(MessageType::barrier));
-                 EXPECT_GE(came.load(), 3 * turn);
-               }
-             }).errors);
-}
-
 TEST(ServerControl, ChangesTheRateBetweenTheRoundsOfTheWorkerThatAsks) {
   expectNone(served(serverOf(2), [&](HandWorker& worker) {
                worker.define(0, "k", DType::float32, 1);
@@ -73,40 +62,6 @@ TEST(ServerControl, TellsAllWhyWorker0HasNoStatesAfterAll) {
                const Answer answer = worker.await(request);
                EXPECT_EQ(answer.header.type, MessageType::failed);
                EXPECT_EQ(answer.text(), reason);
-             }).errors);
-}
-
-TEST(ServerControl, SavesStatesThatGoOnElsewhereBitForBit) {
-  std::vector<std::byte> saved;
-  std::vector<float> half;
-  std::vector<float> full;
-  const std::vector<float> gradient = {0.1f, -0.7f, 3};
-  expectNone(served(serverOf(1), [&](HandWorker& worker) {
-               worker.define(4, "w", DType::float32, 3);
-               worker.init<float>(4, DType::float32, {1, 2, 3});
-               set(worker, MessageType::setOptimizer, sgdStates(0.1, 0.9));
-               for (std::uint64_t n = 1; n <= 3; ++n) worker.push(4, DType::float32, gradient, n);
-               // Of these three: saved after them, before what follows.
-               const auto save =
-                   worker.request(MessageType::saveStates, nullptr, 0, dist::kDumpOptimizer);
-               half = worker.pulled<float>(4, DType::float32, 3, 3);
-               for (std::uint64_t n = 4; n <= 6; ++n) worker.push(4, DType::float32, gradient, n);
-               full = worker.pulled<float>(4, DType::float32, 3, 6);
-               const Answer answer = worker.await(save);
-               ASSERT_EQ(answer.header.type, MessageType::states);
-               saved = answer.payload;
-             }).errors);
-  expectNone(served(serverOf(2), [&](HandWorker& worker) {
-               worker.define(0, "w", DType::float32, 3);
-               if (worker.rank() == 0) worker.init(0, DType::float32, half);
-               const auto* bytes = reinterpret_cast<const std::uint8_t*>(saved.data());
-               set(worker, MessageType::loadStates, {bytes, bytes + saved.size()});
-               // The second brings nothing.
-               for (std::uint64_t n = 1; n <= 3; ++n) {
-                 worker.push(0, DType::float32,
-                             worker.rank() == 0 ? gradient : std::vector<float>(3, 0), n);
-               }
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 3, 3), full);
              }).errors);
 }
 

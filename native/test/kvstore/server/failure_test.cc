@@ -65,23 +65,6 @@ TEST(ServerFailure, AnAsynchronousStoreCarriesOnWhereThatIsWanted) {
              }).errors);
 }
 
-TEST(ServerFailure, RoundsDoNotWaitForAWorkerThatLeft) {
-  expectNone(served(serverOf(2), [](HandWorker& worker) {
-               defineOne(worker);
-               worker.push<float>(0, DType::float32, {1}, 1);
-               if (worker.rank() == 1) {
-                 worker.await(worker.request(MessageType::leave));
-                 // It may still pull.
-                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 2)[0], 7);
-                 return;
-               }
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 2);
-               worker.push<float>(0, DType::float32, {7}, 2);
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 2)[0], 7);
-               worker.await(worker.request(MessageType::barrier));
-             }).errors);
-}
-
 TEST(ServerFailure, AWorkerThatEndsWithFewerRoundsIsNamed) {
   const auto run = served(serverOf(2), [](HandWorker& worker) {
     defineOne(worker);
@@ -135,19 +118,6 @@ TEST(ServerFailure, PushesThatWaitForOthersAreReleasedInTheEnd) {
                  EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 4);
                }
              }).errors);
-}
-
-TEST(ServerFailure, WorkersThatDefineDifferentlyAreToldSo) {
-  const auto run = served(serverOf(2), [](HandWorker& worker) {
-    worker.define(0, "k", DType::float32, worker.rank() == 0 ? 33 : 44);
-    const Answer end = awaitEnd(worker);
-    EXPECT_EQ(static_cast<ErrorCode>(end.header.code), ErrorCode::mismatch);
-    // Whichever came second is told as the one that differs.
-    EXPECT_NE(end.text().find(" 33 "), std::string::npos) << end.text();
-    EXPECT_NE(end.text().find(" 44 "), std::string::npos) << end.text();
-  });
-  ASSERT_TRUE(run.errors.back().has_value());
-  EXPECT_EQ(run.errors.back()->code, ErrorCode::mismatch);
 }
 
 TEST(ServerFailure, AServerThatIsStoppedTellsItsWorkers) {

@@ -1,8 +1,6 @@
 // A server's rounds: what it stores, whom it answers and when.
 #include <gtest/gtest.h>
 
-#include "kvstore/base/compression.h"
-#include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/server/support.h"
 
 namespace gradlink::test {
@@ -14,10 +12,6 @@ std::vector<float> sawtooth(std::size_t count, float scale, float offset = 0) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = scale * static_cast<float>(i % 97) + offset;
   return values;
-}
-
-std::vector<std::uint8_t> encoded(const OptimizerSpec& spec) {
-  return saveStates(*Optimizer::create(spec), {}, true);
 }
 
 /// Workers and pipelines.
@@ -57,85 +51,6 @@ TEST_P(Rounds, StoreTheSumOfEachAndAnswerPullsOfIt) {
   EXPECT_EQ(run.report.shards, counts.size());
   EXPECT_EQ(run.report.elements, 1 + 1000 + kServerPiece + 2 * kServerPiece + 17);
   EXPECT_GT(run.report.bytesReceived, 5u * 4 * static_cast<unsigned>(workers()) * 3 * kServerPiece);
-}
-
-TEST_P(Rounds, UpdateThroughAnOptimizerAsOneProcessWould) {
-  for (const char* name : {"sgd", "adam", "lamb"}) {
-    OptimizerSpec spec;
-    spec.name = name;
-    if (spec.name == "sgd") spec.numbers["momentum"] = 0.9;
-    const std::size_t count = 2 * kServerPiece + 4321;
-    auto optimizer = Optimizer::create(spec);
-    std::vector<float> weight = sawtooth(count, 0.01f, -0.3f);
-    auto state = optimizer->createState("w", weight.data(), count, DType::float32);
-    constexpr int kRounds = 4;
-    for (int round = 1; round <= kRounds; ++round) {
-      std::vector<std::vector<float>> gradients;
-      std::vector<const void*> pointers;
-      for (int w = 0; w < workers(); ++w) {
-        gradients.push_back(sawtooth(count, 0.001f * static_cast<float>(round), 0.1f * float(w)));
-      }
-      for (const auto& gradient : gradients) pointers.push_back(gradient.data());
-      optimizer->update(*state, weight.data(), pointers);
-    }
-    const auto bytes = encoded(spec);
-    expectNone(served(options(), [&](HandWorker& worker) {
-                 worker.define(0, "w", DType::float32, count);
-                 if (worker.rank() == 0)
-                   worker.init(0, DType::float32, sawtooth(count, 0.01f, -0.3f));
-                 const auto set = worker.rank() == 0 ? worker.request(MessageType::setOptimizer,
-                                                                      bytes.data(), bytes.size())
-                                                     : worker.request(MessageType::setOptimizer);
-                 EXPECT_EQ(worker.await(set).header.type, MessageType::done);
-                 for (int round = 1; round <= kRounds; ++round) {
-                   worker.push(0, DType::float32,
-                               sawtooth(count, 0.001f * static_cast<float>(round),
-                                        0.1f * float(worker.rank())),
-                               static_cast<std::uint64_t>(round));
-                 }
-                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, count, kRounds), weight) << name;
-               }).errors);
-  }
-}
-
-TEST_P(Rounds, DecodeCompressedPushes) {
-  const std::size_t count = kServerPiece + 555;
-  for (const CompressionType type : {CompressionType::twoBit, CompressionType::oneBit,
-                                     CompressionType::float16, CompressionType::bfloat16}) {
-    const GradientCompression compression(type, 0.25);
-    const dist::CompressionTerms terms{static_cast<std::uint32_t>(type) + 1, 0.25f};
-    std::vector<float> sum(count, 0);
-    auto codesOf = [&](int rank) {
-      auto gradient = sawtooth(count, 0.02f, -0.9f + 0.1f * static_cast<float>(rank));
-      std::vector<float> residual(count, 0);
-      std::vector<std::uint8_t> codes(compression.compressedBytes(count));
-      compression.compress(gradient.data(), residual.data(), codes.data(), count);
-      return codes;
-    };
-    for (int rank = 0; rank < workers(); ++rank) {
-      std::vector<float> decoded(count);
-      compression.decompress(codesOf(rank).data(), decoded.data(), count);
-      for (std::size_t i = 0; i < count; ++i) {
-        sum[i] = rank == 0 ? decoded[i] : sum[i] + decoded[i];
-      }
-    }
-    expectNone(served(options(), [&](HandWorker& worker) {
-                 worker.send({MessageType::setCompression}, &terms, sizeof(terms));
-                 worker.define(0, "c", DType::float32, count);
-                 if (worker.rank() == 0) worker.init(0, DType::float32, sawtooth(count, 0));
-                 const auto codes = codesOf(worker.rank());
-                 for (std::size_t first = 0; first < count; first += kServerPiece) {
-                   Header header{MessageType::push};
-                   header.encoding = static_cast<dist::Encoding>(terms.encoding);
-                   header.piece = static_cast<std::uint32_t>(first / kServerPiece);
-                   header.count = std::min(kServerPiece, count - first);
-                   header.round = 1;
-                   worker.send(header, codes.data() + compression.compressedBytes(first),
-                               compression.compressedBytes(header.count));
-                 }
-                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, count, 1), sum);
-               }).errors);
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(WorkersAndPipelines, Rounds,
@@ -214,52 +129,6 @@ TEST(Server, CountsRoundsByWorker) {
                  worker.push<std::int64_t>(0, DType::int64, {20}, 2);
                }
                EXPECT_EQ(worker.pulled<std::int64_t>(0, DType::int64, 1, 2)[0], 22);
-             }).errors);
-}
-
-TEST(Server, AppliesEachPushOfAnAsynchronousStoreOnItsOwn) {
-  ServerOptions options = serverOf(2);
-  options.asynchronous = true;
-  OptimizerSpec spec;
-  spec.name = "sgd";
-  spec.numbers = {{"learningRate", 1}, {"rescaleGrad", -1}};
-  const auto bytes = encoded(spec);
-  expectNone(served(options, [&](HandWorker& worker) {
-               worker.define(0, "k", DType::float32, 2 * kServerPiece);
-               if (worker.rank() == 0)
-                 worker.init(0, DType::float32, sawtooth(2 * kServerPiece, 0));
-               worker.await(worker.rank() == 0 ? worker.request(MessageType::setOptimizer,
-                                                                bytes.data(), bytes.size())
-                                               : worker.request(MessageType::setOptimizer));
-               for (std::uint64_t n = 1; n <= 50; ++n) {
-                 worker.push(0, DType::float32, sawtooth(2 * kServerPiece, 0, 1), n);
-                 // Its own pushes are in what a worker pulls.
-                 const auto seen = worker.pulled<float>(0, DType::float32, 2 * kServerPiece, n);
-                 EXPECT_GE(seen[0], static_cast<float>(n));
-                 EXPECT_GE(seen[2 * kServerPiece - 1], static_cast<float>(n));
-               }
-               worker.await(worker.request(MessageType::barrier));
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 2 * kServerPiece, 50),
-                         sawtooth(2 * kServerPiece, 0, 100));
-             }).errors);
-}
-
-TEST(Server, TellsThePusherThatAnOptimizerNeedsFloats) {
-  OptimizerSpec spec;
-  spec.name = "sgd";
-  const auto bytes = encoded(spec);
-  expectNone(served(serverOf(1), [&](HandWorker& worker) {
-               worker.define(0, "k", DType::int32, 3);
-               worker.init<std::int32_t>(0, DType::int32, {1, 2, 3});
-               worker.await(worker.request(MessageType::setOptimizer, bytes.data(), bytes.size()));
-               const auto push =
-                   worker.push<std::int32_t>(0, DType::int32, {4, 5, 6}, 1, dist::kWantsValue);
-               const Answer answer = worker.await(push);
-               EXPECT_EQ(answer.header.type, MessageType::failed);
-               EXPECT_EQ(static_cast<ErrorCode>(answer.header.code), ErrorCode::invalidArgument);
-               EXPECT_EQ(lacking(answer.text(), {"key k", "int32"}), "") << answer.text();
-               EXPECT_EQ(worker.pulled<std::int32_t>(0, DType::int32, 3, 1),
-                         (std::vector<std::int32_t>{1, 2, 3}));
              }).errors);
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <functional>
-#include <latch>
 #include <string>
 #include <vector>
 
@@ -283,38 +282,6 @@ TEST(DistFailure, ADeadWorkerIsNamedToTheOthersAndTheServers) {
     EXPECT_EQ(error->code, ErrorCode::peerLost) << error->what();
     EXPECT_NE(std::string(error->what()).find("worker 1"), std::string::npos) << error->what();
   }
-}
-
-TEST(DistFailure, StopDropsWhatWaits) {
-  DistJob job;
-  job.workers = 2;
-  const std::string name = freshName();
-  bool told = false;
-  std::latch stopped(1);
-  onThreads(3, [&](int rank) {
-    if (rank == 2) {
-      ServerOptions options;
-      options.workers = 2;
-      serve(wireOf(name, 2, 3), options);
-      return;
-    }
-    const auto store = workerOf(job, name, rank);
-    const KeyId key = makeKey(*store, "key", Floats(1000));
-    std::vector<Floats> values{Floats(1000, 1)};
-    if (rank == 0) {
-      const auto ticket = std::make_shared<Ticket>([&](const std::exception_ptr&) { told = true; });
-      Operation made = operation(OperationKind::pushPull, key, values, ticket);
-      made.out = {values[0].data()};
-      submitOne(*store, std::move(made));  // nobody else pushes
-    } else {
-      // Its end would end the round that waits, and so be told.
-      stopped.wait();
-    }
-    store->stop();
-    store->stop();
-    if (rank == 0) stopped.count_down();
-  });
-  EXPECT_FALSE(told);
 }
 
 }  // namespace

@@ -131,57 +131,6 @@ TEST_F(DistStates, GoOnBitForBitWithAnotherNumberOfServers) {
   }
 }
 
-TEST_F(DistStates, WithoutTheOptimizerItMustBeSetBefore) {
-  const auto [middle, after] = trainAndSave(file(), false);
-  expectNone(runDist(jobOf(1, 2), [&](Store& store, int) {
-    const Keys keys = makeKeys(store, middle);
-    EXPECT_THROW(load(store, file()), Error);
-    store.setOptimizer(Optimizer::create(specOf("sgd")));
-    EXPECT_THROW(load(store, file()), Error) << "states of adam";
-    store.setOptimizer(Optimizer::create(kAdam));
-    load(store, file());
-    // Two workers brought the same gradients before.
-    EXPECT_EQ(train(store, keys, 3, 2, 1), after);
-  }));
-}
-
-TEST_F(DistStates, OfAStoreOfOneProcessFitAndTheOtherWayRound) {
-  const auto [middle, after] = trainAndSave(file(), true);
-  LocalStore local(Placement::devices, 1);
-  const Keys keys = makeKeys(local, middle);
-  local.setOptimizer(Optimizer::create(kAdam));
-  train(local, keys, 0, 1, 1);
-  const std::string single = file() + ".single";
-  save(local, single, true);
-  train(local, keys, 1, 1, 1);
-  expectNone(runDist(jobOf(1, 3), [&](Store& store, int) {
-    const Keys here = makeKeys(store, Floats(kSmall + kBig, 0));
-    load(store, single);
-    train(store, here, 1, 1, 1);
-    save(store, file(), true);
-  }));
-  const LoadedStates whole = dist::readStateParts(file());
-  const LoadedStates expected = [&] {
-    save(local, single, true);
-    return loadStates(readWholeFile(single));
-  }();
-  ASSERT_EQ(whole.states.size(), 2u);
-  EXPECT_EQ(whole.numUpdate, expected.numUpdate);
-  for (const auto& state : expected.states) {
-    const auto same = std::find_if(whole.states.begin(), whole.states.end(),
-                                   [&](const auto& other) { return other->key == state->key; });
-    ASSERT_NE(same, whole.states.end());
-    EXPECT_EQ((*same)->count, state->count);
-    EXPECT_EQ((*same)->updates, state->updates);
-    ASSERT_EQ((*same)->arrays.size(), state->arrays.size());
-    for (std::size_t i = 0; i < state->arrays.size(); ++i) {
-      const StateArray& array = state->arrays[i];
-      EXPECT_EQ(std::memcmp((*same)->arrays[i].data.data(), array.data.data(), array.data.size()),
-                0);
-    }
-  }
-}
-
 TEST_F(DistStates, ASecondSaveReplacesTheFirstWithItsParts) {
   trainAndSave(file(), true);
   const auto first = files();
@@ -373,18 +322,6 @@ TEST_F(DistStates, EveryAlteredByteIsRefused) {
   }
   dist::readStateParts(file());
   EXPECT_GT(altered, 1000u);
-}
-
-TEST_F(DistStates, OfKeysThatAreNotThereAreRefused) {
-  trainAndSave(file(), true);
-  expectNone(runDist(jobOf(1, 2), [&](Store& store, int) {
-    const KeyId small = makeKey(store, "small", Floats(kSmall));
-    EXPECT_THROW(load(store, file()), Error);
-    makeKey(store, "big", Floats(kBig / 2));
-    EXPECT_THROW(load(store, file()), Error);
-    std::vector<Floats> values{Floats(kSmall, 1)};
-    pushPull(store, small, values, values);  // and it goes on
-  }));
 }
 
 }  // namespace

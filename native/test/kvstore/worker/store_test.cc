@@ -1,12 +1,15 @@
-// What stores with servers do beside what every store does (stores_test.cc).
+// What stores with servers do beside what every store does (conformance).
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "kvstore/protocol/protocol.h"
 #include "test/kvstore/worker/support.h"
 
 namespace gradlink::test {
@@ -37,15 +40,6 @@ TEST(DistStore, AsynchronousPushesUpdateOnTheirOwn) {
   }));
 }
 
-TEST(DistStore, KeysWithoutElementsNeedNoServer) {
-  expectNone(runDist({}, [](Store& store, int) {
-    const KeyId key = makeKey(store, "empty", {});
-    std::vector<Floats> none{{}};
-    pushPull(store, key, none, none);
-    EXPECT_TRUE(store.placement().empty());
-  }));
-}
-
 TEST(DistStore, PlacementAndBytesAreReported) {
   DistJob job;
   job.servers = 2;
@@ -54,6 +48,7 @@ TEST(DistStore, PlacementAndBytesAreReported) {
     const KeyId big = makeKey(store, "big", Floats(1000));
     makeKey(store, "a", Floats(100));
     makeKey(store, "b", Floats(100));
+    makeKey(store, "empty", {});  // needs no server
     const auto places = store.placement();
     ASSERT_EQ(places.size(), 4u);
     EXPECT_EQ(places[0].key, "big");
@@ -79,6 +74,29 @@ TEST(DistStore, PlacementAndBytesAreReported) {
   }));
 }
 
+TEST(DistStore, CompressedPushesTravelCompressed) {
+  for (const auto& [type, bits] :
+       {std::pair{"2bit", 2}, {"1bit", 1}, {"float16", 16}, {"bfloat16", 16}}) {
+    DistJob job;
+    job.servers = 7;
+    job.bigArrayBound = 5000;
+    expectNone(runDist(job, [&](DistStore& store, int) {
+      constexpr std::size_t kCount = 10'003;
+      store.setCompression(GradientCompression::create(type, 0.375));
+      const KeyId key = makeKey(store, "key", Floats(kCount));
+      const auto sent = [&] {
+        const std::vector<std::uint64_t> bytes = store.bytesSent();
+        return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+      };
+      const std::uint64_t before = sent();
+      std::vector<Floats> values{Floats(kCount, 1)};
+      pushPull(store, key, values, values);
+      const std::size_t headers = 7 * (sizeof(dist::Header) + 8);
+      EXPECT_LT(sent() - before, kCount * static_cast<std::size_t>(bits) / 8 + headers) << type;
+    }));
+  }
+}
+
 TEST(DistStore, CommandsReachEveryServer) {
   DistJob job;
   job.workers = 2;
@@ -96,47 +114,6 @@ TEST(DistStore, CommandsReachEveryServer) {
   }));
   EXPECT_EQ(heard.count("0:profile"), 3u);
   EXPECT_EQ(heard.count("1:"), 3u);
-}
-
-TEST(DistStore, RoundsDoNotWaitForAWorkerThatLeft) {
-  DistJob job;
-  job.workers = 3;
-  job.servers = 2;
-  expectNone(runDist(job, [](Store& store, int rank) {
-    const KeyId key = makeKey(store, "key", Floats(1000));
-    std::vector<Floats> in{Floats(1000, 1)};
-    std::vector<Floats> out{Floats(1000)};
-    pushPull(store, key, in, out);
-    EXPECT_EQ(out[0], Floats(1000, 3));
-    if (rank == 2) {
-      Waiter waiter;
-      store.leave(waiter.ticket());
-      waiter.wait();
-      EXPECT_THROW(run(store, OperationKind::push, key, in), Error);
-      run(store, OperationKind::pull, key, out);  // it may still pull
-    } else {
-      for (int round = 0; round < 5; ++round) pushPull(store, key, in, out);
-      EXPECT_EQ(out[0], Floats(1000, 2));
-    }
-  }));
-}
-
-TEST(DistStore, MisuseIsToldAtOnce) {
-  DistJob job;
-  job.servers = 2;
-  job.bigArrayBound = 1000;
-  expectNone(runDist(job, [](Store& store, int) {
-    const KeyId key = makeKey(store, "key", Floats(1000));
-    EXPECT_THROW(store.define("key", DType::float32, 1, 1), Error);
-    EXPECT_THROW(store.setUpdater(nullptr), Error);
-    EXPECT_THROW(store.setOptimizer(Optimizer::create(specOf("lamb"))), Error)
-        << "the key is cut, and lamb needs its norm";
-    std::vector<Floats> none;
-    EXPECT_THROW(run(store, OperationKind::push, key, none), Error);
-    std::vector<Floats> some{Floats(1000)};
-    EXPECT_THROW(run(store, OperationKind::push, key + 1, some), Error);
-    pushPull(store, key, some, some);  // and it goes on
-  }));
 }
 
 }  // namespace
