@@ -90,7 +90,7 @@ TEST_P(StoreCompression, MeansWhatItsDefinitionSays) {
       store.store.setCompression(GradientCompression::create(type, kThreshold));
       for (int round = 0; round < 4; ++round) {
         std::vector<Floats> both = store.own([&](int device) { return gradientOf(device, round); });
-        store.run({{pushPull, key, {}, &both}});
+        store.run({{.kind = pushPull, .key = key, .out = &both, .mixed = round == 2}});
         EXPECT_EQ(both, store.everywhere(expected.after(round))) << type << ", round " << round;
       }
       // An optimizer gets what the codes mean: weight += gradient.

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvstore/base/rows.h"
@@ -77,12 +79,16 @@ Step pushOfAllRows(const Twin& twin, const AnyStore& store, KeyId key, int round
 TEST_P(StoreRowsPushed, AreOneStepOfTheirSum) {
   onEveryStore(GetParam(), [](const AnyStore& store) {
     const Twin twin(store);
-    for (const char* name : {"none", "sgd", "adam", "lamb", "groupadagrad"}) {
+    const std::map<std::string, double> lazy{{"learningRate", 0.5}, {"momentum", 0.5}};
+    const std::map<std::string, double> eager{{"momentum", 0.5}, {"lazyUpdate", 0}};
+    const std::pair<const char*, std::map<std::string, double>> rules[] = {
+        {"none", {}},    {"sgd", lazy}, {"sgd", eager}, {"adam", {}},
+        {"adagrad", {}}, {"ftrl", {}},  {"lamb", {}},   {"groupadagrad", {}}};
+    for (const auto& [rule, numbers] : rules) {
+      const std::string name = rule + std::to_string(numbers.count("lazyUpdate"));
       std::shared_ptr<Optimizer> optimizers[2];
-      if (name != std::string("none")) {
-        std::map<std::string, double> numbers{{"learningRate", 0.5}};
-        if (name == std::string("sgd")) numbers["momentum"] = 0.5;
-        for (auto& one : optimizers) one = optimizerOf(name, numbers);
+      if (rule != std::string("none")) {
+        for (auto& one : optimizers) one = optimizerOf(rule, numbers);
         if (!store.maker.steps(*optimizers[0])) continue;
       }
       const KeyId key = store.define(name, tableOf(kTableCount), kRowLength);
@@ -90,10 +96,13 @@ TEST_P(StoreRowsPushed, AreOneStepOfTheirSum) {
       store.store.setOptimizer(optimizers[0]);
       twin->store.setOptimizer(optimizers[1]);
       for (int round = 0; round < kRowRounds; ++round) {
-        store.run({pushOfRows(store, key, round)});
+        // A pull that comes with them, and one after them.
+        std::vector<Floats> out = store.everywhere(Floats(kTableCount, -1));
+        store.run({pushOfRows(store, key, round), {pull, key, {}, &out}});
         twin->run({pushOfAllRows(twin, store, there, round)});
         const Floats expected = twin.pulled(there, kTableCount);
-        EXPECT_EQ(store.pulled(key, kTableCount), store.everywhere(expected)) << name << round;
+        EXPECT_EQ(out, store.everywhere(expected)) << name << round;
+        EXPECT_EQ(store.pulled(key, kTableCount), out) << name << round;
       }
     }
   });
@@ -175,7 +184,11 @@ TEST_P(StoreRowsPulled, ThatAreNotAskedForReadAsZero) {
       Floats value = tableOf(10 * row);
       const KeyId key = store.define(std::to_string(row), value, row);
       std::vector<Floats> out = store.everywhere(Floats(value.size(), -1));
-      store.run({{.kind = rowSparsePull, .key = key, .out = &out, .rows = {7, 2, 3, 7}}});
+      store.run({{.kind = rowSparsePull,
+                  .key = key,
+                  .out = &out,
+                  .rows = {7, 2, 3, 7},
+                  .mixed = row == 6}});
       for (std::size_t i = 0; i < value.size(); ++i) {
         const std::size_t at = i / row;
         if (at != 7 && at != 2 && at != 3) value[i] = 0;
@@ -204,7 +217,13 @@ TEST_P(StoreRowsPulledAlone, AreSortedEachOnce) {
 TEST_P(StoreRowsRefused, WhereAnOptimizersWorkIsShared) {
   onEveryStore(GetParam(), [](const AnyStore& store) {
     const KeyId key = store.define("w", tableOf(kTableCount), kRowLength);
+    if (store.maker.readsRows()) {
+      // Without an optimizer nothing is shared.
+      store.run({pushOfRows(store, key, 3)});
+      store.run({{push, key, {tableOf(kTableCount)}}});
+    }
     store.store.setOptimizer(momentumOf(1));
+    const std::vector<Floats> before = store.pulled(key, kTableCount);
     std::vector<Step> refused{pushOfRows(store, key, 0)};
     std::vector<Floats> out = store.everywhere(Floats(kTableCount));
     if (!store.maker.readsRows()) {
@@ -214,7 +233,7 @@ TEST_P(StoreRowsRefused, WhereAnOptimizersWorkIsShared) {
       const std::string text = refusedBy(ErrorCode::unsupported, [&] { store.run({step}); });
       EXPECT_EQ(lacking(text, {"shardOptimizer", "of rows"}), "") << text;
     }
-    EXPECT_EQ(store.pulled(key, kTableCount), store.everywhere(tableOf(kTableCount)));
+    EXPECT_EQ(store.pulled(key, kTableCount), before);
   });
 }
 

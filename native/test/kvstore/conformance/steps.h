@@ -71,6 +71,7 @@ class RunningSteps {
       if (isPush(step.kind) && step.in.empty()) {
         made.in.assign(made.out.begin(), made.out.end());
         made.inGpus = made.outGpus;
+        if (step.kind == OperationKind::push) made.out.clear();
       }
       operations.push_back(std::move(made));
     }

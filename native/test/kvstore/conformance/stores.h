@@ -77,7 +77,7 @@ inline void PrintTo(const StoreMaker& maker, std::ostream* out) { *out << maker.
 inline constexpr StoreMaker kStoreMakers[] = {
     {.name = "Local", .devices = 3},
     {.name = "LocalOnTheHost", .devices = 3, .placement = Placement::host},
-    {.name = "OneServer", .way = StoreMaker::overServers, .servers = 1},
+    {.name = "OneServer", .way = StoreMaker::overServers, .servers = 1, .devices = 3},
     {.name = "OneAsynchronous", .way = StoreMaker::overServers, .servers = 2, .asynchronous = true},
     {.name = "TwoOnTwoServers", .way = StoreMaker::overServers, .workers = 2, .servers = 2},
     {.name = "ThreeOnOneServer",
@@ -87,7 +87,7 @@ inline constexpr StoreMaker kStoreMakers[] = {
      .serverThreads = 3},
     {.name = "FourOnThreeServers", .way = StoreMaker::overServers, .workers = 4, .servers = 3},
     {.name = "AllReduceOfOne", .way = StoreMaker::byAllReduce},
-    {.name = "AllReduceOfTwo", .way = StoreMaker::byAllReduce, .workers = 2},
+    {.name = "AllReduceOfTwo", .way = StoreMaker::byAllReduce, .workers = 2, .devices = 3},
     {.name = "AllReduceOfSeven", .way = StoreMaker::byAllReduce, .workers = 7},
     {.name = "AllReduceInShards", .way = StoreMaker::byAllReduce, .workers = 3, .sharded = true},
     {.name = "GpusByPeer", .onGpus = true},

@@ -124,7 +124,7 @@ TEST_P(StoreValues, OfEveryTypeAreSums) {
         for (int round = 0; round < 2; ++round) {
           std::vector<Bytes> both = store.own(
               [&](int device) { return numbersOf(dtype, count, brought(device, round)); });
-          store.run<Bytes>({{pushPull, key, {}, &both}});
+          store.run<Bytes>({{.kind = pushPull, .key = key, .out = &both, .mixed = round == 1}});
           const Bytes sum = numbersOf(dtype, count, [&](std::size_t i) {
             int all = 0;
             for (const int one : store.all([&](int device) { return brought(device, round)(i); })) {
