@@ -18,7 +18,7 @@ const cut = (type: string) => (type === 'allreduce' ? '{}' : '{ bigArrayBound: 1
 // `big` is cut over both servers, in pieces that rows of 24 elements do not fit.
 const common = `
   ${helpers}
-  import { GroupAdaGrad, LAMB, RowSparse, SGD, Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+  import { GroupAdaGrad, RowSparse, SGD, Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
   const shapes = { small: [9, 24], big: [20_000, 24] };
   const rows = (name, indices, value) => new RowSparse({
     indices, data: filled(24 * indices.length, value), shape: shapes[name],
@@ -77,43 +77,6 @@ describe.each(['dist_sync', 'allreduce'])('%s', (type) => {
       everyWorker([true, true, true, true, true, true, [0, 12, 0, 12, 0, 0]]),
     );
   });
-
-  it.each([
-    ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01 }'],
-    ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01, lazyUpdate: false }'],
-    ['LAMB', '{}'],
-    ['GroupAdaGrad', '{}'],
-  ])('%s, %s, is that of a store of one process', async (name, options) => {
-    const { workers } = await runJob(
-      scripts,
-      sizeOf(type),
-      `${common}
-    // LAMB needs the norm of the whole key.
-    const kv = await KVStore.create('${type}', ${name === 'LAMB' ? '{}' : cut(type)});
-    const start = Float32Array.from({ length: 20_000 * 24 }, (_, i) => Math.sin(i));
-    const alone = await KVStore.create('local', { devices: kv.numWorkers });
-    for (const one of [kv, alone]) {
-      await one.init('w', start, { shape: shapes.big });
-      await one.setOptimizer(new ${name}(${options}));
-    }
-    const gradientOf = (rank, step) => {
-      const indices = Array.from({ length: 40 }, (_, i) => (i * 487 + rank * 3 + step * 10_007) % 20_000);
-      const data = Float32Array.from({ length: 40 * 24 }, (_, i) => Math.cos(i + rank + step));
-      return new RowSparse({ indices: [...indices, 1, 10_000], data: Float32Array.from([...data, ...filled(48, rank + 1)]), shape: shapes.big });
-    };
-    const [mine, right] = [start.slice(), start.slice()];
-    for (let step = 0; step < 4; ++step) {
-      await kv.push('w', gradientOf(kv.rank, step));
-      await alone.push('w', [gradientOf(0, step), gradientOf(1, step)]);
-    }
-    await kv.pull('w', mine);
-    await alone.pull('w', right);
-    report([mine.every((one, i) => one === right[i]), mine.some((one, i) => one !== start[i])]);
-    await alone.close();
-    await kv.close();`,
-    );
-    expect(workers).toEqual(everyWorker([[true, true]]));
-  });
 });
 
 let folder = '';
@@ -150,19 +113,6 @@ it('GroupAdaGrad of servers loads what other numbers of servers saved', async ()
   }
 });
 
-it('GroupAdaGrad is refused where servers would cut a row', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `${common}
-    const kv = await KVStore.create('dist_sync', { bigArrayBound: 1000 });
-    await kv.init('w', filled(2 * 5000, 1), { shape: [2, 5000] });
-    await kv.setOptimizer(new GroupAdaGrad()).catch((error) => report(error.message));
-    await kv.close();`,
-  );
-  expect(workers).toEqual(everyWorker([expect.stringMatching(/groupadagrad.*key w.*2 servers/)]));
-});
-
 it('only the rows travel', async () => {
   const { workers } = await runJob(
     scripts,
@@ -194,32 +144,4 @@ it('only the rows travel', async () => {
     expect(received).toBeGreaterThanOrEqual(9600);
     expect(received).toBeLessThan(50_000);
   }
-});
-
-it('rows do not go with an optimizer whose steps workers share, and whole arrays do', async () => {
-  const { workers } = await runJob(
-    scripts,
-    sizeOf('allreduce'),
-    `${common}
-    const kv = await open('allreduce', { shardOptimizer: true });
-    const weight = new Float32Array(9 * 24);
-    // Without an optimizer nothing is shared.
-    await kv.push('small', [rows('small', [1], 1), rows('small', [kv.rank + 2], 1)]);
-    await kv.pull('small', weight);
-    report([1, 2, 3, 4].map((row) => weight[24 * row]).join());
-    await kv.setOptimizer(new SGD({ learningRate: 1 }));
-    const told = await outcome(kv.push('small', [rows('small', [1], 1), empty('small')]));
-    report([told.code, told.message]);
-    // Nothing of it has happened, and the store goes on.
-    await kv.push('small', [filled(9 * 24, 1), filled(9 * 24, 0)]);
-    await kv.pull('small', weight);
-    report([1, 2, 3, 4].map((row) => weight[24 * row]).join());
-    await kv.close();
-    `,
-  );
-  const refused = [
-    'ERR_UNSUPPORTED',
-    expect.stringMatching(/key small: .*shardOptimizer/) as unknown,
-  ];
-  expect(workers).toEqual(everyWorker(['2,1,1,0', refused, '0,-1,-1,-2']));
 });

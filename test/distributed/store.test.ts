@@ -1,22 +1,11 @@
-// What the stores with servers promise beyond MXNet: order, rounds counted by worker, errors, placement, states.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-
+// What the stores with servers promise beyond MXNet: order, errors, placement, commands, several stores.
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
 import { helpers, runJob } from './support.js';
 
 const scripts = new Scripts();
-const folder = mkdtempSync(join(tmpdir(), 'gradlink-dist-'));
-afterAll(async () => {
-  await scripts.remove();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const library = new URL('../../dist/index.js', import.meta.url).href;
-const optimizers = `import { Adam, SGD, Test } from ${JSON.stringify(library)};`;
+afterAll(() => scripts.remove());
 
 describe('dist_sync', () => {
   it(
@@ -86,51 +75,6 @@ describe('dist_sync', () => {
       'ERR_CLOSED',
     ];
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
-  });
-
-  it('changes the rate of its optimizer, saves states and loads them with another number of servers', async () => {
-    const file = join(folder, 'states');
-    const script = (body: string): string => `
-      ${optimizers}
-      ${helpers}
-      const kv = await KVStore.create('dist_sync', { bigArrayBound: 50 });
-      const start = Float32Array.from({ length: 101 }, (_, index) => index / 7);
-      const out = new Float32Array(101);
-      const step = () => kv.pushPull('w', Float32Array.from(out, (_, index) => kv.rank + index / 3), out);
-      ${body}
-      await kv.close();
-    `;
-    const saved = await runJob(
-      scripts,
-      { workers: 2, servers: 3 },
-      script(`
-        await kv.init('w', start);
-        await kv.setOptimizer(new Adam({ learningRate: 0.5 }));
-        await step();
-        await kv.setLearningRate(0.25);
-        await step();
-        await kv.saveOptimizerStates(${JSON.stringify(file)}, { dumpOptimizer: true });
-        report([...out]);
-        await step();
-        report([...out]);
-      `),
-    );
-    for (const worker of saved.workers) expect(worker).toMatchObject(well);
-    expect(existsSync(file)).toBe(true);
-    const [before, after] = saved.workers[0]!.reports as [number[], number[]];
-    const loaded = await runJob(
-      scripts,
-      { workers: 2, servers: 2 },
-      script(`
-        await kv.init('w', Float32Array.from(${JSON.stringify(before)}));
-        await kv.loadOptimizerStates(${JSON.stringify(file)});
-        await step();
-        report([...out]);
-      `),
-    );
-    for (const worker of loaded.workers)
-      expect(worker).toMatchObject({ ...well, reports: [after] });
-    expect(after).not.toEqual(before);
   });
 
   it('tells where keys lie, what was moved, and hands commands to the servers', async () => {
@@ -228,27 +172,4 @@ describe('dist_sync', () => {
     }
     expect(servers[0]).toMatchObject({ code: 1, reports: [{ code: 'ERR_MISMATCH' }] });
   });
-});
-
-it("SGLD's noise is the same however a key is cut", async () => {
-  const { workers } = await runJob(
-    scripts,
-    { workers: 1, servers: 2 },
-    `
-    ${helpers}
-    const { SGLD } = await import(${JSON.stringify(library)});
-    const outs = [];
-    for (const [type, options] of [['local', {}], ['dist_sync', {}], ['dist_sync', { bigArrayBound: 10 }]]) {
-      const kv = await KVStore.create(type, options);
-      await kv.init('w', filled(100_001, 0));
-      await kv.setOptimizer(new SGLD({ seed: 3 }));
-      const out = filled(100_001, 0);
-      for (let i = 0; i < 2; i += 1) await kv.pushPull('w', filled(100_001, 1), out);
-      outs.push(out);
-      await kv.close();
-    }
-    report(outs.map((out) => out.every((one, i) => one === outs[0][i] && one !== 0)));
-    `,
-  );
-  expect(workers[0]).toMatchObject({ ...well, reports: [[true, true, true]] });
 });

@@ -142,66 +142,6 @@ describe('the arrays of a worker, summed by NCCL', () => {
 });
 
 describe('a store with servers on GPUs', () => {
-  it.each(['dist_sync_device', 'dist_sync'])('%s: arrays of the host too', async (type) => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 2, servers: 1 },
-      `${aStore(type)}
-      await kv.init('w', new Float32Array(3));
-      const [onGpu] = await buffers('float32', names.map(() => Float32Array.of(1, 2, 3)));
-      const onHost = () => Float32Array.of(1, 2, 3);
-      for (const mixed of [[onGpu, onHost(), onHost()], [onHost(), onHost(), onHost()]]) {
-        await kv.push('w', mixed);
-        await kv.barrier();
-        const out = new Float32Array(3);
-        await kv.pull('w', [onGpu, out]);
-        report([[...out], [...(await onGpu.copyTo())]]);
-        await kv.barrier();
-        await onGpu.copyFrom(onHost());
-      }
-      await kv.pushPull('w', [onHost(), onGpu]);
-      const rows = new Float32Array(3);
-      await kv.rowSparsePull('w', rows, [1]);
-      report([...rows]);
-      await kv.barrier();
-      await kv.close();`,
-      scripts.env(),
-    );
-    const all = [6, 12, 18];
-    for (const worker of workers) {
-      expect(worker).toMatchObject({
-        ...well,
-        reports: [
-          [all, all],
-          [all, all],
-          [0, 8, 0],
-        ],
-      });
-    }
-    scripts.expectNothingLeft();
-  });
-
-  it('pushes and pulls in one call, every type of element', async () => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 2, servers: 1 },
-      `${aStore('dist_sync_device')}
-      for (const [dtype, Kind] of Object.entries({ float64: Float64Array, int32: Int32Array, uint8: Uint8Array })) {
-        await kv.init(dtype, new Kind(5));
-        const values = await buffers(dtype, names.map((_, index) => new Kind(5).fill(index + 1 + kv.rank)));
-        await kv.pushPull(dtype, values);
-        report((await read(values)).map((array) => array.join()));
-      }
-      await kv.close();`,
-      scripts.env(),
-    );
-    for (const worker of workers) {
-      const all = names.map(() => '15,15,15,15,15');
-      expect(worker).toMatchObject({ ...well, reports: [all, all, all] });
-    }
-    scripts.expectNothingLeft();
-  });
-
   it.for([
     ['copy=4', 'ERR_SYSTEM', /failed/],
     ['stuck-copy=4', 'ERR_TIMEOUT', /store.*gpu:0/],

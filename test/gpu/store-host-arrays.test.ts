@@ -2,10 +2,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
-import { createOptimizer } from '../../lib/optimizers/create.js';
 import type { AnyArray } from '../../lib/tensor/any-array.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
-import { closeAll, filled, open, random } from '../kvstore/support.js';
+import { closeAll, filled, open } from '../kvstore/support.js';
 import { disposeAll, gpuCount, named, numbers, onGpu, spread } from '../support/gpu-arrays.js';
 
 afterEach(async () => {
@@ -75,75 +74,6 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
       outs.map((_, round) => [n * (round + 1), n * (round + 1)]),
     );
   });
-
-  it('pulls rows, into arrays of both kinds', async () => {
-    const kv = await create();
-    await kv.init('w', Float32Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] });
-    const outs = await mixed(0, () => [9, 9, 9, 9, 9, 9]);
-    await kv.rowSparsePull('w', outs, [2, 0]);
-    expect(await readAll(outs)).toEqual(gpus.map(() => [1, 2, 0, 0, 5, 6]));
-  });
-
-  it('give optimizers what arrays of GPUs give them', async () => {
-    const next = random(5);
-    const some = () => Float32Array.from({ length: 300 }, () => next());
-    const value = some();
-    const grads = gpus.map(some);
-    const results: number[][] = [];
-    for (const where of ['gpus', 'host', 'mixed']) {
-      const kv = await create();
-      await kv.init('w', value);
-      await kv.setOptimizer(createOptimizer('adam', { learningRate: 0.1 }));
-      const arrays: AnyArray[] = [];
-      for (const [i, gpu] of gpus.entries()) {
-        const onHost = where === 'host' || (where === 'mixed' && i % 2 === 1);
-        arrays.push(onHost ? grads[i]!.slice() : await onGpu(gpu, [...grads[i]!]));
-      }
-      const out = new Float32Array(300);
-      for (let round = 0; round < 3; round++) await kv.pushPull('w', arrays, out);
-      results.push([...out]);
-    }
-    expect(results[0]).not.toEqual([...value]);
-    expect(results[1]!.map(Math.fround)).toEqual(results[2]!.map(Math.fround));
-    for (const [i, expected] of results[0]!.entries()) {
-      expect(results[1]![i]!).toBeCloseTo(expected, 5);
-    }
-  });
-
-  it('empty ones, and ones of every other type', async () => {
-    const kv = await create();
-    await kv.init(0, new Float32Array(0));
-    await kv.pushPull(0, new Float32Array(0));
-    await kv.init(1, new Int32Array(2));
-    await kv.init(2, new Uint16Array(2), { dtype: 'float16' });
-    const ints = gpus.map((_, i) => Int32Array.of(i, 2));
-    await kv.pushPull(1, ints);
-    expect(ints).toEqual(gpus.map(() => Int32Array.of((n * (n - 1)) / 2, 2 * n)));
-    const halves = Uint16Array.of(0x3c00, 0x4000);
-    await kv.pushPull(2, halves);
-    expect(halves).toEqual(Uint16Array.of(0x3c00, 0x4000));
-  });
-});
-
-it.each(['device', 'nccl'] as const)('are compressed where the value is: %s', async (type) => {
-  const gpus = spread(2);
-  const results: number[][] = [];
-  for (const onHost of [false, true]) {
-    const kv = await open(type, { devices: named(gpus) });
-    await kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
-    await kv.init('w', filled(4, 0));
-    const out = new Float32Array(4);
-    for (let round = 0; round < 3; round++) {
-      const arrays = onHost
-        ? gpus.map(() => Float32Array.of(0.3, -0.3, 1, 0))
-        : await onEvery(gpus, Float32Array.of(0.3, -0.3, 1, 0));
-      await kv.push('w', arrays);
-      await kv.pull('w', out);
-      results.push([...out]);
-    }
-  }
-  expect(results.slice(3)).toEqual(results.slice(0, 3));
-  expect(results[1]).toEqual([1, -1, 1, 0]);
 });
 
 async function onEvery(gpus: readonly number[], value: Float32Array): Promise<AnyArray[]> {

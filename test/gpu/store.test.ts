@@ -1,15 +1,10 @@
-// KVStore on GPUs, as users meet it. What its engine computes is tested natively (native/test/kvstore/gpu).
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-
+// KVStore on GPUs, as users meet it. What its engine computes is tested natively (native/test/kvstore).
 import { afterEach, describe, expect, expectTypeOf, it } from 'vitest';
 
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
 import type { DeviceArrays } from '../../lib/kvstore/arrays.js';
-import { createOptimizer } from '../../lib/optimizers/create.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
-import { closeAll, filled, open, random } from '../kvstore/support.js';
+import { closeAll, filled, open } from '../kvstore/support.js';
 import { errorWith } from '../support/errors.js';
 import {
   allNumbers,
@@ -95,42 +90,6 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     expect(await allNumbers(outs)).toEqual(gpus.map(() => [n, 2 * n, 3 * n, 0, 0]));
   });
 
-  it('runs optimizers where the values are, and saves their states', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'gradlink-gpu-'));
-    try {
-      const next = random(3);
-      const value = Float32Array.from({ length: 300 }, () => next());
-      const onHost = await open('device', { devices: n });
-      const kv = await create();
-      for (const store of [kv, onHost]) {
-        await store.init('w', value);
-        await store.setOptimizer(createOptimizer('adam', { learningRate: 0.1 }));
-      }
-      const step = async () => {
-        const grad = Float32Array.from({ length: 300 }, () => Math.round(next() * 64) / 64);
-        await onHost.push(
-          'w',
-          gpus.map(() => grad),
-        );
-        await kv.push('w', await onEach(gpus, grad));
-      };
-      await step();
-      await kv.saveOptimizerStates(join(folder, 'states'), { dumpOptimizer: true });
-      await step();
-      await kv.loadOptimizerStates(join(folder, 'states'));
-      await onHost.loadOptimizerStates(join(folder, 'states'));
-      await kv.setLearningRate(0.05);
-      await onHost.setLearningRate(0.05);
-      await step();
-      const [out, expected] = [await onGpu(gpus[0]!, filled(300, 0)), filled(300, 0)];
-      await kv.pull('w', out);
-      await onHost.pull('w', expected);
-      expect(await out.copyTo()).toEqual(expected);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
-
   it('calls updaters with arrays of the host', async () => {
     const kv = await create();
     await kv.init('w', filled(2, 5));
@@ -199,16 +158,6 @@ describe('what does not fit is refused', () => {
       code: 'ERR_BACKEND_UNAVAILABLE',
       message: expect.stringContaining('needs GPUs') as string,
     });
-  });
-
-  it('optimizers for integers', async () => {
-    const kv = await open('device', { devices: named([0]) });
-    await kv.init('w', new Int32Array(2));
-    await kv.setOptimizer(createOptimizer('sgd'));
-    using ints = DeviceBuffer.alloc(0, 'int32', 2);
-    await expect(kv.push('w', ints)).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', /float.*key w.*int32/),
-    );
   });
 
   it('natively too, where TypeScript is bypassed', async () => {

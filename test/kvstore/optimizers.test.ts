@@ -1,5 +1,5 @@
-// Optimizers in a store: their mathematics is tested in test/optimizers, here that a store applies them, in every
-// way there is to push, and that states survive a file bit for bit.
+// Optimizers in a store: their mathematics is tested in test/optimizers, what stores make of them natively over every
+// store (native/test/kvstore/conformance); here that a store applies them, in every way there is to push, and its files.
 
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -56,25 +56,6 @@ describe.each(optimizerNames)('%s', (name) => {
       expect(await pulled(kv, 'w')).toEqual(weight);
     }
   });
-
-  it('goes on from a file as if nothing had been', async () => {
-    const first = await open('local');
-    await first.init(['w', 'v'], [values(1), values(2)]);
-    await first.setOptimizer(createOptimizer(name));
-    for (let step = 0; step < 3; step++)
-      await first.push(['w', 'v'], [values(step), values(-step)]);
-    await first.saveOptimizerStates(file, { dumpOptimizer: true });
-    const second = await open('device');
-    await second.init('v', await pulled(first, 'v'));
-    await second.init('w', await pulled(first, 'w'));
-    await second.loadOptimizerStates(file);
-    for (const kv of [first, second]) {
-      await kv.push('w', values(7));
-      await kv.push('v', values(8));
-    }
-    for (const key of ['w', 'v'])
-      expect(await pulled(second, key)).toEqual(await pulled(first, key));
-  });
 });
 
 describe('optimizer states', () => {
@@ -85,38 +66,6 @@ describe('optimizer states', () => {
     await kv.push('w', values(2));
     return kv;
   }
-
-  it('without the optimizer need the same one set', async () => {
-    const kv = await trained();
-    await kv.saveOptimizerStates(file);
-    const other = await open('local');
-    await other.init('w', await pulled(kv, 'w'));
-    await expect(other.loadOptimizerStates(file)).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', /states.* sgd without/),
-    );
-    await other.setOptimizer(createOptimizer('adam'));
-    await expect(other.loadOptimizerStates(file)).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', /states.* sgd,.*adam/),
-    );
-    await other.setOptimizer(createOptimizer('sgd', { momentum: 0.9 }));
-    await other.loadOptimizerStates(file);
-    for (const store of [kv, other]) await store.push('w', values(3));
-    expect(await pulled(other, 'w')).toEqual(await pulled(kv, 'w'));
-  });
-
-  it('of other keys or lengths change nothing', async () => {
-    const kv = await trained();
-    await kv.saveOptimizerStates(file, { dumpOptimizer: true });
-    const other = await open('local');
-    await other.init('x', filled(3, 0));
-    await expect(other.loadOptimizerStates(file)).rejects.toThrow('key w');
-    await other.init('w', filled(3, 1));
-    await expect(other.loadOptimizerStates(file)).rejects.toThrow('10001 float32');
-    await other.push('w', filled(3, 5));
-    const out = filled(3, 0);
-    await other.pull('w', out);
-    expect(out).toEqual(filled(3, 5));
-  });
 
   it('that are damaged, cut short or none are refused, naming the file', async () => {
     const kv = await trained();
@@ -148,39 +97,9 @@ describe('optimizer states', () => {
       disk.remove();
     }
   });
-
-  it('need an optimizer', async () => {
-    const kv = await open('local');
-    await expect(kv.saveOptimizerStates(file)).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', /optimizer states/),
-    );
-  });
 });
 
 describe('setOptimizer', () => {
-  it('is in force from the next push on, whatever is pending', async () => {
-    const kv = await open('local');
-    await kv.init('w', filled(count, 1));
-    const pushes = [kv.push('w', filled(count, 2))];
-    const set = kv.setOptimizer(createOptimizer('test', { rescaleGrad: 10 }));
-    pushes.push(kv.push('w', filled(count, 3)));
-    const unset = kv.setOptimizer(null);
-    await Promise.all([...pushes, set, unset]);
-    expect(await pulled(kv, 'w')).toEqual(filled(count, 32));
-    await kv.push('w', filled(count, 3));
-    expect(await pulled(kv, 'w')).toEqual(filled(count, 3));
-  });
-
-  it('refuses pushes of integers', async () => {
-    const kv = await open('local');
-    await kv.init('n', Int32Array.of(1, 2));
-    await kv.setOptimizer(createOptimizer('sgd'));
-    await expect(kv.push('n', Int32Array.of(1, 1))).rejects.toThrow('float');
-    const out = new Int32Array(2);
-    await kv.pull('n', out);
-    expect([...out]).toEqual([1, 2]);
-  });
-
   it('counts updates in the order of the pushes, so that a schedule is the same in every run', async () => {
     const run = async () => {
       const kv = await open('device', { devices: 2 });
