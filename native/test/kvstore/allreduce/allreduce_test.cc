@@ -35,7 +35,7 @@ TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
   options.timeoutMs = 2000;
   const auto errors = onWorkers(
       2,
-      [](AllreduceStore& store, int rank) {
+      [](Store& store, int rank) {
         const KeyId a = makeKey(store, "a", Floats(2, 0));
         const KeyId b = makeKey(store, "b", Floats(2, 0));
         std::vector<Floats> arrays{Floats(2, 1)};
@@ -52,7 +52,7 @@ TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
 }
 
 TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
-  const auto errors = onWorkers(3, [](AllreduceStore& store, int rank) {
+  const auto errors = onWorkers(3, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "w", Floats(2, 0));
     if (rank == 1) return;
     std::vector<Floats> arrays{Floats(2, 1)};
@@ -66,9 +66,9 @@ TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
 }
 
 TEST(KvstoreAllreduce, OnlyRowsTravelOfAPushOfRows) {
-  expectNone(onWorkers(2, [](AllreduceStore& store, int /*rank*/) {
+  expectNone(onWorkers(2, [](Store& store, int /*rank*/) {
     const KeyId key = store.define("w", DType::float32, 150, 3);
-    const std::uint64_t before = store.bytesReduced();
+    const std::uint64_t before = store.report().sums->bytesReduced;
     const Floats rows(9, 1);
     for (const std::vector<std::int64_t>& brought : {std::vector<std::int64_t>{8, 3, 8}, {}}) {
       Waiter waiter;
@@ -80,7 +80,7 @@ TEST(KvstoreAllreduce, OnlyRowsTravelOfAPushOfRows) {
       submitOne(store, std::move(push));
       waiter.wait();
       // Two rows of 12 bytes and their numbers, at a cache line; then none.
-      EXPECT_EQ(store.bytesReduced() - before, 64U);
+      EXPECT_EQ(store.report().sums->bytesReduced - before, 64U);
     }
   }));
 }

@@ -25,8 +25,8 @@ std::shared_ptr<Optimizer> made(const std::string& name) {
   return Optimizer::create(spec);
 }
 
-std::vector<std::optional<Error>> errorsOf(
-    int workers, const std::function<void(AllreduceStore&, int)>& worker) {
+std::vector<std::optional<Error>> errorsOf(int workers,
+                                           const std::function<void(Store&, int)>& worker) {
   return onRanksTaken(workers, [&](std::unique_ptr<Communicator> comm, int rank) {
     const auto store =
         makeAllreduceStore(std::move(comm), {.shardOptimizer = true, .timeoutMs = 20000});

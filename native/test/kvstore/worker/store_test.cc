@@ -80,12 +80,12 @@ TEST(DistStore, CompressedPushesTravelCompressed) {
     DistJob job;
     job.servers = 7;
     job.bigArrayBound = 5000;
-    expectNone(runDist(job, [&](DistStore& store, int) {
+    expectNone(runDist(job, [&](Store& store, int) {
       constexpr std::size_t kCount = 10'003;
       store.setCompression(GradientCompression::create(type, 0.375));
       const KeyId key = makeKey(store, "key", Floats(kCount));
       const auto sent = [&] {
-        const std::vector<std::uint64_t> bytes = store.bytesSent();
+        const std::vector<std::uint64_t> bytes = store.report().bytesSent;
         return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
       };
       const std::uint64_t before = sent();
