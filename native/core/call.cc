@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/agreement.h"
 #include "core/error.h"
 
 namespace gradlink {
@@ -47,11 +48,7 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
   const bool checked =
       std::any_of(all.begin(), all.end(), [](const Neighborhood& one) { return one.check; });
   for (int r = 0; checked && r < size; ++r) checkNeighborhood(of(r), r, size);
-  auto unmatched = [](int receiver, int sender, const char* missing) {
-    return harmless(ErrorCode::mismatch, "neighborAllReduce",
-                    "rank " + std::to_string(receiver) + " and rank " + std::to_string(sender) +
-                        " disagree: " + missing);
-  };
+  constexpr const char* kOp = "neighborAllReduce";
   std::vector<WeightRow> rows(all.size());
   for (int r = 0; r < size; ++r) {
     WeightRow& row = rows[static_cast<std::size_t>(r)];
@@ -59,19 +56,13 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
     row.terms.emplace_back(r, of(r).selfWeight);
     for (const Neighbor& source : of(r).sources) {
       const double* sent = weightOf(of(source.rank).destinations, r);
-      if (sent == nullptr && checked) {
-        throw unmatched(
-            r, source.rank,
-            "the first names the second as a source, which does not name it as a destination");
-      }
+      if (sent == nullptr && checked) throw unmatched(kOp, source.rank, r, false);
       row.terms.emplace_back(source.rank, source.weight * (sent == nullptr ? 1 : *sent));
     }
     if (!checked) continue;
     for (const Neighbor& destination : of(r).destinations) {
       if (weightOf(of(destination.rank).sources, r) == nullptr) {
-        throw unmatched(
-            destination.rank, r,
-            "the second names the first as a destination, which does not name it as a source");
+        throw unmatched(kOp, r, destination.rank, true);
       }
     }
   }

@@ -23,9 +23,14 @@ const char* nameOf(Blocks blocks) {
 }
 
 std::string describe(const Shape& shape) {
+  if (shape == kNodesCall) return "nodes";
+  if (shape == kOpenWireCall) return "openWire";
   std::string text = nameOf(shape.kind);
   if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
-  text += "(count " + std::to_string(shape.count) + ", " + nameOf(shape.dtype);
+  text += "(";
+  // Counts of their own kind are each rank's own.
+  if (!isCounted(shape.kind)) text += "count " + std::to_string(shape.count) + ", ";
+  text += nameOf(shape.dtype);
   if (hasOp(shape.kind)) text += std::string(", ") + nameOf(shape.op);
   if (hasRoot(shape.kind)) text += ", root " + std::to_string(shape.root);
   return text + ")";

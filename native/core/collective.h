@@ -131,6 +131,10 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+/// What ranks that ask for these announce: they have no kind of their own.
+inline constexpr Shape kNodesCall{.kind = Kind::split, .count = 1};
+inline constexpr Shape kOpenWireCall{.kind = Kind::split, .count = 2};
+
 /// "allReduce(count 12, float32, sum)": for messages.
 std::string describe(const Shape& shape);
 
@@ -149,6 +153,8 @@ struct ShapeOnWire {
             count};
   }
   bool operator==(const ShapeOnWire&) const = default;
+  /// What peers say is looked at before it is used.
+  bool isKnown() const { return kind < kKindCount && dtype < kDTypeCount && op < kReduceOpCount; }
 
   std::uint64_t count = 0;
   std::int32_t root = 0;
@@ -157,6 +163,10 @@ struct ShapeOnWire {
   std::uint16_t op = 0;
 };
 static_assert(std::has_unique_object_representations_v<ShapeOnWire>);
+
+inline std::string describe(const ShapeOnWire& announced) {
+  return announced.isKnown() ? describe(announced.shape()) : "an unknown operation";
+}
 
 /// How many blocks that is for one of `size` ranks.
 constexpr std::size_t blocksOf(Blocks blocks, int size, bool isRoot) {

@@ -1,10 +1,10 @@
 #include "core/counted.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
-#include "core/call_differences.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 
@@ -36,68 +36,48 @@ void inNameOf(Kind kind, const Body& body) {
 
 CountedTable::CountedTable(const Call& call, std::span<const int> held, int size,
                            const Exchange& exchange)
-    : kind_(call.shape.kind), size_(size), cells_(static_cast<std::size_t>(size) * widthOf(size)) {
-  const std::size_t width = widthOf(size);
-  std::vector<std::int64_t> own(width * held.size(), kAny);
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    const CountedPart& part = call.counted->parts[i];
-    std::int64_t* const row = own.data() + i * width;
-    row[kCall] = static_cast<std::int64_t>(call.shape.kind) |
-                 static_cast<std::int64_t>(call.shape.dtype) << 8 |
-                 static_cast<std::int64_t>(call.shape.op) << 16;
-    row[kRoot] = call.shape.root;
-    if (part.hasPlace) row[kRoom] = static_cast<std::int64_t>(part.capacity);
-    row[kKnows] = part.expected.empty() ? 0 : 1;
-    for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) {
-      row[kSent + r] = static_cast<std::int64_t>(part.sent[r]);
-      if (part.expected.empty()) continue;
-      row[kSent + static_cast<std::size_t>(size) + r] = static_cast<std::int64_t>(part.expected[r]);
-    }
-  }
-  if (held.size() == static_cast<std::size_t>(size)) {
-    cells_ = std::move(own);
-  } else {
-    exchange(own.data(), cells_.data(), bytesOf(size));
-  }
+    : kind_(call.shape.kind),
+      table_(
+          size, kHeads, held.size(),
+          [&](std::size_t i, const RankTable::Row& row) {
+            const CountedPart& part = call.counted->parts[i];
+            const auto shape = std::bit_cast<Announced>(ShapeOnWire(call.shape));
+            std::copy(shape.begin(), shape.end(), row.head);
+            if (part.hasPlace) row.head[kRoom] = static_cast<std::int64_t>(part.capacity);
+            std::copy_n(part.sent.begin(), size, row.to);
+            if (!part.expected.empty()) std::copy_n(part.expected.begin(), size, row.from);
+          },
+          exchange) {
   check(held.front());
-}
-
-std::string CountedTable::callOf(int rank) const {
-  const std::int64_t call = at(rank, kCall);
-  const auto kind = static_cast<Kind>(call & 0xFF);
-  std::string text = std::string(nameOf(kind)) + "(" + nameOf(static_cast<DType>(call >> 8 & 0xFF));
-  if (kind == Kind::reduceScatterV) {
-    text += std::string(", ") + nameOf(static_cast<ReduceOp>(call >> 16));
-  }
-  if (kind == Kind::gatherV || kind == Kind::scatterV) {
-    text += ", root " + std::to_string(at(rank, kRoot));
-  }
-  return text + ")";
 }
 
 // The first disagreement in the order of ranks: the same on all.
 void CountedTable::check(int self) const {
-  CallGroups groups;
-  for (int r = 0; r < size_; ++r) groups.add(r, callOf(r));
-  if (groups.odd() >= 0) throw differentCalls(nameOf(kind_), groups, self);
-  for (int to = 0; to < size_; ++to) {
-    for (int from = 0; from < size_; ++from) {
-      if (kind_ == Kind::reduceScatterV && at(from, kSent + to) != at(0, kSent + to)) {
+  std::vector<ShapeOnWire> calls;
+  for (int r = 0; r < size(); ++r) {
+    Announced shape;
+    std::copy_n(table_.head(r), shape.size(), shape.begin());
+    calls.push_back(std::bit_cast<ShapeOnWire>(shape));
+  }
+  checkSame<ShapeOnWire>(nameOf(kind_), calls, self);
+  for (int to = 0; to < size(); ++to) {
+    for (int from = 0; from < size(); ++from) {
+      if (kind_ == Kind::reduceScatterV && sent(from, to) != sent(0, to)) {
         disagree(kind_, from,
                  "rank " + std::to_string(from) + " says that rank " + std::to_string(to) +
-                     " gets " + std::to_string(at(from, kSent + to)) + " elements, rank 0 says " +
-                     std::to_string(at(0, kSent + to)) + ". All ranks must give the same counts");
+                     " gets " + std::to_string(sent(from, to)) + " elements, rank 0 says " +
+                     std::to_string(sent(0, to)) + ". All ranks must give the same counts");
       }
-      const std::int64_t expected = at(to, kSent + size_ + from);
-      if (at(to, kKnows) != 0 && expected != at(from, kSent + to)) {
+      const std::int64_t expected = table_.from(from, to);
+      if (expected != RankTable::kNone && expected != table_.to(from, to)) {
         disagree(kind_, from,
                  "rank " + std::to_string(from) + " sends " + std::to_string(sent(from, to)) +
                      " elements to rank " + std::to_string(to) + ", which expects " +
                      std::to_string(expected));
       }
     }
-    const std::int64_t room = at(to, kRoom);
-    if (room != kAny && static_cast<std::size_t>(room) < total(to)) {
+    const std::int64_t room = table_.head(to)[kRoom];
+    if (room != RankTable::kNone && static_cast<std::size_t>(room) < total(to)) {
       disagree(kind_, to,
                "rank " + std::to_string(to) + " gets " + std::to_string(total(to)) +
                    " elements, and its out has room for " + std::to_string(room));
@@ -118,13 +98,13 @@ std::size_t CountedTable::outBegin(int from, int to) const {
 }
 
 std::size_t CountedTable::total(int to) const {
-  return kind_ == Kind::reduceScatterV ? sent(0, to) : outBegin(size_, to);
+  return kind_ == Kind::reduceScatterV ? sent(0, to) : outBegin(size(), to);
 }
 
 std::size_t CountedTable::length(int from) const {
-  if (!sendsWhole(kind_)) return inBegin(from, size_);
+  if (!sendsWhole(kind_)) return inBegin(from, size());
   std::size_t most = 0;
-  for (int to = 0; to < size_; ++to) most = std::max(most, sent(from, to));
+  for (int to = 0; to < size(); ++to) most = std::max(most, sent(from, to));
   return most;
 }
 
@@ -133,7 +113,7 @@ void CountedTable::place(const Call& call, std::span<const int> held) const {
   for (std::size_t i = 0; i < held.size(); ++i) {
     CountedPart& part = call.counted->parts[i];
     part.counts.clear();
-    for (int r = 0; r < size_; ++r) {
+    for (int r = 0; r < size(); ++r) {
       part.counts.push_back(tellsAll ? sent(call.shape.root, r) : sent(r, held[i]));
     }
     part.got = total(held[i]);
@@ -249,12 +229,9 @@ void reduceEach(Communicator& communicator, const Call& call, const CountedTable
 void runCounted(Communicator& communicator, const Call& call) {
   const auto held = communicator.heldRanks();
   const int size = communicator.size();
+  const Exchange exchange = exchangeOver(communicator, call.options);
   const CountedTable table(call, held, size, [&](const void* own, void* all, std::size_t bytes) {
-    const void* const given[] = {own};
-    void* const gathered[] = {all};
-    inNameOf(call.shape.kind, [&] {
-      communicator.allGather({given, gathered}, bytes, DType::uint8, call.options);
-    });
+    inNameOf(call.shape.kind, [&] { exchange(own, all, bytes); });
   });
   try {
     table.place(call, held);

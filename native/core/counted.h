@@ -3,6 +3,7 @@
 // of the call.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/agreement.h"
 #include "core/communicator.h"
 #include "core/kernels/dtype.h"
 #include "core/kernels/reduce_op.h"
@@ -50,20 +52,15 @@ struct Counted {
 /// Who sends how much to whom, as all ranks have told one another.
 class CountedTable {
  public:
-  /// Puts what each rank tells (`bytes` each) one after the other into `all`.
-  using Exchange = std::function<void(const void* own, void* all, std::size_t bytes)>;
-
   /// What a rank tells.
-  static std::size_t bytesOf(int size) { return widthOf(size) * sizeof(std::int64_t); }
+  static std::size_t bytesOf(int size) { return RankTable::bytesOf(size, kHeads); }
 
   /// Where all ranks are held nothing is exchanged. Where ranks made different calls, or what comes
   /// is not what is expected or fits, the same mismatch on all of them.
   CountedTable(const Call& call, std::span<const int> held, int size, const Exchange& exchange);
 
-  int size() const { return size_; }
-  std::size_t sent(int from, int to) const {
-    return static_cast<std::size_t>(at(from, kSent + to));
-  }
+  int size() const { return table_.size(); }
+  std::size_t sent(int from, int to) const { return static_cast<std::size_t>(table_.to(from, to)); }
   /// Where it lies in the sender's input, and in the receiver's output.
   std::size_t inBegin(int from, int to) const;
   std::size_t outBegin(int from, int to) const;
@@ -76,22 +73,16 @@ class CountedTable {
   void place(const Call& call, std::span<const int> held) const;
 
  private:
-  // Of each rank: what it calls, the root, the room it has, whether it knows what comes; how much
-  // it sends to each, and how much it expects from each.
-  enum Column { kCall, kRoot, kRoom, kKnows, kSent };
-  static constexpr std::int64_t kAny = -1;
+  // Of each rank: its ShapeOnWire and the room it has, kNone where a place is made; how much it
+  // sends to each, and how much it expects from each, kNone where it takes what comes.
+  using Announced = std::array<std::int64_t, sizeof(ShapeOnWire) / sizeof(std::int64_t)>;
+  static constexpr std::size_t kRoom = std::tuple_size_v<Announced>;
+  static constexpr std::size_t kHeads = kRoom + 1;
 
-  static std::size_t widthOf(int size) { return kSent + 2 * static_cast<std::size_t>(size); }
-  std::int64_t at(int rank, int column) const {
-    return cells_[static_cast<std::size_t>(rank) * widthOf(size_) +
-                  static_cast<std::size_t>(column)];
-  }
-  std::string callOf(int rank) const;
   void check(int self) const;
 
   Kind kind_;
-  int size_;
-  std::vector<std::int64_t> cells_;
+  RankTable table_;
 };
 
 /// One part of each rank to each, where all ranks are held in the host's memory.

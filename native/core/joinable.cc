@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 #include "core/counted.h"
 #include "core/deadline.h"
 #include "core/kernels/identity.h"
@@ -32,21 +32,16 @@ struct JoinableCommunicator::Told {
   explicit Told(Does what) : does(what) {}
   explicit Told(const char* call) : does(Does::other) { std::strncpy(name, call, kNameBytes - 1); }
 
-  /// What peers say is looked at before it is used.
   bool isKnown(int size) const {
-    return does <= Does::joined && shape.kind < kKindCount && shape.dtype < kDTypeCount &&
-           shape.op < kReduceOpCount && shape.root >= 0 && shape.root < size &&
+    return does <= Does::joined && shape.isKnown() && shape.root >= 0 && shape.root < size &&
            name[kNameBytes - 1] == 0;
   }
   bool isJoined() const { return does == Does::joins || does == Does::joined; }
   bool operator==(const Told& o) const {
     return does == o.does && shape == o.shape && std::memcmp(name, o.name, kNameBytes) == 0;
   }
-  std::string text() const {
-    if (does != Does::runs) return op();
-    if (!isCounted(kind())) return describe(shape.shape());
-    return std::string(op()) + "(" + nameOf(static_cast<DType>(shape.dtype)) + ")";
-  }
+  std::string text() const { return does == Does::runs ? gradlink::describe(shape) : op(); }
+  friend std::string describe(const Told& told) { return told.text(); }
   const char* op() const {
     if (does == Does::runs) return nameOf(kind());
     return isJoined() ? "join" : name;
@@ -74,11 +69,9 @@ JoinableCommunicator::JoinableCommunicator(std::shared_ptr<Communicator> inner)
 std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Told& own,
                                                                        const CallOptions& options) {
   const char* const op = own.op();
-  std::vector<Told> all(static_cast<std::size_t>(size()));
-  const void* const in[] = {&own};
-  void* const out[] = {all.data()};
+  std::vector<Told> all;
   try {
-    inner().allGather({in, out}, sizeof(Told), DType::uint8, options);
+    all = exchangeRecords(exchangeOver(inner(), options), size(), own);
   } catch (const Error& error) {
     // The caller made another call than the one that failed.
     std::string text = error.what();
@@ -107,17 +100,14 @@ std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Tol
 CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& options) {
   const auto begin = Deadline::Clock::now();
   const std::vector<Told> all = exchange(own, options);
-  CallGroups groups;
+  std::vector<Told> calls;
+  std::vector<int> callers;
   std::vector<int> joined;
   for (std::size_t r = 0; r < all.size(); ++r) {
-    const int rank = static_cast<int>(r);
-    if (all[r].isJoined()) {
-      joined.push_back(rank);
-    } else {
-      groups.add(rank, all[r].text());
-    }
+    (all[r].isJoined() ? joined : callers).push_back(static_cast<int>(r));
+    if (!all[r].isJoined()) calls.push_back(all[r]);
   }
-  if (groups.odd() >= 0) throw differentCalls(own.op(), groups, rank());
+  checkSame<Told>(own.op(), calls, rank(), callers);
   const CallOptions left = remaining(options, timeoutMs(), begin);
   if (joined.empty()) return left;
   if (!own.goesOn()) {

@@ -36,63 +36,46 @@ const Part& onlyOne(std::span<const Part> parts, const char* op) {
   throw misuse(op, "expected the part of the one rank held, got " + std::to_string(parts.size()));
 }
 
-[[noreturn]] void neighborsDisagree(int first, int second, const std::string& text) {
-  throw harmless(ErrorCode::mismatch, "neighborAllGather",
-                 "rank " + std::to_string(first) + " and rank " + std::to_string(second) +
-                     " disagree: " + text);
+// The first disagreement in the order of ranks: the same on all.
+void check(const RankTable& table) {
+  constexpr const char* kOp = "neighborAllGather";
+  const auto typeOf = [&](int rank) {
+    return std::string(nameOf(static_cast<DType>(table.head(rank)[1])));
+  };
+  for (int from = 0; from < table.size(); ++from) {
+    if (table.head(from)[1] != table.head(0)[1]) {
+      throw ranksDisagree(kOp, from, 0, "element type " + typeOf(from) + " against " + typeOf(0));
+    }
+    for (int to = 0; to < table.size(); ++to) {
+      const std::int64_t sent = table.to(from, to);
+      const std::int64_t awaited = table.from(from, to);
+      if (sent == awaited) continue;
+      if (sent == RankTable::kNone || awaited == RankTable::kNone) {
+        throw unmatched(kOp, from, to, awaited == RankTable::kNone);
+      }
+      throw ranksDisagree(kOp, from, to,
+                          "the first sends " + std::to_string(sent) +
+                              " elements, the second expects " + std::to_string(awaited));
+    }
+  }
 }
 
 }  // namespace
 
-NeighborTable::NeighborTable(std::span<const NeighborGather> own, int size, DType dtype,
-                             const Exchange& exchange)
-    : size_(size),
-      width_(2 + 2 * static_cast<std::size_t>(size)),
-      cells_(static_cast<std::size_t>(size) * width_) {
-  for (const NeighborGather& one : own) checkPeers(one.sources, one.destinations, one.rank, size);
-  std::vector<std::int64_t> rows(own.size() * width_, kNone);
-  std::int64_t* row = rows.data();
-  for (const NeighborGather& one : own) {
-    row[0] = static_cast<std::int64_t>(one.count);
-    row[1] = static_cast<std::int64_t>(dtype);
-    for (const NeighborBlock& s : one.sources) {
-      row[2 + static_cast<std::size_t>(s.rank)] = static_cast<std::int64_t>(s.count);
-    }
-    for (const int to : one.destinations) row[2 + static_cast<std::size_t>(size + to)] = 1;
-    row += width_;
-  }
-  exchange(rows.data(), cells_.data(), width_ * sizeof(std::int64_t));
-  check();
-}
-
-// The first disagreement in the order of ranks: the same on all.
-void NeighborTable::check() const {
-  const auto nameAt = [&](int rank) {
-    return std::string(nameOf(static_cast<DType>(at(rank, 1))));
+RankTable neighborTable(std::span<const NeighborGather> own, int size, DType dtype,
+                        const Exchange& exchange) {
+  const auto fill = [&](std::size_t i, const RankTable::Row& row) {
+    const NeighborGather& one = own[i];
+    checkPeers(one.sources, one.destinations, one.rank, size);
+    row.head[0] = static_cast<std::int64_t>(one.count);
+    row.head[1] = static_cast<std::int64_t>(dtype);
+    for (const NeighborBlock& s : one.sources)
+      row.from[s.rank] = static_cast<std::int64_t>(s.count);
+    for (const int to : one.destinations) row.to[to] = row.head[0];
   };
-  for (int from = 0; from < size_; ++from) {
-    if (at(from, 1) != at(0, 1)) {
-      neighborsDisagree(from, 0, "element type " + nameAt(from) + " against " + nameAt(0));
-    }
-    for (int to = 0; to < size_; ++to) {
-      const std::int64_t awaited = at(to, 2 + from);
-      if (sends(from, to) && awaited == kNone) {
-        neighborsDisagree(
-            from, to,
-            "the first names the second as a destination, which does not name it as a source");
-      }
-      if (!sends(from, to) && awaited != kNone) {
-        neighborsDisagree(
-            from, to,
-            "the second names the first as a source, which does not name it as a destination");
-      }
-      if (awaited != kNone && awaited != at(from, 0)) {
-        neighborsDisagree(from, to,
-                          "the first sends " + std::to_string(count(from)) +
-                              " elements, the second expects " + std::to_string(awaited));
-      }
-    }
-  }
+  RankTable table(size, 2, own.size(), fill, exchange);
+  check(table);
+  return table;
 }
 
 void runNeighborAllGather(Communicator& communicator, const Call& call) {
@@ -100,12 +83,8 @@ void runNeighborAllGather(Communicator& communicator, const Call& call) {
   const DType dtype = call.shape.dtype;
   const int size = communicator.size();
   const int rank = own.rank;
-  const NeighborTable table(
-      call.gathers, size, dtype, [&](const void* mine, void* all, std::size_t bytes) {
-        const void* const given[] = {mine};
-        void* const gathered[] = {all};
-        communicator.allGather({given, gathered}, bytes, DType::uint8, call.options);
-      });
+  const RankTable table =
+      neighborTable(call.gathers, size, dtype, exchangeOver(communicator, call.options));
 
   std::vector<std::byte*> places(static_cast<std::size_t>(size));
   auto* next = static_cast<std::byte*>(own.out);
@@ -114,7 +93,7 @@ void runNeighborAllGather(Communicator& communicator, const Call& call) {
     next += source.count * sizeOf(dtype);
   }
   const auto move = [&](int from, int to) {
-    const std::size_t length = table.count(from);
+    const auto length = static_cast<std::size_t>(table.head(from)[0]);
     if (!table.sends(from, to) || length == 0) return;
     if (from == rank) {
       communicator.send(own.in, length, dtype, to, kTag, call.options);

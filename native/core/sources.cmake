@@ -1,8 +1,8 @@
 # Element types, reduce ops, SIMD kernels, threads, errors: nothing of Node, CUDA or MPI.
 add_library(gradlink_core STATIC)
 unite(gradlink_core calls
+  agreement.cc
   call.cc
-  call_differences.cc
   collective.cc
   communicator.cc
   counted.cc

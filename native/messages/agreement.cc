@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 #include "messages/tags.h"
 
 namespace gradlink::messages {
@@ -67,9 +67,12 @@ void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wai
     exchangeAll(bytes, wait);
   }
   wait.as(Wait::Kind::data).came();
-  for (int r = 0; r < n; ++r) {
-    if (r != link_.rank() && at(r).shape != own.shape) mismatch(wait.op());
-  }
+  bool agreed = true;
+  for (int r = 0; r < n; ++r) agreed = agreed && at(r).shape == own.shape;
+  if (agreed) return;
+  std::vector<ShapeOnWire> all;
+  for (int r = 0; r < n; ++r) all.push_back(at(r).shape);
+  checkSame<ShapeOnWire>(wait.op(), all, link_.rank());
 }
 
 void Agreement::exchangePair(std::size_t own, Wait& wait) {
@@ -136,18 +139,6 @@ void Agreement::exchangeAll(std::size_t own, Wait& wait) {
 std::span<const std::byte> Agreement::payload(int rank) const {
   const Announcement& announcement = at(rank);
   return {reinterpret_cast<const std::byte*>(&announcement + 1), announcement.bytes};
-}
-
-void Agreement::mismatch(const char* op) const {
-  CallGroups groups;
-  for (int r = 0; r < link_.size(); ++r) {
-    const Shape theirs = at(r).shape.shape();
-    groups.add(r, theirs == kNodesCall      ? "nodes"
-                  : theirs == kOpenWireCall ? "openWire"
-                  : theirs == kCountedCall  ? "a collective with counts"
-                                            : describe(theirs));
-  }
-  throw differentCalls(op, groups, link_.rank());
 }
 
 std::vector<std::vector<std::byte>> Agreement::exchange(std::span<const std::byte> own,

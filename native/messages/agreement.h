@@ -14,11 +14,6 @@
 
 namespace gradlink::messages {
 
-/// Calls that have no kind of their own, for meet(): all ranks must make the same.
-inline constexpr Shape kNodesCall{.kind = Kind::split, .count = 1};
-inline constexpr Shape kOpenWireCall{.kind = Kind::split, .count = 2};
-inline constexpr Shape kCountedCall{.kind = Kind::split, .count = 3};
-
 class Agreement {
  public:
   explicit Agreement(Link& link);
@@ -52,7 +47,6 @@ class Agreement {
   void exchangeAll(std::size_t own, Wait& wait);
   /// Where the announcements are, one after the other.
   void index(std::size_t from, std::size_t to);
-  [[noreturn]] void mismatch(const char* op) const;
 
   Link& link_;
   std::size_t mostBytes_;

@@ -39,7 +39,7 @@ void RankCommunicator::count(const Call& call, Wait& wait) {
       call, heldRanks(), size(), [&](const void* own, void* all, std::size_t bytes) {
         const std::span row(static_cast<const std::byte*>(own), bytes);
         const bool fits = bytes <= agreement_.mostBytes();
-        agreement_.meet(kCountedCall, fits ? row : row.first(0), wait);
+        agreement_.meet(call.shape, fits ? row : row.first(0), wait);
         std::vector<std::vector<std::byte>> exchanged;
         if (!fits) exchanged = agreement_.exchange(row, bytes, wait);
         for (int r = 0; r < size(); ++r) {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 #include "messages/tags.h"
 
 namespace gradlink::messages {

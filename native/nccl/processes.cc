@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 #include "core/hosts/rank_names.h"
 
 namespace gradlink::nccl {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 #include "core/error.h"
 #include "nccl/queue.h"
 #include "nccl/scaled_ops.h"

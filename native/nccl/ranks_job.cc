@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 #include "cuda/memory.h"
 #include "nccl/nccl_rendezvous.h"
 #include "nccl/ranks.h"
@@ -47,68 +47,51 @@ Announcement announce(const Launch& launch, const RegisteredPieces& registered) 
   return one;
 }
 
+constexpr std::uint64_t kNothing = 14695981039346656037u;
+
+/// FNV-1a of what `digest` is of, and this.
+std::uint64_t digestOf(const Announcement& announcement, std::uint64_t digest = kNothing) {
+  unsigned char bytes[sizeof(Announcement)];
+  std::memcpy(bytes, &announcement, sizeof(announcement));
+  for (const unsigned char byte : bytes) digest = (digest ^ byte) * 1099511628211u;
+  return digest;
+}
+
 Announcement announce(std::span<const Launch> launches, const RegisteredPieces& registered) {
   Announcement all;
-  std::uint64_t rest = 14695981039346656037u;  // FNV-1a
-  for (std::size_t i = 1; i < launches.size(); ++i) {
-    unsigned char bytes[sizeof(Announcement)];
-    const Announcement one = announce(launches[i], registered);
-    std::memcpy(bytes, &one, sizeof(one));
-    for (const unsigned char byte : bytes) rest = (rest ^ byte) * 1099511628211u;
-  }
   if (!launches.empty()) all = announce(launches.front(), registered);
   all.launches = launches.size();
-  all.rest = rest;
+  all.rest = kNothing;
+  for (std::size_t i = 1; i < launches.size(); ++i) {
+    all.rest = digestOf(announce(launches[i], registered), all.rest);
+  }
   return all;
 }
 
-std::string textOf(const Announcement& a) {
+std::string describe(const Announcement& a) {
   if (a.asks != 0) {
     return "allocRegistered of " + std::to_string(a.asks - 1) + " bytes" +
            (a.registers != 0 ? "" : ", not to be registered");
   }
-  std::string text = describe(a.shape.shape());
+  std::string text = describe(a.shape);
   if (a.scaled != 0) text += " with scales";
   if (a.launches > 1) text += " and " + std::to_string(a.launches - 1) + " more";
   return text;
 }
 
-/// The first rank whose call differs from rank 0's in the places of its arrays alone; -1 where
-/// something else differs.
-int elsewhere(const std::vector<Announcement>& all) {
-  int found = -1;
-  for (std::size_t r = 1; r < all.size(); ++r) {
-    Announcement same = all[r];
-    same.in = all.front().in;
-    same.out = all.front().out;
-    if (!(same == all.front())) return -1;
-    if (found < 0 && !(all[r] == all.front())) found = static_cast<int>(r);
-  }
-  return found;
-}
-
 /// All ranks see the same and throw; nothing was launched.
-void throwDifferent(const char* op, const std::vector<Announcement>& all, int self) {
-  if (const int rank = elsewhere(all); rank >= 0) {
-    Error error = harmless(ErrorCode::mismatch, op, elsewhereText(0, rank));
-    throw error.withRank(rank);
-  }
-  CallGroups groups;
-  const std::string first = textOf(all.front());
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    std::string call = textOf(all[r]);
-    if (call == first && !(all[r] == all.front())) call += " that differ from rank 0's";
-    groups.add(static_cast<int>(r), call);
-  }
-  throw differentCalls(op, groups, self);
-}
-
-std::uint64_t digestOf(const Announcement& announcement) {
-  unsigned char bytes[sizeof(Announcement)];
-  std::memcpy(bytes, &announcement, sizeof(announcement));
-  std::uint64_t digest = 14695981039346656037u;  // FNV-1a
-  for (const unsigned char byte : bytes) digest = (digest ^ byte) * 1099511628211u;
-  return digest;
+void checkAnnounced(const char* op, std::span<const Announcement> all, int self) {
+  const Announcement& first = all.front();
+  const auto elsewhere = std::ranges::find_if_not(all, [&](const auto& a) { return a == first; });
+  if (elsewhere == all.end()) return;
+  const bool onlyPlaces = std::ranges::all_of(all, [&](Announcement a) {
+    a.in = first.in;
+    a.out = first.out;
+    return a == first;
+  });
+  if (!onlyPlaces) checkSame(op, all, self);
+  const int rank = static_cast<int>(elsewhere - all.begin());
+  throw harmless(ErrorCode::mismatch, op, elsewhereText(0, rank)).withRank(rank);
 }
 
 }  // namespace
@@ -129,8 +112,7 @@ void Ranks::agree(std::span<const Launch> launches, const Watch& watch) {
   const std::vector<Announcement> ofEach(ranks_.size(), own);
   std::vector<Announcement> all(static_cast<std::size_t>(size_));
   exchange(ofEach.data(), all.data(), sizeof(own), watch);
-  if (std::all_of(all.begin(), all.end(), [&](const Announcement& a) { return a == own; })) return;
-  throwDifferent(watch.op, all, ranks_.front());
+  checkAnnounced(watch.op, all, ranks_.front());
 }
 
 // Memory that one rank lacks: the others would wait for its part of the registration.
@@ -144,15 +126,11 @@ void Ranks::agreeOnMemory(std::size_t bytes, bool registers, const std::optional
     const std::vector<Announcement> ofEach(ranks_.size(), own);
     std::vector<Announcement> all(static_cast<std::size_t>(size_));
     exchange(ofEach.data(), all.data(), sizeof(own), watch);
-    bool same = true;
     int without = -1;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      Announcement one = all[r];
-      if (one.refused != 0 && without < 0) without = static_cast<int>(r);
-      one.refused = own.refused;
-      same = same && one == own;
+    for (std::size_t r = all.size(); r-- > 0;) {
+      if (std::exchange(all[r].refused, 0) != 0) without = static_cast<int>(r);
     }
-    if (!same) throwDifferent(watch.op, all, ranks_.front());
+    checkAnnounced(watch.op, all, ranks_.front());
     if (without >= 0 && !failed) {
       Error error = harmless(ErrorCode::outOfMemory, watch.op,
                              "rank " + std::to_string(without) + " has no memory for its part");

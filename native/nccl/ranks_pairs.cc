@@ -32,9 +32,9 @@ void Ranks::neighborAllGather(const Call& call) {
                                  " lists, one for each rank held, got " +
                                  std::to_string(call.gathers.size()));
     }
-    const NeighborTable table(
-        call.gathers, size_, dtype,
-        [&](const void* own, void* all, std::size_t bytes) { exchange(own, all, bytes, watch); });
+    neighborTable(call.gathers, size_, dtype, [&](const void* own, void* all, std::size_t bytes) {
+      exchange(own, all, bytes, watch);
+    });
     const int type = abi::movedAs(dtype);
     meet(watch);
     core_->comms.group(watch, [&](std::size_t i) {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 
 namespace gradlink::shm {
 namespace {
@@ -82,16 +83,16 @@ std::uint32_t Session::meetWithPayload(const Shape& shape, CallTimeout& callTime
     waiter_.await(theirs.posted, call, watch.on(r));
     agreed = agreed && theirs.shape == shape;
   }
-  if (!agreed) agree(shape, call);
+  if (!agreed) agree(call);
   return call;
 }
 
 // Every rank compares the same announcements, so all of them throw, nothing was moved, and the next
 // call is met afresh: the communicator stays usable.
-void Session::agree(const Shape& shape, std::uint32_t call) {
-  CallGroups groups;
-  for (int r = 0; r < size(); ++r) groups.add(r, describe(post(r, call).shape));
-  throw differentCalls(nameOf(shape.kind), groups, rank_);
+void Session::agree(std::uint32_t call) {
+  std::vector<Shape> all;
+  for (int r = 0; r < size(); ++r) all.push_back(post(r, call).shape);
+  checkSame<Shape>(nameOf(post(rank_, call).shape.kind), all, rank_);
 }
 
 bool Session::ended() const {

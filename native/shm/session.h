@@ -120,7 +120,7 @@ class Session {
 
  private:
   Post& post(int rank, std::uint32_t call) const { return segment_.rank(rank).posts[call & 1]; }
-  void agree(const Shape& shape, std::uint32_t call);
+  void agree(std::uint32_t call);
   /// The failure, once it is there: its message names no call.
   Error failure(const char* op) const;
 

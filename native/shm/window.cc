@@ -121,17 +121,18 @@ void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
       std::memcpy(array(rank_, slot), spec.initial, bytes);
   }
   const BufferRef own = regions_.refer(own_, 1);
-  table_.emplace(communicator_, spec, std::as_bytes(std::span(&own, 1)), options);
+  table_.emplace(std::span(&spec, 1), communicator_.size(), exchangeOver(communicator_, options),
+                 std::as_bytes(std::span(&own, 1)));
   for (int r = 0; r < table_->size(); ++r) {
     if (r == rank_) continue;
     BufferRef& theirs = refs_[static_cast<std::size_t>(r)];
-    std::memcpy(&theirs, table_->extra(r).data(), sizeof(theirs));
+    std::memcpy(&theirs, table_->extra(r), sizeof(theirs));
     bases_[static_cast<std::size_t>(r)] = regions_.resolve(theirs);
   }
 }
 
 std::size_t ShmWindow::slotOf(int owner, int source) const {
-  const std::int32_t slot = owner == source ? WindowTable::kNoSlot : table_->slot(owner, source);
+  const std::int64_t slot = owner == source ? WindowTable::kNoSlot : table_->slot(owner, source);
   if (slot == WindowTable::kNoSlot) {
     throw misuse("window", "rank " + std::to_string(source) + " is not a source of rank " +
                                std::to_string(owner));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/agreement.h"
 #include "core/error.h"
 #include "core/hosts/hierarchical_templates.h"
 #include "core/hosts/hierarchical_wire.h"
@@ -12,15 +13,6 @@
 
 namespace gradlink {
 namespace {
-
-/// Every rank's value.
-std::vector<int> gatherInts(Communicator& comm, int own, const CallOptions& options) {
-  std::vector<int> all(static_cast<std::size_t>(comm.size()));
-  const void* const in[] = {&own};
-  void* const out[] = {all.data()};
-  comm.allGather({in, out}, 1, DType::int32, options);
-  return all;
-}
 
 /// Partial sums of integers wrap where their average does not, and no type is wider than the
 /// widest.
@@ -136,7 +128,8 @@ std::unique_ptr<Communicator> Hierarchical::split(int color, int key, const Call
     onNode("split", [&] { levels.node = node_->split(color, key, left(call, Step::node)); });
     if (color < 0) return nullptr;
     Communicator& made = *levels.world;
-    levels.nodeOf = gatherInts(made, map_.ownNode(), left(call, Step::node));
+    const Exchange exchange = exchangeOver(made, left(call, Step::node));
+    levels.nodeOf = exchangeRecords(exchange, made.size(), map_.ownNode());
     const bool leads = levels.node->heldRanks()[0] == 0;
     levels.leaders = made.split(leads ? 0 : -1, made.heldRanks()[0], left(call, Step::node));
     return overHosts(std::move(levels));

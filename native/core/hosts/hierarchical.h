@@ -98,7 +98,7 @@ class Hierarchical final : public OneRank {
   template <class Body>
   auto onWorld(const char* op, Body body);
   /// A part of a call gets what is left of its time, and more the more steps it waits through.
-  enum class Step { node = 0, leaders = 1, result = 2 };
+  enum class Step { node = 0, leaders = 1, result = 2, judgement = 3 };
   static CallOptions left(const Begun& call, Step step);
 
   // ---- hierarchical_pieces.cc

@@ -179,11 +179,7 @@ std::unique_ptr<Window> WireWindows::open(Communicator& communicator, const Wind
   ranks.held.assign(communicator.heldRanks().begin(), communicator.heldRanks().end());
   ranks.holders.resize(static_cast<std::size_t>(communicator.size()));
   std::iota(ranks.holders.begin(), ranks.holders.end(), 0);
-  ranks.exchange = [&](const void* own, void* all, std::size_t bytes) {
-    const void* const in[] = {own};
-    void* const out[] = {all};
-    communicator.allGather({in, out}, bytes, DType::uint8, options);
-  };
+  ranks.exchange = exchangeOver(communicator, options);
   return std::move(open(communicator, ranks, {&spec, 1}, {&make, 1}, options).front());
 }
 

@@ -28,7 +28,7 @@ struct WindowRanks {
   std::vector<int> holders;
   /// Whether all are held here: then the communicator need have no wires.
   bool all = false;
-  WindowTable::Exchange exchange;
+  Exchange exchange;
 };
 
 /// The windows of one communicator, which has wires and holds one rank. Its calls are the

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/agreement.h"
 #include "core/error.h"
 
 namespace gradlink {
@@ -66,10 +67,7 @@ void Agreement::exchange(double timeoutMs) {
   own_ += sent_.entries;
   // What was announced before the leaving is told before it.
   sent_.left = leaving_ && unsent_.empty() ? 1 : 0;
-  const void* in = &sent_;
-  void* out = received_.data();
-  comm_.allGather({.in = {&in, 1}, .out = {&out, 1}}, sizeof(Frame), DType::uint8,
-                  {.timeoutMs = timeoutMs});
+  exchangeOver(comm_, {.timeoutMs = timeoutMs})(&sent_, received_.data(), sizeof(Frame));
   for (int worker = 0; worker < size_; ++worker) {
     const Frame& frame = received_[static_cast<std::size_t>(worker)];
     for (std::uint32_t i = 0; i < frame.entries; ++i) take(worker, frame.list[i]);

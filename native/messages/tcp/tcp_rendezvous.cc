@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/call_differences.h"
+#include "core/agreement.h"
 #include "core/error.h"
 #include "messages/tcp/tcp_engine.h"
 

@@ -81,29 +81,6 @@ TEST(ThreadsTogether, ReportAMismatchOnAllSidesAndGoOn) {
   }
 }
 
-TEST(ThreadsTogether, TellTypesOpsRootsAndKindsApart) {
-  auto differ = [](const std::function<void(Communicator&, int, const Buffers&)>& body) {
-    const auto errors = onRanks(2, [&](Communicator& comm, int rank) {
-      std::vector<double> data(100000, 1), result(100000);
-      const void* in[] = {data.data()};
-      void* out[] = {result.data()};
-      body(comm, rank, {in, out});
-    });
-    expectAll(errors, ErrorCode::mismatch);
-  };
-  differ([](auto& comm, int rank, auto& b) {
-    comm.allReduce(b, 10, rank == 0 ? DType::float32 : DType::int32, ReduceOp::sum);
-  });
-  differ([](auto& comm, int rank, auto& b) {
-    comm.allReduce(b, 90000, DType::float32, rank == 0 ? ReduceOp::sum : ReduceOp::max);
-  });
-  differ([](auto& comm, int rank, auto& b) { comm.broadcast(b, 90000, DType::float32, rank); });
-  differ([](auto& comm, int rank, auto& b) {
-    if (rank == 0) comm.barrier();
-    if (rank == 1) comm.allReduce(b, 90000, DType::float32, ReduceOp::sum);
-  });
-}
-
 TEST(ThreadsSplit, OrdersByKeyAndLeavesNegativeColorsOut) {
   expectNone(onRanks(5, [](Communicator& comm, int rank) {
     auto part = comm.split(rank == 4 ? -1 : rank % 2, -rank);
