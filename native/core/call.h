@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +29,19 @@ void checkNeighborhood(const Neighborhood& own, int rank, int size);
 /// source that does not name it as a destination, or the other way round. Where no rank wants that
 /// checked, a source that does not name a rank counts as if it did with a weight of 1.
 std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);
+
+/// Of a rank's neighborhood as it travels with the announcement of its call: whole cache lines, so
+/// that what follows is aligned.
+constexpr std::size_t neighborRowBytes(int size) {
+  const std::size_t bytes = (3 + 2 * static_cast<std::size_t>(size)) * sizeof(double);
+  return (bytes + 63) / 64 * 64;
+}
+
+void writeNeighborRow(std::byte* to, const Neighborhood& own, int size);
+
+/// What every rank sums, from everybody's rows; throws as resolveNeighbors().
+std::vector<WeightRow> resolveNeighborRows(int size,
+                                           const std::function<const std::byte*(int rank)>& rowOf);
 
 /// Throws invalidArgument for a root or a dtype that the call cannot have, and for null pointers it
 /// needs. `gpu`: the ranks are GPUs, which have the float8 types too.

@@ -17,8 +17,8 @@ constexpr int kFloat8SumMajor = 9;
 /// What an exchange of ids, of neighbors' weights, or of counts, takes of memory.
 std::size_t exchangedBytes(int size) {
   const auto ranks = static_cast<std::size_t>(size);
-  const std::size_t weights = (1 + 2 * ranks) * sizeof(double);
-  return (ranks + 1) * std::max({sizeof(UniqueId), weights, CountedTable::bytesOf(size)});
+  return (ranks + 1) *
+         std::max({sizeof(UniqueId), neighborRowBytes(size), CountedTable::bytesOf(size)});
 }
 
 }  // namespace

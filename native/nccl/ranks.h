@@ -198,7 +198,8 @@ class Ranks final : public NcclCommunicator {
   void runCounted(const Call&, const CountedTable&, const Watch&);
   void runNeighbors(const Shape&, const Buffers&, std::span<const Neighborhood> own,
                     std::span<const WeightRow> rows, const Watch&);
-  std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);
+  /// What every rank sums, from everybody's neighborhoods.
+  std::vector<WeightRow> weightRows(std::span<const Neighborhood>, const Watch&);
 
   const Library& library_;
   std::vector<int> ranks_;

@@ -1,8 +1,5 @@
 // Averaging with some of the ranks: what they send travels as one group of messages, then each GPU
 // weighs and sums what it got. And windows.
-#include <cmath>
-#include <limits>
-
 #include "cuda/kernel_module.h"
 #include "cuda/ranks/window_memory.h"
 #include "nccl/ranks.h"
@@ -52,7 +49,7 @@ void Ranks::neighborAllReduce(const Call& call) {
                         neighborhoods[i].sources.size() * shape.count * sizeOf(shape.dtype));
     }
     agree(shape, watch);
-    const std::vector<WeightRow> rows = resolveNeighbors(allNeighborhoods(neighborhoods, watch));
+    const std::vector<WeightRow> rows = weightRows(neighborhoods, watch);
     if (shape.count == 0) return;
     runNeighbors(shape, call.buffers, neighborhoods, rows, watch);
   });
@@ -105,35 +102,16 @@ void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
   core_->comms.finish(watch, streams_);
 }
 
-// A table row of doubles a rank: its own weight, then its weights as a source's receiver and as a
-// sender, NaN where there is none.
-std::vector<Neighborhood> Ranks::allNeighborhoods(std::span<const Neighborhood> own,
-                                                  const Watch& watch) {
-  if (holdsAll()) return {own.begin(), own.end()};
-  const auto n = static_cast<std::size_t>(size_);
-  const std::size_t width = 1 + 2 * n;
-  std::vector<double> mine(own.size() * width, std::numeric_limits<double>::quiet_NaN());
+std::vector<WeightRow> Ranks::weightRows(std::span<const Neighborhood> own, const Watch& watch) {
+  const std::size_t bytes = neighborRowBytes(size_);
+  std::vector<std::byte> mine(own.size() * bytes);
   for (std::size_t i = 0; i < own.size(); ++i) {
-    double* const row = mine.data() + i * width;
-    row[0] = own[i].selfWeight;
-    for (const Neighbor& s : own[i].sources) row[1 + static_cast<std::size_t>(s.rank)] = s.weight;
-    for (const Neighbor& d : own[i].destinations) {
-      row[1 + n + static_cast<std::size_t>(d.rank)] = d.weight;
-    }
+    writeNeighborRow(mine.data() + i * bytes, own[i], size_);
   }
-  std::vector<double> rows(n * width);
-  exchange(mine.data(), rows.data(), width * sizeof(double), watch);
-  std::vector<Neighborhood> all(n);
-  for (std::size_t r = 0; r < n; ++r) {
-    const double* row = rows.data() + r * width;
-    all[r].selfWeight = row[0];
-    for (std::size_t p = 0; p < n; ++p) {
-      const int peer = static_cast<int>(p);
-      if (!std::isnan(row[1 + p])) all[r].sources.push_back({peer, row[1 + p]});
-      if (!std::isnan(row[1 + n + p])) all[r].destinations.push_back({peer, row[1 + n + p]});
-    }
-  }
-  return all;
+  std::vector<std::byte> all(static_cast<std::size_t>(size_) * bytes);
+  exchange(mine.data(), all.data(), bytes, watch);
+  return resolveNeighborRows(
+      size_, [&](int r) { return all.data() + static_cast<std::size_t>(r) * bytes; });
 }
 
 std::unique_ptr<Window> Ranks::openWindow(const WindowSpec& spec, const CallOptions& options) {

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
-#include "shm/neighbor_row.h"
 #include "shm/shared_direct.h"
 #include "shm/shm_wire.h"
 #include "shm/window.h"

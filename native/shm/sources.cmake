@@ -18,7 +18,6 @@ unite(gradlink_shm segment
   rendezvous/secret.cc
   rendezvous/spare_rings.cc
   rendezvous/threads.cc
-  neighbor_row.cc
   process_segment.cc
   segment.cc
   shared_regions.cc

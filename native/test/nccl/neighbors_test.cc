@@ -123,6 +123,24 @@ TEST_P(SeveralGpuNeighbors, DisagreeAlikeAndGoOn) {
   });
 }
 
+TEST_P(SeveralGpuNeighbors, CompareListsWhereAnyRankWantsIt) {
+  onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
+    const auto average = [&](bool check) {
+      GpuArray data(*comm.devices()[0], 10, DType::float32, 2 * me);
+      const void* const in[] = {data.data()};
+      void* const out[] = {data.data()};
+      // Rank 0 names 1 as a source, which does not name it.
+      Neighborhood own{0.5, {}, {}, check && me == comm.size() - 1};
+      if (me == 0) own.sources = {{1, 0.5}};
+      comm.neighborAllReduce({in, out}, 10, DType::float32, {&own, 1});
+      return data.wrong(me == 0 ? 1 : me);
+    };
+    const std::string wrong =
+        expectError(ErrorCode::mismatch, -2, {"rank 0", "rank 1"}, [&] { average(true); });
+    return wrong.empty() ? average(false) : wrong;
+  });
+}
+
 TEST_P(SeveralGpuNeighbors, GossipInPairs) {
   onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
     const int peer = me ^ 1;
