@@ -265,6 +265,11 @@ export interface NativeCommunicatorClass {
 export interface CommunicatorNatives {
   /** What nativeCalls and nativeCollectives repeat; the place of a row is its number. */
   readonly calls: readonly NativeCollective[];
+  /** Throws ERR_MISMATCH where the records of the ranks' calls differ; the texts show them. */
+  checkCalls(
+    op: string,
+    calls: readonly { readonly rank: number; readonly record: number; readonly call: string }[],
+  ): void;
   readonly NativeCommunicator: NativeCommunicatorClass;
   /** Writes the message to standard error and ends all processes of the MPI job; only writes where there is none. */
   abortMpiJob(message: string, status: number): void;

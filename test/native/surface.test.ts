@@ -16,6 +16,7 @@ type Members<T> = Readonly<Record<keyof T, 'property' | 'method'>>;
 const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'object'>> = {
   setErrorClass: 'function',
   calls: 'object',
+  checkCalls: 'function',
   abortMpiJob: 'function',
   mpiLibrary: 'function',
   useTcp: 'function',

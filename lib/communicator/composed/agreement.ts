@@ -1,6 +1,7 @@
 // What ranks tell each other before a call of several parts: its name and what it brings, or why they cannot make it. So a
 // mismatch, and what one rank alone was given wrong, is seen by all before anything moves.
 import { GradlinkError } from '../../errors.js';
+import { native } from '../../native/load.js';
 import type { Communicator } from '../communicator.js';
 import { hashOf } from '../hash.js';
 import type { CallOptions } from '../calls/types.js';
@@ -119,12 +120,11 @@ async function agree(
     const message = `${op}: rank ${rank} could not take part: ${shown(one)}`;
     throw new GradlinkError('ERR_MISMATCH', message, { op, rank, usable: true });
   }
-  const hashes = told.map(({ rank, view, one }) => [rank, view.getInt32(hashAt), one] as const);
-  if (hashes.some(([, hash]) => hash !== hashes[0]![1])) {
-    throw different(
-      op,
-      hashes.map(([rank, hash, one]) => [rank, hash, shown(one)] as const),
-    );
+  if (told.some(({ view }) => view.getUint32(hashAt) !== told[0]!.view.getUint32(hashAt))) {
+    const calls = told.map(({ rank, view, one }) => {
+      return { rank, record: view.getUint32(hashAt), call: shown(one) };
+    });
+    native().checkCalls(op, calls);
   }
   const counts = Array.from({ length: communicator.size }, (_, rank) => {
     const one = headers.get(rank);
@@ -172,27 +172,4 @@ function shown(header: Uint8Array): string {
   const [text = ''] = new TextDecoder().decode(bytes).split('\0', 1);
   // The last letter may be cut as well.
   return bytes.at(-1) === 0 ? text : `${text.replace(/�{1,3}$/, '')}…`;
-}
-
-function different(
-  op: string,
-  told: readonly (readonly [rank: number, hash: number, text: string])[],
-): GradlinkError {
-  const groups = new Map<number, { readonly ranks: number[]; readonly text: string }>();
-  for (const [rank, hash, text] of told) {
-    const group = groups.get(hash) ?? { ranks: [], text };
-    group.ranks.push(rank);
-    groups.set(hash, group);
-  }
-  const listed = [...groups.values()];
-  const calls = listed.map(
-    ({ ranks, text }) =>
-      `${ranks.length === 1 ? 'rank' : 'ranks'} ${ranks.join(', ')} called ${text}`,
-  );
-  const message = `${op}: the ranks made different calls: ${calls.join('; ')}. All ranks must call the same with the same name, lengths and types`;
-  return new GradlinkError('ERR_MISMATCH', message, {
-    op,
-    rank: listed[1]!.ranks[0]!,
-    usable: true,
-  });
 }

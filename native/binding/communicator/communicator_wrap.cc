@@ -12,6 +12,7 @@
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/external_memory.h"
+#include "core/agreement.h"
 #include "core/collective.h"
 
 namespace gradlink::binding {
@@ -36,11 +37,28 @@ Napi::Array callTable(Napi::Env env) {
   return table;
 }
 
+/// (op, calls): throws the mismatch where ranks made different calls.
+Napi::Value checkCalls(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::string op = stringArg(info[0], "op");
+    const Napi::Array given = arrayArg(info[1], "calls");
+    Calls calls;
+    for (std::uint32_t i = 0; i < given.Length(); ++i) {
+      const Napi::Object one = objectArg(given[i], "calls");
+      const auto rank = static_cast<int>(integerArg(one.Get("rank"), "rank", 0, kMaxRanks));
+      calls.add(rank, countArg(one.Get("record"), "record"), stringArg(one.Get("call"), "call"));
+    }
+    calls.check(op.c_str(), 0);
+    return info.Env().Undefined();
+  });
+}
+
 }  // namespace
 
 void exportCommunicator(Napi::Env env, Napi::Object exports) {
   CommunicatorWrap::define(env, exports);
   exports.Set("calls", callTable(env));
+  exports.Set("checkCalls", Napi::Function::New<checkCalls>(env, "checkCalls"));
 }
 
 void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
