@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/agreement.h"
 #include "core/error.h"
 #include "nccl/library.h"
 
@@ -49,21 +50,15 @@ std::vector<cuda::Device*> devicesOf(std::span<const int> gpus) {
 
 void gatherRows(Communicator& control, const std::optional<Processes>& processes, const void* own,
                 void* all, std::size_t bytes, double timeoutMs) {
-  const CallOptions options{.timeoutMs = timeoutMs};
-  if (!processes || processes->most() == 1) {
-    const void* const in[] = {own};
-    void* const out[] = {all};
-    return control.allGather({in, out}, bytes, DType::uint8, options);
-  }
+  const Exchange exchange = exchangeOver(control, {.timeoutMs = timeoutMs});
+  if (!processes || processes->most() == 1) return exchange(own, all, bytes);
   // Every process sends as many rows as the one that has most.
   const std::size_t block = static_cast<std::size_t>(processes->most()) * bytes;
   std::vector<char> padded(block);
   std::vector<char> gathered(static_cast<std::size_t>(processes->size()) * block);
   const int process = control.heldRanks()[0];
   std::memcpy(padded.data(), own, static_cast<std::size_t>(processes->count(process)) * bytes);
-  const void* const in[] = {padded.data()};
-  void* const out[] = {gathered.data()};
-  control.allGather({in, out}, block, DType::uint8, options);
+  exchange(padded.data(), gathered.data(), block);
   auto* const rows = static_cast<char*>(all);
   for (int p = 0; p < processes->size(); ++p) {
     const char* from = gathered.data() + static_cast<std::size_t>(p) * block;
@@ -82,9 +77,9 @@ std::vector<UniqueId> shareIdsOver(Communicator& control, int ranks, const Optio
   const int wanted = several ? (ranks + options.ranksOfId - 1) / options.ranksOfId : 1;
   const int count = std::min(wanted, processes);
   UniqueId own{};
-  const void* const in[] = {own.data()};
   if (count == 1) {
     if (process == 0) own = makeUniqueId();
+    const void* const in[] = {own.data()};
     void* const out[] = {own.data()};
     control.broadcast({in, out}, own.size(), DType::uint8, 0, {.timeoutMs = timeoutMs});
     return {own};
@@ -93,12 +88,10 @@ std::vector<UniqueId> shareIdsOver(Communicator& control, int ranks, const Optio
   const auto makerOf = [&](int id) {
     return static_cast<int>(static_cast<std::int64_t>(id) * processes / count);
   };
-  std::vector<UniqueId> all(static_cast<std::size_t>(processes));
   for (int id = 0; id < count; ++id) {
     if (makerOf(id) == process) own = makeUniqueId();
   }
-  void* const out[] = {all.data()};
-  control.allGather({in, out}, own.size(), DType::uint8, {.timeoutMs = timeoutMs});
+  const auto all = exchangeRecords(exchangeOver(control, {.timeoutMs = timeoutMs}), processes, own);
   std::vector<UniqueId> ids;
   ids.reserve(static_cast<std::size_t>(count));
   for (int id = 0; id < count; ++id) ids.push_back(all[static_cast<std::size_t>(makerOf(id))]);
@@ -116,8 +109,7 @@ Processes introduce(Communicator& control, std::span<const int> gpus,
     problem = error;
     std::string_view(error.what()).copy(own.problem.data(), own.problem.size() - 1);
   }
-  std::vector<Introduction> all(static_cast<std::size_t>(control.size()));
-  gatherRows(control, std::nullopt, &own, all.data(), sizeof(own), timeoutMs);
+  auto all = exchangeRecords(exchangeOver(control, {.timeoutMs = timeoutMs}), control.size(), own);
   if (problem) throw *problem;
   std::vector<int> counts;
   for (Introduction& one : all) {
