@@ -20,7 +20,7 @@ const setting = `
   import * as tf from ${url(require.resolve('@tensorflow/tfjs-core'))};
   import * as layers from ${url(require.resolve('@tensorflow/tfjs-layers'))};
   import * as training from ${url(train)};
-  import { SGD } from ${url(index)};
+  import { Adam, SGD } from ${url(index)};
   await training.useBackend('${testBackend ?? 'wasm'}', { allowCpu: true });
   const comm = await Communicator.world();
   const { rank, size } = comm;
@@ -107,6 +107,27 @@ describe('two processes follow one', () => {
       expect(summed).toBeLessThan(1e-5);
       expect(untrained).toBeGreaterThan(1e-2);
     }
+  });
+});
+
+describe('two processes that share the steps of an optimizer', () => {
+  it('get the bits of processes that each run all of it', async () => {
+    const reports = await run(
+      2,
+      `
+      for (const shardOptimizer of [false, true]) {
+        const model = makeModel();
+        const kv = await KVStore.create('allreduce', { shardOptimizer });
+        const trainer = await training.KVStoreTrainer.create(model, kv, {
+          optimizer: new Adam({ learningRate: 0.1 }),
+        });
+        for (let step = 0; step < 4; ++step) (await trainer.step(lossOf(model, mine))).dispose();
+        report(valuesOf(model));
+        await kv.close();
+      }`,
+    );
+    const [[whole]] = reports as [unknown[], ...unknown[]];
+    expect(reports).toEqual(reports.map(() => [whole, whole]));
   });
 });
 
