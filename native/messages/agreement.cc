@@ -70,8 +70,8 @@ void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wai
   bool agreed = true;
   for (int r = 0; r < n; ++r) agreed = agreed && at(r).shape == own.shape;
   if (agreed) return;
-  std::vector<ShapeOnWire> all;
-  for (int r = 0; r < n; ++r) all.push_back(at(r).shape);
+  std::vector<ShapeOnWire> all(static_cast<std::size_t>(n));
+  for (int r = 0; r < n; ++r) all[static_cast<std::size_t>(r)] = at(r).shape;
   checkSame<ShapeOnWire>(wait.op(), all, link_.rank());
 }
 

@@ -90,8 +90,8 @@ std::uint32_t Session::meetWithPayload(const Shape& shape, CallTimeout& callTime
 // Every rank compares the same announcements, so all of them throw, nothing was moved, and the next
 // call is met afresh: the communicator stays usable.
 void Session::agree(std::uint32_t call) {
-  std::vector<Shape> all;
-  for (int r = 0; r < size(); ++r) all.push_back(post(r, call).shape);
+  std::vector<Shape> all(static_cast<std::size_t>(size()));
+  for (int r = 0; r < size(); ++r) all[static_cast<std::size_t>(r)] = post(r, call).shape;
   checkSame<Shape>(nameOf(post(rank_, call).shape.kind), all, rank_);
 }
 
