@@ -21,7 +21,7 @@ using Halves = std::vector<std::uint16_t>;
 STORES(StoreOptimizers, true);
 STORES(StoreOptimizersInParts, maker.cuts());
 STORES(StoreStates, true);
-STORES(StoreStatesInOneFile, maker.way != StoreMaker::overServers);
+STORES(StoreStatesInOneFile, maker.way != kServers);
 
 /// Every optimizer, with options that change what its step does.
 std::map<std::string, double> numbersOf(const std::string& name) {

@@ -22,11 +22,10 @@ namespace {
 using enum OperationKind;
 
 STORES(StoreOrder, true);
-STORES(StoreOrderInPlace, !maker.onGpus && maker.way != StoreMaker::byAllReduce);
+STORES(StoreOrderInPlace, !maker.onGpus && !maker.shared && maker.way != kAllReduce);
 STORES(StoreOrderHeld, maker.canBeHeld());
 STORES(StoreOrderOfEnds, maker.canBeHeld() && maker.endsAsBegun());
-STORES(StoreOrderOfPulls,
-       maker.canBeHeld() && maker.endsAsBegun() && maker.way != StoreMaker::byAllReduce);
+STORES(StoreOrderOfPulls, maker.canBeHeld() && maker.endsAsBegun() && maker.way != kAllReduce);
 STORES(StoreOrderWithUpdaters, maker.takesUpdaters());
 
 TEST_P(StoreOrder, KeysOfOneCallKeepApartInWhateverOrder) {
@@ -168,7 +167,7 @@ std::vector<int> doneInOrder(const AnyStore& store, std::latch& open,
     steps.push_back({push, keys[i], store.everywhere(Floats(8, valueOf(i))), nullptr, ofPushes[i]});
     steps.push_back({pull, keys[i], {}, &out[i], ofPulls[i]});
   }
-  RunningSteps<Floats> running(store.store, store.gpus, std::move(steps), false, [&](auto step) {
+  RunningSteps<Floats> running = store.begin(std::move(steps), false, [&](auto step) {
     return told.ticket(step % 2 == 0 ? static_cast<int>(step / 2) : -1);
   });
   gate.open();
@@ -216,8 +215,7 @@ TEST_P(StoreOrderHeld, StopDropsWhatIsQueued) {
     if (!store.several()) store.store.setUpdater(updater);
     // Nobody lets the first go on: no updater, and no worker whose part it waits for.
     const auto submitted = [&] {
-      return RunningSteps<Floats>(
-          store.store, store.gpus,
+      return store.begin(
           {{pushPull, key, {}, &out}, {push, key, store.everywhere(Floats(1000, 1))}}, false,
           [&](std::size_t step) { return told.ticket(static_cast<int>(step)); });
     };

@@ -5,20 +5,31 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "kvstore/store.h"
 #include "kvstore/store_checks.h"
+#include "kvstore/worker/dist_store.h"
 #include "test/kvstore/gpu/support.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink::test {
 
-/// An operation on arrays of the host, one for each device, which come to GPUs and back on their
-/// own.
+/// Where the arrays of a store's devices lie.
+struct ArrayPlaces {
+  /// None where the devices are the host's.
+  std::vector<int> gpus;
+  /// Not null: in memory of this store, from which servers read.
+  DistStore* shared = nullptr;
+};
+
+/// An operation on arrays of the host, one for each device, which come to their places and back on
+/// their own.
 template <class Array>
 struct StepOf {
   OperationKind kind;
@@ -32,7 +43,7 @@ struct StepOf {
   bool compact = false;
   /// Which device each array is of; none: the first array is of the first one, and so on.
   std::vector<std::size_t> devices = {};
-  /// Of GPUs: every other array lies on the host, from the second on.
+  /// Every other array, from the second on, is as it is: on the host, and not shared.
   bool mixed = false;
 };
 using Step = StepOf<Floats>;
@@ -42,7 +53,8 @@ using Step = StepOf<Floats>;
 template <class Array>
 class RunningSteps {
  public:
-  RunningSteps(Store& store, const std::vector<int>& gpus, std::vector<StepOf<Array>> steps,
+  /// `told`: the ticket of each step, where wait() is not called.
+  RunningSteps(Store& store, const ArrayPlaces& places, std::vector<StepOf<Array>> steps,
                bool here = false,
                const std::function<std::shared_ptr<Ticket>(std::size_t)>& told = {})
       : steps_(std::move(steps)), places_(steps_.size()) {
@@ -60,13 +72,11 @@ class RunningSteps {
       made.ticket = told ? told(i) : all;
       before_.push_back(step.in);
       // Rows come from the host, whatever the devices.
-      const std::vector<int> none;
-      for (void* const array :
-           placed(step, step.in, step.inRows.empty() ? gpus : none, places_[i].in, made.inGpus)) {
-        made.in.push_back(array);
-      }
+      const auto in = placed(step, step.in, step.inRows.empty() ? places : ArrayPlaces{},
+                             places_[i].in, made.inGpus);
+      made.in.assign(in.begin(), in.end());
       if (step.out != nullptr) {
-        made.out = placed(step, *step.out, gpus, places_[i].out, made.outGpus);
+        made.out = placed(step, *step.out, places, places_[i].out, made.outGpus);
       }
       if (isPush(step.kind) && step.in.empty()) {
         made.in.assign(made.out.begin(), made.out.end());
@@ -85,43 +95,61 @@ class RunningSteps {
   void check() {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       StepOf<Array>& step = steps_[i];
-      places_[i].readIn(step.in);
+      read(places_[i].in, step.in);
       EXPECT_EQ(step.in, before_[i]);
       for (Array& array : step.in) std::fill(array.begin(), array.end(), 77);
-      if (step.out != nullptr) places_[i].readOut(*step.out);
+      if (step.out != nullptr) read(places_[i].out, *step.out);
     }
   }
 
  private:
-  /// The arrays that lie on GPUs, and none in the place of others.
-  using Placed = std::vector<std::unique_ptr<GpuBytes>>;
-  struct Places {
-    Placed in;
-    Placed out;
-
-    void readIn(std::vector<Array>& arrays) const { read(in, arrays); }
-    void readOut(std::vector<Array>& arrays) const { read(out, arrays); }
-    static void read(const Placed& placed, std::vector<Array>& arrays) {
-      for (std::size_t i = 0; i < placed.size(); ++i) {
-        if (placed[i]) placed[i]->read(arrays[i].data());
-      }
-    }
+  /// Memory that an array was copied to.
+  struct Copy {
+    void* data;
+    /// Back, once: what is there is overwritten.
+    std::function<void(void* to)> read;
   };
+  /// None in the place of arrays that are as they are.
+  using Copies = std::vector<std::optional<Copy>>;
+  struct Places {
+    Copies in;
+    Copies out;
+  };
+  static void read(const Copies& copies, std::vector<Array>& arrays) {
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      if (copies[i]) copies[i]->read(arrays[i].data());
+    }
+  }
+  static Copy onGpu(int gpu, const Array& array) {
+    const auto there =
+        std::make_shared<GpuBytes>(gpu, array.data(), array.size() * sizeof(array[0]));
+    return {there->data(), [there](void* to) { there->read(to); }};
+  }
+  static Copy inShared(DistStore& store, const Array& array) {
+    const std::size_t bytes = array.size() * sizeof(array[0]);
+    const std::shared_ptr<void> memory(store.allocShared(bytes),
+                                       [&store](void* all) { store.freeShared(all); });
+    std::memcpy(memory.get(), array.data(), bytes);
+    return {memory.get(), [memory, bytes](void* to) {
+              std::memcpy(to, memory.get(), bytes);
+              std::memset(memory.get(), 0x55, bytes);
+            }};
+  }
   static std::vector<void*> placed(const StepOf<Array>& step, std::vector<Array>& arrays,
-                                   const std::vector<int>& gpus, Placed& there,
-                                   std::vector<int>& where) {
+                                   const ArrayPlaces& places, Copies& copies,
+                                   std::vector<int>& gpus) {
     std::vector<void*> pointers;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-      Array& array = arrays[i];
-      pointers.push_back(array.data());
-      if (gpus.empty()) continue;
-      const bool onGpu = !step.mixed || i % 2 == 0;
-      const int gpu = gpus[step.devices.empty() ? i % gpus.size() : step.devices[i]];
-      where.push_back(onGpu ? gpu : -1);
-      there.emplace_back();
-      if (!onGpu) continue;
-      there.back() = std::make_unique<GpuBytes>(gpu, array.data(), array.size() * sizeof(array[0]));
-      pointers.back() = there.back()->data();
+      const bool stays = (step.mixed && i % 2 == 1) || arrays[i].empty();
+      std::optional<Copy>& copy = copies.emplace_back();
+      if (!places.gpus.empty()) {
+        const std::size_t device = step.devices.empty() ? i % places.gpus.size() : step.devices[i];
+        gpus.push_back(stays ? -1 : places.gpus[device]);
+        if (!stays) copy = onGpu(gpus.back(), arrays[i]);
+      } else if (places.shared != nullptr && !stays) {
+        copy = inShared(*places.shared, arrays[i]);
+      }
+      pointers.push_back(copy ? copy->data : arrays[i].data());
     }
     return pointers;
   }

@@ -34,6 +34,8 @@ struct StoreMaker {
   /// Of servers. Only with one worker does such a store do what the others do.
   bool asynchronous = false;
   int serverThreads = 1;
+  /// Whether arrays lie in memory that servers read: long ones, where a worker has one device.
+  bool shared = false;
   /// Of a worker, where they are the host's.
   std::size_t devices = 2;
   bool onGpus = false;
@@ -74,22 +76,26 @@ struct StoreMaker {
 };
 inline void PrintTo(const StoreMaker& maker, std::ostream* out) { *out << maker.name; }
 
+inline constexpr auto kServers = StoreMaker::overServers;
+inline constexpr auto kAllReduce = StoreMaker::byAllReduce;
 inline constexpr StoreMaker kStoreMakers[] = {
     {.name = "Local", .devices = 3},
     {.name = "LocalOnTheHost", .devices = 3, .placement = Placement::host},
-    {.name = "OneServer", .way = StoreMaker::overServers, .servers = 1, .devices = 3},
-    {.name = "OneAsynchronous", .way = StoreMaker::overServers, .servers = 2, .asynchronous = true},
-    {.name = "TwoOnTwoServers", .way = StoreMaker::overServers, .workers = 2, .servers = 2},
-    {.name = "ThreeOnOneServer",
-     .way = StoreMaker::overServers,
-     .workers = 3,
-     .servers = 1,
-     .serverThreads = 3},
-    {.name = "FourOnThreeServers", .way = StoreMaker::overServers, .workers = 4, .servers = 3},
-    {.name = "AllReduceOfOne", .way = StoreMaker::byAllReduce},
-    {.name = "AllReduceOfTwo", .way = StoreMaker::byAllReduce, .workers = 2, .devices = 3},
-    {.name = "AllReduceOfSeven", .way = StoreMaker::byAllReduce, .workers = 7},
-    {.name = "AllReduceInShards", .way = StoreMaker::byAllReduce, .workers = 3, .sharded = true},
+    {.name = "OneServer", .way = kServers, .servers = 1, .devices = 3},
+    {.name = "OneAsynchronous", .way = kServers, .servers = 2, .asynchronous = true},
+    {.name = "TwoOnTwoServers", .way = kServers, .workers = 2, .servers = 2},
+    {.name = "TwoOnTwoShared",
+     .way = kServers,
+     .workers = 2,
+     .servers = 2,
+     .shared = true,
+     .devices = 1},
+    {.name = "ThreeOnOne", .way = kServers, .workers = 3, .servers = 1, .serverThreads = 3},
+    {.name = "FourOnThreeServers", .way = kServers, .workers = 4, .servers = 3},
+    {.name = "AllReduceOfOne", .way = kAllReduce},
+    {.name = "AllReduceOfTwo", .way = kAllReduce, .workers = 2, .devices = 3},
+    {.name = "AllReduceOfSeven", .way = kAllReduce, .workers = 7},
+    {.name = "AllReduceInShards", .way = kAllReduce, .workers = 3, .sharded = true},
     {.name = "GpusByPeer", .onGpus = true},
     {.name = "OneGpu", .onGpus = true, .merge = GpuMerge::automatic, .oneGpu = true},
     {.name = "GpusByNccl", .onGpus = true, .merge = GpuMerge::nccl},
@@ -97,36 +103,24 @@ inline constexpr StoreMaker kStoreMakers[] = {
     {.name = "GpusWithoutPeer", .onGpus = true, .merge = GpuMerge::automatic, .peer = false},
     {.name = "GpusInShards", .onGpus = true, .merge = GpuMerge::nccl, .sharded = true},
     {.name = "GpusInShardsByPeer", .onGpus = true, .sharded = true},
-    {.name = "OneGpuInShards",
-     .onGpus = true,
-     .merge = GpuMerge::automatic,
-     .oneGpu = true,
-     .sharded = true},
-    {.name = "GpusInShardsWithoutPeer",
-     .onGpus = true,
-     .merge = GpuMerge::automatic,
-     .peer = false,
-     .sharded = true},
-    {.name = "GpusOnServers",
-     .way = StoreMaker::overServers,
-     .workers = 2,
-     .servers = 2,
-     .onGpus = true},
+    {.name = "OneGpuInShards", .onGpus = true, .oneGpu = true, .sharded = true},
+    {.name = "GpusInShardsWithoutPeer", .onGpus = true, .peer = false, .sharded = true},
+    {.name = "GpusOnServers", .way = kServers, .workers = 2, .servers = 2, .onGpus = true},
     {.name = "GpusByHostOnServers",
-     .way = StoreMaker::overServers,
+     .way = kServers,
      .workers = 2,
      .servers = 2,
      .onGpus = true,
      .merge = GpuMerge::host},
     {.name = "GpusByNcclOnServers",
-     .way = StoreMaker::overServers,
+     .way = kServers,
      .workers = 2,
      .servers = 2,
      .onGpus = true,
      .merge = GpuMerge::nccl},
-    {.name = "GpusByAllReduce", .way = StoreMaker::byAllReduce, .workers = 2, .onGpus = true},
-    {.name = "GpusInShardsByAllReduce",
-     .way = StoreMaker::byAllReduce,
+    {.name = "GpusByAllReduce", .way = kAllReduce, .workers = 2, .onGpus = true},
+    {.name = "GpusShardsByAllReduce",
+     .way = kAllReduce,
      .workers = 2,
      .onGpus = true,
      .sharded = true},
@@ -159,13 +153,12 @@ struct AnyStore {
   Store& store;
   const StoreMaker& maker;
   const int rank;
-  /// None where the devices are the host's.
-  const std::vector<int>& gpus;
+  const ArrayPlaces places;
   /// Of several workers.
   const std::function<void(std::shared_ptr<Ticket>)> leave;
 
   bool several() const { return maker.several(); }
-  std::size_t devices() const { return gpus.empty() ? maker.devices : gpus.size(); }
+  std::size_t devices() const { return places.gpus.empty() ? maker.devices : places.gpus.size(); }
   /// How many arrays a push of all workers sums.
   std::size_t arrays() const { return static_cast<std::size_t>(maker.workers) * devices(); }
   float arraysAsFloat() const { return static_cast<float>(arrays()); }
@@ -192,8 +185,10 @@ struct AnyStore {
   }
 
   template <class Array = Floats>
-  RunningSteps<Array> begin(std::vector<StepOf<Array>> steps) const {
-    return {store, gpus, std::move(steps)};
+  RunningSteps<Array> begin(
+      std::vector<StepOf<Array>> steps, bool here = false,
+      const std::function<std::shared_ptr<Ticket>(std::size_t)>& told = {}) const {
+    return {store, places, std::move(steps), here, told};
   }
   template <class Array = Floats>
   void run(std::vector<StepOf<Array>> steps) const {
@@ -233,7 +228,7 @@ class Twin {
   explicit Twin(const AnyStore& store)
       : maker_{.name = "Twin", .devices = store.arrays()},
         alone_(maker_.placement, maker_.devices),
-        store_{alone_, maker_, 0, gpus_, {}} {}
+        store_{alone_, maker_, 0, {}, {}} {}
   const AnyStore& operator*() const { return store_; }
   const AnyStore* operator->() const { return &store_; }
   template <class Array = Floats>
@@ -243,7 +238,6 @@ class Twin {
 
  private:
   const StoreMaker maker_;
-  const std::vector<int> gpus_;
   LocalStore alone_;
   const AnyStore store_;
 };
@@ -257,7 +251,11 @@ inline std::vector<std::optional<Error>> onStores(
     if constexpr (requires { store->leave(nullptr); }) {
       leave = [&](std::shared_ptr<Ticket> ticket) { store->leave(std::move(ticket)); };
     }
-    body({*store, maker, rank, gpus, leave});
+    ArrayPlaces places{gpus};
+    if constexpr (requires { store->allocShared(1); }) {
+      if (maker.shared) places.shared = store.get();
+    }
+    body({*store, maker, rank, places, leave});
     store->stop();
   };
   GpuDistOptions ofGpus;
@@ -265,7 +263,7 @@ inline std::vector<std::optional<Error>> onStores(
   ofGpus.onHost = maker.onHost();
   ofGpus.merge = maker.onHost() ? GpuMerge::peer : maker.merge;
   const std::size_t devices = !maker.onGpus ? maker.devices : ofGpus.innerDevices();
-  if (maker.way == StoreMaker::byAllReduce) {
+  if (maker.way == kAllReduce) {
     AllreduceStoreOptions options;
     options.devices = devices;
     options.fuseBytes = 4096;
@@ -277,7 +275,7 @@ inline std::vector<std::optional<Error>> onStores(
             rank);
     });
   }
-  if (maker.way == StoreMaker::overServers) {
+  if (maker.way == kServers) {
     DistJob job;
     job.workers = maker.workers;
     job.servers = maker.servers;

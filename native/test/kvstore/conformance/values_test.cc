@@ -36,7 +36,7 @@ TEST_P(StoreValues, AreTheSumOfEachPush) {
       EXPECT_EQ(store.pulled(key, count), riding) << count;
       // On the caller's thread, where the store can.
       std::vector<Floats> both = ownOf(store, 2, count);
-      RunningSteps<Floats>(store.store, store.gpus, {{pushPull, key, {}, &both}}, true).wait();
+      store.begin({{pushPull, key, {}, &both}}, true).wait();
       EXPECT_EQ(both, sumsOf(store, 2, count)) << count;
     }
   });

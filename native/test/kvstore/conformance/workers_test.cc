@@ -12,7 +12,7 @@ namespace {
 using enum OperationKind;
 
 STORES(StoreWorkers, maker.several());
-STORES(StoreWorkersOfServers, maker.several() && maker.way == StoreMaker::overServers);
+STORES(StoreWorkersOfServers, maker.several() && maker.way == kServers);
 
 TEST_P(StoreWorkers, MeetInABarrier) {
   std::atomic<int> came{0};
@@ -79,25 +79,25 @@ TEST_P(StoreWorkers, ThatDefineDifferentlyAreAMismatch) {
 }
 
 TEST_P(StoreWorkersOfServers, ArePushedForBeforeTheOthersPush) {
-  std::latch pushed(1);
-  onEveryStore(GetParam(), [&](const AnyStore& store) {
-    constexpr std::size_t kCount = 100;
-    const KeyId key = store.define("w", Floats(kCount));
-    std::vector<Floats> out = store.everywhere(Floats(kCount));
-    if (store.rank != 0) pushed.wait();
-    // In one call: the pull, which waits for all workers, may not hold the push up.
-    Waiter push;
-    Waiter pull;
-    RunningSteps<Floats> running(
-        store.store, store.gpus,
-        {{OperationKind::push, key, ownOf(store, 0, kCount)}, {OperationKind::pull, key, {}, &out}},
-        false, [&](std::size_t step) { return (step == 0 ? push : pull).ticket(); });
-    push.wait();
-    if (store.rank == 0) pushed.count_down();
-    pull.wait();
-    running.check();
-    EXPECT_EQ(out, sumsOf(store, 0, kCount));
-  });
+  for (const std::size_t count : {100, 100'000}) {
+    std::latch pushed(1);
+    onEveryStore(GetParam(), [&](const AnyStore& store) {
+      const KeyId key = store.define("w", Floats(count));
+      std::vector<Floats> out = store.everywhere(Floats(count));
+      if (store.rank != 0) pushed.wait();
+      // In one call: the pull, which waits for all workers, may not hold the push up.
+      Waiter first;
+      Waiter second;
+      RunningSteps<Floats> running =
+          store.begin({{push, key, ownOf(store, 0, count)}, {pull, key, {}, &out}}, false,
+                      [&](std::size_t step) { return (step == 0 ? first : second).ticket(); });
+      first.wait();
+      if (store.rank == 0) pushed.count_down();
+      second.wait();
+      running.check();
+      EXPECT_EQ(out, sumsOf(store, 0, count));
+    });
+  }
 }
 
 }  // namespace

@@ -14,48 +14,6 @@ std::vector<float> sawtooth(std::size_t count, float scale, float offset = 0) {
   return values;
 }
 
-/// Workers and pipelines.
-class Rounds : public testing::TestWithParam<std::tuple<int, int>> {
- protected:
-  int workers() const { return std::get<0>(GetParam()); }
-  ServerOptions options() const { return serverOf(workers(), std::get<1>(GetParam())); }
-};
-
-TEST_P(Rounds, StoreTheSumOfEachAndAnswerPullsOfIt) {
-  const std::vector<std::size_t> counts = {1, 1000, kServerPiece, 2 * kServerPiece + 17};
-  const auto run = served(options(), [&](HandWorker& worker) {
-    for (std::uint32_t s = 0; s < counts.size(); ++s) {
-      worker.define(s, "key " + std::to_string(s), DType::float32, counts[s]);
-      if (worker.rank() == 0) worker.init(s, DType::float32, sawtooth(counts[s], 1));
-    }
-    for (std::uint32_t s = 0; s < counts.size(); ++s) {
-      EXPECT_EQ(worker.pulled<float>(s, DType::float32, counts[s], 0), sawtooth(counts[s], 1));
-    }
-    for (std::uint64_t round = 1; round <= 5; ++round) {
-      std::vector<std::uint64_t> requests;
-      for (std::uint32_t s = 0; s < counts.size(); ++s) {
-        const auto mine = sawtooth(counts[s], static_cast<float>(round), float(worker.rank()));
-        const std::uint8_t flags = round % 2 == 0 ? dist::kWantsValue : 0;
-        requests.push_back(worker.push(s, DType::float32, mine, round, flags));
-        if (flags == 0) requests.back() = worker.pull(s, round);
-      }
-      const int n = workers();
-      for (std::uint32_t s = 0; s < counts.size(); ++s) {
-        const auto sum = sawtooth(counts[s], static_cast<float>(n) * static_cast<float>(round),
-                                  static_cast<float>(n * (n - 1) / 2));
-        EXPECT_EQ(worker.value<float>(requests[s], DType::float32, counts[s]), sum);
-      }
-    }
-  });
-  expectNone(run.errors);
-  EXPECT_EQ(run.report.shards, counts.size());
-  EXPECT_EQ(run.report.elements, 1 + 1000 + kServerPiece + 2 * kServerPiece + 17);
-  EXPECT_GT(run.report.bytesReceived, 5u * 4 * static_cast<unsigned>(workers()) * 3 * kServerPiece);
-}
-
-INSTANTIATE_TEST_SUITE_P(WorkersAndPipelines, Rounds,
-                         testing::Combine(testing::Values(1, 2, 3), testing::Values(1, 3)));
-
 TEST(Server, SumsInWorkerOrderWhateverTheOrderOfArrival) {
   // 1e8 - 1e8 + 1 is 1 in float32, 1 - 1e8 + 1e8 is 0.
   const std::vector<float> brought = {1e8f, -1e8f, 1};

@@ -1,12 +1,10 @@
-// Arrays in memory that servers read where it lies: the same bits, the caller's again when the push
-// is done, and nothing kept waiting by other workers.
+// Arrays in memory that servers read where it lies: which of them are copied all the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 #include <string>
-#include <tuple>
 
 #include "test/kvstore/worker/support.h"
 
@@ -57,84 +55,6 @@ void pull(Store& store, KeyId key, const SharedFloats& out) {
   made.in.clear();
   submitOne(store, std::move(made));
   waiter.wait();
-}
-
-using SharedShape = std::tuple<int, int, bool>;  // workers, servers, with an optimizer
-
-class SharedArrays : public testing::TestWithParam<SharedShape> {};
-
-TEST_P(SharedArrays, GiveTheBitsOfPlainOnesAndMayBeWrittenAfterThePush) {
-  const auto [workers, servers, optimizes] = GetParam();
-  DistJob job;
-  job.workers = workers;
-  job.servers = servers;
-  job.bigArrayBound = 500;
-  job.mostStagedBytes = 1 << 20;
-  const bool steps = optimizes;
-  expectNone(runDist(job, [steps](Store& store, int rank) {
-    // Staged, staged because it is alone, of a few pieces, of more than the window takes.
-    for (const std::size_t count : {1'000UL, 20'000UL, 150'001UL, 1'100'003UL}) {
-      const KeyId shared = makeKey(store, "shared" + std::to_string(count), Floats(count));
-      const KeyId plain = makeKey(store, "plain" + std::to_string(count), Floats(count));
-      if (steps) store.setOptimizer(Optimizer::create(specOf("adam")));
-      const SharedFloats in(store, count);
-      const SharedFloats out(store, count);
-      std::vector<Floats> got{Floats(count)};
-      for (int round = 0; round < 3; ++round) {
-        in.fill(static_cast<float>(1 + rank + 3 * round));
-        std::vector<Floats> same{in.copy()};
-        run(store, OperationKind::push, plain, same);
-        push(store, shared, in);
-        std::fill_n(in.data(), count, -1.0F);
-        run(store, OperationKind::pull, plain, got);
-        pull(store, shared, out);
-        EXPECT_EQ(out.copy(), got[0]) << count << " in round " << round;
-      }
-    }
-  }));
-}
-
-INSTANTIATE_TEST_SUITE_P(Shapes, SharedArrays,
-                         testing::Combine(testing::Values(1, 3), testing::Values(1, 2),
-                                          testing::Bool()));
-
-DistJob twoWorkers() {
-  DistJob job;
-  job.workers = 2;
-  return job;
-}
-
-TEST(SharedArray, APushAndItsPullMayUseTheSameArray) {
-  expectNone(runDist(twoWorkers(), [](Store& store, int rank) {
-    constexpr std::size_t kCount = 700'001;
-    const KeyId key = makeKey(store, "k", Floats(kCount));
-    const SharedFloats both(store, kCount);
-    std::fill_n(both.data(), kCount, static_cast<float>(rank + 1));
-    Waiter waiter;
-    Operation made = pushOf(key, both, waiter.ticket());
-    made.kind = OperationKind::pushPull;
-    made.out = {both.data()};
-    submitOne(store, std::move(made));
-    waiter.wait();
-    EXPECT_EQ(both.copy(), Floats(kCount, 3));
-  }));
-}
-
-TEST(SharedArray, APushIsDoneThoughNoOtherWorkerHasPushed) {
-  expectNone(runDist(twoWorkers(), [](Store& store, int rank) {
-    constexpr std::size_t kCount = 300'000;
-    const KeyId key = makeKey(store, "k", Floats(kCount));
-    const SharedFloats in(store, kCount);
-    std::fill_n(in.data(), kCount, 1.0F);
-    // Worker 1 pushes when worker 0's push is done: the barrier is between them.
-    if (rank == 0) push(store, key, in);
-    meet(store);
-    if (rank == 1) push(store, key, in);
-    meet(store);
-    std::vector<Floats> out{Floats(kCount)};
-    run(store, OperationKind::pull, key, out);
-    EXPECT_EQ(out[0], Floats(kCount, 2));
-  }));
 }
 
 TEST(SharedArray, BytesAreNotCopiedByTheWorker) {
