@@ -30,7 +30,7 @@ constexpr Shape kSum{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 10};
 constexpr Shape kRooted{Kind::broadcast, DType::float32, ReduceOp::sum, 1, 10};
 constexpr Shape kCounted{Kind::gatherV, DType::float32, ReduceOp::sum, 1, 0};
 
-struct Case {
+struct Difference {
   std::vector<Shape> calls;
   /// Of the error; of each rank the first that calls something else.
   int rank;
@@ -46,7 +46,7 @@ TEST(Judgement, NamesWhoCallsWhat) {
   count.count = 12;
   root.root = 0;
   place.root = 0;
-  const Case cases[] = {
+  const Difference cases[] = {
       {{kSum, kind},
        1,
        {1, 0},
@@ -63,7 +63,7 @@ TEST(Judgement, NamesWhoCallsWhat) {
       {{op, kSum, kSum}, 1, {1, 0, 0}, "ranks 1, 2 called"},
       {{kSum, kSum, count, dtype}, 2, {2, 2, 0, 0}, "; rank 2 called"},
   };
-  for (const Case& c : cases) {
+  for (const Difference& c : cases) {
     std::vector<ShapeOnWire> onWire(c.calls.begin(), c.calls.end());
     for (const auto& told : {judge(c.calls), judge(onWire)}) {
       for (std::size_t r = 0; r < told.size(); ++r) {
