@@ -8,7 +8,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,11 +35,7 @@ class WatchedWire final : public Wire {
             std::size_t bytes, std::uint64_t ticket) override {
     dist::Header head{};
     std::memcpy(&head, header.data(), std::min(sizeof head, header.size()));
-    if (head.type == dist::MessageType::push) {
-      pushedBy = std::this_thread::get_id();
-      const std::lock_guard lock(mutex_);
-      pushed_.push_back(head.shard);
-    }
+    if (head.type == dist::MessageType::push) pushedBy = std::this_thread::get_id();
     wire_->send(destination, header, payload, bytes, ticket);
   }
   void release(std::uint64_t token) override { wire_->release(token); }
@@ -58,20 +53,12 @@ class WatchedWire final : public Wire {
   std::vector<std::uint64_t> bytesReceived() const override { return wire_->bytesReceived(); }
   void close(Deadline until) override { wire_->close(until); }
 
-  /// The shards of the pushes since the last call, in their order.
-  std::vector<std::uint32_t> takePushed() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(pushed_, {});
-  }
-
   std::atomic<std::thread::id> pushedBy{};
   std::atomic<std::thread::id> takenBy{};
   std::atomic<bool> receiptsMatter{true};
 
  private:
   const std::unique_ptr<Wire> wire_;
-  std::mutex mutex_;
-  std::vector<std::uint32_t> pushed_;
 };
 
 /// A worker, and a server with two pipelines whose updater tells its thread.
@@ -218,29 +205,6 @@ TEST(WakeUps, WhatComesWhileSomebodyLooksIsNotLeftBehind) {
       job.exchangeNow(large, kThereCount, i % 2 == 0, [] {});
     });
   }
-}
-
-// Not of who does it, but seen at the same wire: what one call brings goes the most urgent key
-// first, and an urgent pull takes the pushes of its key along.
-TEST(WakeUps, TheMostUrgentKeyIsSentFirst) {
-  WatchedJob job;
-  std::vector<Floats> one(1, Floats(kHereCount, 1));
-  std::vector<Floats> out(1, Floats(kHereCount));
-  std::vector<KeyId> keys;
-  for (const char* name : {"a", "b", "c", "d"}) keys.push_back(job.key(name, kHereCount));
-  job.wire->takePushed();
-  std::vector<Operation> operations;
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
-  const std::int32_t priorities[] = {0, 5, 1, 5};
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    operations.push_back(operation(OperationKind::push, keys[i], one, ticket, priorities[i]));
-  }
-  operations.push_back(operation(OperationKind::pull, keys[2], out, ticket, 9));
-  job.store->submit(std::move(operations));
-  waiter.wait();
-  // A shard's number is its key's.
-  EXPECT_EQ(job.wire->takePushed(), (std::vector<std::uint32_t>{2, 1, 3, 0}));
 }
 
 }  // namespace
