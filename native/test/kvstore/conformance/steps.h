@@ -14,7 +14,6 @@
 
 #include "kvstore/store.h"
 #include "kvstore/store_checks.h"
-#include "kvstore/worker/dist_store.h"
 #include "test/kvstore/gpu/support.h"
 #include "test/kvstore/support.h"
 
@@ -25,7 +24,7 @@ struct ArrayPlaces {
   /// None where the devices are the host's.
   std::vector<int> gpus;
   /// Not null: in memory of this store, from which servers read.
-  DistStore* shared = nullptr;
+  Store* shared = nullptr;
 };
 
 /// An operation on arrays of the host, one for each device, which come to their places and back on
@@ -125,7 +124,7 @@ class RunningSteps {
         std::make_shared<GpuBytes>(gpu, array.data(), array.size() * sizeof(array[0]));
     return {there->data(), [there](void* to) { there->read(to); }};
   }
-  static Copy inShared(DistStore& store, const Array& array) {
+  static Copy inShared(Store& store, const Array& array) {
     const std::size_t bytes = array.size() * sizeof(array[0]);
     const std::shared_ptr<void> memory(store.allocShared(bytes),
                                        [&store](void* all) { store.freeShared(all); });
