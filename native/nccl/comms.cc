@@ -155,6 +155,11 @@ void Comms::group(const Watch& watch, const std::function<abi::Result(std::size_
   settle(watch, watch.op);
 }
 
+std::unique_ptr<cuda::Launching> Comms::inFlight(const Watch& watch) const {
+  if (!isAlone()) return nullptr;
+  return std::make_unique<cuda::Launching>(true, watch.deadline, watch.op, watch.look);
+}
+
 void Comms::finish(const Watch& watch, std::span<cuda::Stream* const> streams) {
   for (std::size_t i = 0; i < members_.size(); ++i) members_[i]->done.record(*streams[i]);
   const auto allDone = [&] {
@@ -162,9 +167,6 @@ void Comms::finish(const Watch& watch, std::span<cuda::Stream* const> streams) {
                        [](const auto& member) { return member->done.done(); });
   };
   try {
-    std::optional<cuda::Launching> othersMayLaunch;
-    if (isAlone() && !allDone())
-      othersMayLaunch.emplace(true, watch.deadline, watch.op, watch.look);
     cuda::await(allDone, watch.deadline, watch.op, [&] {
       check(watch.op);
       lookUnlessDone(watch, allDone);

@@ -91,6 +91,10 @@ class Comms {
   /// Calls queue(i) for each member, its GPU being current, as one group, and returns when the
   /// library has launched all of it.
   void group(const Watch&, const std::function<abi::Result(std::size_t)>& queue);
+  /// Held from before group() until after finish(): what has been launched may wait for ranks of
+  /// this process that have yet to launch, and they for memory that is given back, which waits for
+  /// what has been launched.
+  [[nodiscard]] std::unique_ptr<cuda::Launching> inFlight(const Watch&) const;
   /// Waits until streams[i] is past what was queued for member i, looking for trouble meanwhile.
   void finish(const Watch&, std::span<cuda::Stream* const> streams);
   /// Throws what the library reports of these communicators.

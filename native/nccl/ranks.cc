@@ -211,6 +211,7 @@ void Ranks::runTogether(std::span<const Launch> launches, const CallOptions& opt
     for (const Launch& each : launches) checkLaunch(each);
     reserve(launches, streams_);
     agreeOnce(launches, watch);
+    const auto inFlight = core_->comms.inFlight(watch);
     launch(launches, streams_, watch);
     core_->comms.finish(watch, streams_);
   });
@@ -335,6 +336,7 @@ void Ranks::runCounted(const Call& call, const CountedTable& table, const Watch&
   const std::size_t element = sizeOf(call.shape.dtype);
   const int moved = abi::movedAs(call.shape.dtype);
   meet(watch);
+  const auto inFlight = core_->comms.inFlight(watch);
   core_->comms.group(watch, [&](std::size_t i) {
     abi::CommHandle comm = core_->comms.members()[i]->handle;
     cuda::StreamHandle stream = streams_[i]->handle();

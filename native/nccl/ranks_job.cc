@@ -183,6 +183,7 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
   const void* const in[] = {mine};
   void* const out[] = {gathered};
   const Launch gather{{Kind::allGather, DType::uint8, ReduceOp::sum, 0, bytes}, {in, out}};
+  const auto inFlight = core_->comms.inFlight(watch);
   launch({&gather, 1}, streams_, watch);
   core_->comms.finish(watch, streams_);
   stream.copy(all, gathered, static_cast<std::size_t>(size_) * bytes);

@@ -68,6 +68,7 @@ void Ranks::transfer(const Call& call) {
   guarded(call.op(), call.options, [&](const Watch& watch) {
     needMet(watch.op);
     checkMessages(call);
+    const auto inFlight = core_->comms.inFlight(watch);
     core_->comms.group(watch, [&](std::size_t i) {
       abi::CommHandle comm = core_->comms.members()[i]->handle;
       cuda::StreamHandle stream = streams_[i]->handle();

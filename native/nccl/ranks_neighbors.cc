@@ -66,6 +66,7 @@ void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
     inboxes.push_back(neighbors_->inbox(i, *devices_[i], strangers(row) * bytes));
   }
   meet(watch);
+  const auto inFlight = core_->comms.inFlight(watch);
   core_->comms.group(watch, [&](std::size_t i) {
     abi::CommHandle comm = core_->comms.members()[i]->handle;
     cuda::StreamHandle stream = streams_[i]->handle();

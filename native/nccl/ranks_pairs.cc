@@ -37,6 +37,7 @@ void Ranks::neighborAllGather(const Call& call) {
     });
     const int type = abi::movedAs(dtype);
     meet(watch);
+    const auto inFlight = core_->comms.inFlight(watch);
     core_->comms.group(watch, [&](std::size_t i) {
       abi::CommHandle comm = core_->comms.members()[i]->handle;
       cuda::StreamHandle stream = streams_[i]->handle();
@@ -123,6 +124,7 @@ void Ranks::runGossip(DType dtype, std::span<const Gossip* const> pairs, const W
     inboxes[one->held] =
         neighbors_->inbox(one->held, *devices_[one->held], one->count * sizeOf(dtype));
   }
+  const auto inFlight = core_->comms.inFlight(watch);
   core_->comms.group(watch, [&](std::size_t i) -> abi::Result {
     const Gossip* const one = ofMember[i];
     if (one == nullptr) return abi::kSuccess;

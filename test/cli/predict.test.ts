@@ -91,7 +91,7 @@ describe('gradlink predict', () => {
     for (const table of ['dlperf', 'bluefog', 'elasticdl', 'own']) {
       expect(stdout).toMatch(new RegExp(`^${table}: `, 'm'));
     }
-    expect(stdout.match(/promised: kept/g)).toHaveLength(5);
+    expect(stdout.match(/promised: kept/g)).toHaveLength(6);
     expect(stdout).not.toContain('MISSED');
   });
 
