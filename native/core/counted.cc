@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/thread_pool.h"
 
 namespace gradlink {
@@ -132,7 +133,7 @@ void moveHeld(const Call& call, const CountedTable& table) {
       const std::size_t bytes = table.sent(source, target) * element;
       if (bytes == 0) continue;
       const auto* const in = static_cast<const std::byte*>(call.counted->parts[from].in);
-      std::memcpy(next, in + table.inBegin(source, target) * element, bytes);
+      copyBytes(next, in + table.inBegin(source, target) * element, bytes);
       next += bytes;
     }
   };
@@ -168,7 +169,7 @@ class Moves {
   // sender), so that the first unfinished one always finds both of its ranks ready.
   void messages() {
     const std::size_t own = table_.sent(rank_, rank_) * sizeOf(call_.shape.dtype);
-    if (own > 0) std::memcpy(place(rank_), input(rank_), own);
+    copyBytes(place(rank_), input(rank_), own);
     const int size = table_.size();
     for (int distance = 1; distance < size; ++distance) {
       const int to = (rank_ + distance) % size;

@@ -1,4 +1,5 @@
 #include "core/envelope.h"
+#include "core/kernels/copy_bytes.h"
 
 #include <cstring>
 #include <utility>
@@ -8,7 +9,7 @@ namespace gradlink {
 Unexpected sentToSelf(int rank, const Envelope& envelope, const void* data) {
   const std::size_t bytes = envelope.bytes();
   auto copy = std::make_unique<std::byte[]>(bytes);
-  if (bytes > 0) std::memcpy(copy.get(), data, bytes);
+  copyBytes(copy.get(), data, bytes);
   return {rank, envelope, std::move(copy)};
 }
 

@@ -1,8 +1,8 @@
 #include "core/fusion.h"
+#include "core/kernels/copy_bytes.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 namespace gradlink {
 namespace {
@@ -163,7 +163,7 @@ void Fusion::runTogether(Communicator& communicator,
     std::byte* to = scratch_[r].data();
     all.in[r] = all.out[r] = to;
     for (const auto& entry : taken) {
-      std::memcpy(to, entry->call.in[r], entry->call.bytes());
+      copyBytes(to, entry->call.in[r], entry->call.bytes());
       to += entry->call.bytes();
     }
   }
@@ -171,7 +171,7 @@ void Fusion::runTogether(Communicator& communicator,
   for (std::size_t r = 0; r < all.in.size(); ++r) {
     const std::byte* from = scratch_[r].data();
     for (const auto& entry : taken) {
-      std::memcpy(entry->call.out[r], from, entry->call.bytes());
+      copyBytes(entry->call.out[r], from, entry->call.bytes());
       from += entry->call.bytes();
     }
   }

@@ -25,6 +25,7 @@ unite(gradlink_core kernels
   memory/cache.cc
   direct.cc
   uncompress.cc
+  kernels/copy_bytes.cc
   kernels/integer_weights.cc
   kernels/partial.cc
   kernels/reduce_kernels.cc

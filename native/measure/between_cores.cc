@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 #include "core/window.h"
 #include "measure/page_buffer.h"
@@ -85,7 +86,7 @@ class CrossingArrays {
   /// What is read was written since it was read last, and the other way round.
   void sample(CrossingSeconds& seconds, bool streaming) {
     const auto put = [&] { copyMany({&own_, 1}, in_.get(), bytes_, streaming); };
-    const auto get = [&] { std::memcpy(out_.get(), seen_, bytes_); };
+    const auto get = [&] { copyBytes(out_.get(), seen_, bytes_); };
     timed(seconds, Crossing::put, true, put);
     timed(seconds, Crossing::get, true, get);
     timed(seconds, Crossing::putAlone, rank_ == 0, put);

@@ -1,9 +1,8 @@
 #include "measure/message_calls.h"
 
-#include <cstring>
-
 #include "core/counted.h"
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 
 namespace gradlink::measure {
 namespace {
@@ -15,7 +14,7 @@ constexpr std::size_t kPartUnit = 16;
 bool isPowerOfTwo(int n) { return (n & (n - 1)) == 0; }
 
 void copyOwn(const Shape& shape, void* to, const void* from) {
-  if (shape.count != 0 && to != from) std::memcpy(to, from, shape.count * sizeOf(shape.dtype));
+  if (to != from) copyBytes(to, from, shape.count * sizeOf(shape.dtype));
 }
 
 }  // namespace

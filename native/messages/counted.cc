@@ -1,8 +1,8 @@
 // Collectives with counts: each rank tells its row of the table with the announcement, where that
 // has room for it; then parts go straight where they belong.
-#include <cstring>
 
 #include "core/counted.h"
+#include "core/kernels/copy_bytes.h"
 #include "messages/rank_communicator.h"
 #include "messages/stages.h"
 #include "messages/tags.h"
@@ -29,26 +29,26 @@ void runCountedMoves(Link& link, const Call& call, const CountedTable& table, Wa
   }
   const std::size_t own = table.sent(me, me) * element;
   if (own > 0) {
-    std::memcpy(out + table.outBegin(me, me) * element, in + table.inBegin(me, me) * element, own);
+    copyBytes(out + table.outBegin(me, me) * element, in + table.inBegin(me, me) * element, own);
   }
   batch.wait(wait);
 }
 
 void RankCommunicator::count(const Call& call, Wait& wait) {
-  const CountedTable table(
-      call, heldRanks(), size(), [&](const void* own, void* all, std::size_t bytes) {
-        const std::span row(static_cast<const std::byte*>(own), bytes);
-        const bool fits = bytes <= agreement_.mostBytes();
-        agreement_.meet(call.shape, fits ? row : row.first(0), wait);
-        std::vector<std::vector<std::byte>> exchanged;
-        if (!fits) exchanged = agreement_.exchange(row, bytes, wait);
-        for (int r = 0; r < size(); ++r) {
-          const auto at = static_cast<std::size_t>(r);
-          const std::byte* const theirs =
-              fits ? agreement_.payload(r).data() : exchanged[at].data();
-          std::memcpy(static_cast<std::byte*>(all) + at * bytes, theirs, bytes);
-        }
-      });
+  const CountedTable table(call, heldRanks(), size(),
+                           [&](const void* own, void* all, std::size_t bytes) {
+                             const std::span row(static_cast<const std::byte*>(own), bytes);
+                             const bool fits = bytes <= agreement_.mostBytes();
+                             agreement_.meet(call.shape, fits ? row : row.first(0), wait);
+                             std::vector<std::vector<std::byte>> exchanged;
+                             if (!fits) exchanged = agreement_.exchange(row, bytes, wait);
+                             for (int r = 0; r < size(); ++r) {
+                               const auto at = static_cast<std::size_t>(r);
+                               const std::byte* const theirs =
+                                   fits ? agreement_.payload(r).data() : exchanged[at].data();
+                               copyBytes(static_cast<std::byte*>(all) + at * bytes, theirs, bytes);
+                             }
+                           });
   try {
     table.place(call, heldRanks());
   } catch (const std::exception& error) {

@@ -1,10 +1,10 @@
 // Collectives that only move data, and the neighbors' weighted sums.
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <vector>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 #include "messages/stages.h"
 #include "messages/tags.h"
@@ -41,7 +41,7 @@ struct Parts {
 };
 
 void copyBlock(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+  if (to != from) copyBytes(to, from, bytes);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "messages/tags.h"
 
 namespace gradlink::messages {
@@ -45,8 +46,8 @@ void Messages::send(const void* data, std::size_t count, DType dtype, int destin
 
   const std::size_t with = envelope.isLong ? 0 : bytes;
   Outgoing message{{}, std::make_unique<std::byte[]>(sizeof(envelope) + with)};
-  std::memcpy(message.bytes.get(), &envelope, sizeof(envelope));
-  if (with > 0) std::memcpy(message.bytes.get() + sizeof(envelope), data, with);
+  copyBytes(message.bytes.get(), &envelope, sizeof(envelope));
+  copyBytes(message.bytes.get() + sizeof(envelope), data, with);
   link_.isend(message.bytes.get(), sizeof(envelope) + with, destination, kMessageTag,
               &message.request);
   if (!link_.test(&message.request)) outgoing_.push_back(std::move(message));
@@ -102,7 +103,7 @@ bool Messages::take(Unexpected& message, const Wanted& wanted, const CopyIn* cop
   } else if (bytes > 0 && copyIn != nullptr) {
     (*copyIn)(wanted.data, message.data.get(), bytes);
   } else if (bytes > 0) {
-    std::memcpy(wanted.data, message.data.get(), bytes);
+    copyBytes(wanted.data, message.data.get(), bytes);
   }
   received = {message.source, envelope.count};
   return true;

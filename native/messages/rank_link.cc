@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/agreement.h"
+#include "core/kernels/copy_bytes.h"
 #include "messages/tags.h"
 
 namespace gradlink::messages {
@@ -82,7 +83,7 @@ void Link::giveUp(std::vector<RequestHandle>& receives, std::vector<RequestHandl
 
 void Link::tellAll(const void* data, std::size_t bytes, int tag) {
   auto copy = std::make_unique<std::byte[]>(bytes);
-  std::memcpy(copy.get(), data, bytes);
+  copyBytes(copy.get(), data, bytes);
   std::lock_guard lock(mutex_);
   for (int r = 0; r < size_; ++r) {
     RequestHandle request;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 
 namespace gradlink::shm {
@@ -82,8 +83,8 @@ void Mailboxes::get(int source, std::uint64_t at, void* data, std::size_t bytes)
   const std::byte* ring = session_.segment().mailboxData(source, session_.rank());
   const std::size_t first = std::min<std::size_t>(bytes, size - at % size);
   if (bytes == 0) return;
-  std::memcpy(data, ring + at % size, first);
-  std::memcpy(static_cast<std::byte*>(data) + first, ring, bytes - first);
+  copyBytes(data, ring + at % size, first);
+  copyBytes(static_cast<std::byte*>(data) + first, ring, bytes - first);
 }
 
 std::size_t Mailboxes::room(int destination) const {
@@ -155,7 +156,7 @@ bool Mailboxes::takeUnexpected(const Wanted& wanted, Received& received) {
   if (found == unexpected_.end()) return false;
   checkFits(found->source, found->envelope, wanted);
   const std::size_t bytes = found->envelope.bytes();
-  if (bytes > 0) std::memcpy(wanted.data, found->data.get(), bytes);
+  copyBytes(wanted.data, found->data.get(), bytes);
   received = {found->source, found->envelope.count};
   unexpected_.erase(found);
   return true;
@@ -174,7 +175,7 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
     // buffer.
     session_.own().working.store(1, std::memory_order_seq_cst);
     if (!session_.ended())
-      std::memcpy(wanted.data, reinterpret_cast<const void*>(header.address), bytes);
+      copyBytes(wanted.data, reinterpret_cast<const void*>(header.address), bytes);
     session_.own().working.store(0, std::memory_order_seq_cst);
     session_.check("receive");
     box.answer.store(Mailbox::taken, std::memory_order_release);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/windows/arithmetic.h"
 
 namespace gradlink::shm {
@@ -118,7 +119,7 @@ void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
   for (std::size_t slot = 0; slot <= sources_.size(); ++slot) {
     head(rank_, slot).p = slot == 0 ? 1.0 : 0.0;
     if (bytes > 0 && (slot == 0 || !spec.zeroInit))
-      std::memcpy(array(rank_, slot), spec.initial, bytes);
+      copyBytes(array(rank_, slot), spec.initial, bytes);
   }
   const BufferRef own = regions_.refer(own_, 1);
   table_.emplace(std::span(&spec, 1), communicator_.size(), exchangeOver(communicator_, options),

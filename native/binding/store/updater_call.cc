@@ -1,8 +1,7 @@
 #include "binding/store/updater_call.h"
 
-#include <cstring>
-
 #include "binding/errors.h"
+#include "core/kernels/copy_bytes.h"
 
 namespace gradlink::binding {
 
@@ -18,7 +17,7 @@ Napi::Value copyOf(Napi::Env env, const UpdatedArrays& of, const void* data) {
       napi_int16_array};
   const std::size_t bytes = of.count * sizeOf(of.dtype);
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, bytes);
-  if (bytes != 0) std::memcpy(buffer.Data(), data, bytes);
+  copyBytes(buffer.Data(), data, bytes);
   napi_value array;
   if (napi_create_typedarray(env, kStorage[static_cast<int>(of.dtype)], of.count, buffer, 0,
                              &array) != napi_ok) {
@@ -43,7 +42,7 @@ void runUpdater(Napi::Env env, const Napi::FunctionReference& function, Napi::Va
     throw argumentError(env, "stored", "the array to stay where it is", "a detached array");
   }
   const auto* data = static_cast<const std::byte*>(array.ArrayBuffer().Data());
-  if (bytes != 0) std::memcpy(arrays.stored, data + array.ByteOffset(), bytes);
+  copyBytes(arrays.stored, data + array.ByteOffset(), bytes);
 }
 
 }  // namespace gradlink::binding

@@ -2,12 +2,12 @@
 // leaders, the hosts work on the next.
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <future>
 #include <memory>
 #include <utility>
 
 #include "core/hosts/hierarchical_templates.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/partial.h"
 
 namespace gradlink {
@@ -253,7 +253,7 @@ void Hierarchical::runAllGather(const Begun& call, const Buffers& b) {
         for (int r = 0; r < size(); ++r) {
           std::byte* const to =
               bytesAt(b.out[0], static_cast<std::size_t>(r) * count + p.at, dtype);
-          std::memcpy(to, bytesAt(blocks, map_.slotOf(r) * p.count, dtype), p.count * element);
+          copyBytes(to, bytesAt(blocks, map_.slotOf(r) * p.count, dtype), p.count * element);
         }
       });
 }

@@ -1,8 +1,8 @@
 #include "core/kernels/partial.h"
+#include "core/kernels/copy_bytes.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 namespace gradlink {
@@ -17,7 +17,7 @@ constexpr float kSmaller = 0x1p-16F;
 void Partial::take(const void* from, std::byte* to, std::size_t count) const {
   if (count == 0) return;
   if (!isWider()) {
-    std::memcpy(to, from, count * sizeOf(dtype));
+    copyBytes(to, from, count * sizeOf(dtype));
     return;
   }
   auto* const wide = reinterpret_cast<float*>(to);

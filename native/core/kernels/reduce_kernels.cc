@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/integer_weights.h"
 #include "core/kernels/simd/kernel_table.h"
 #include "core/kernels/store_style.h"
@@ -221,7 +222,7 @@ void copyMany(const KernelTable& level, std::span<void* const> dst, const void* 
               std::size_t bytes, Streaming streaming) {
   if (bytes < kAlignFromBytes || (!streaming && dst.size() == 1)) {
     for (void* const to : dst) {
-      if (to != src && bytes != 0) std::memcpy(to, src, bytes);
+      if (to != src) copyBytes(to, src, bytes);
     }
     return;
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 
 namespace gradlink {
@@ -17,7 +18,7 @@ void checkWindowWeight(DType dtype, double weight) {
 
 void scaledCopy(void* to, const void* from, double weight, std::size_t count, DType dtype) {
   if (weight == 1) {
-    if (to != from && count > 0) std::memcpy(to, from, count * sizeOf(dtype));
+    if (to != from) copyBytes(to, from, count * sizeOf(dtype));
     return;
   }
   const void* const src[] = {from};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/windows/arithmetic.h"
 
 namespace gradlink {
@@ -90,7 +91,7 @@ HostWindowMemory::HostWindowMemory(const WindowSpec& spec, int size, void* own)
   if (bytes() == 0) return;
   for (std::size_t slot = 0; slot < arrays(); ++slot) {
     if (slot == 0 || !spec.zeroInit) {
-      std::memcpy(array(slot), spec.initial, bytes());
+      copyBytes(array(slot), spec.initial, bytes());
     } else {
       std::memset(array(slot), 0, bytes());
     }

@@ -3,8 +3,8 @@
 //
 // A worker's block has for each key the numbers of its rows, then the rows. Blocks are as long as
 // the longest, since gathering blocks of one length is one call.
-#include <cstring>
 
+#include "core/kernels/copy_bytes.h"
 #include "kvstore/allreduce/allreduce_engine.h"
 
 namespace gradlink {
@@ -28,8 +28,8 @@ void AllreduceEngine::fillRows(const std::vector<Share>& parts, std::size_t bloc
     std::byte* const to = at(part) + static_cast<std::size_t>(rank_) * block;
     const std::size_t numbers = touched.rows.size() * sizeof(std::int64_t);
     const std::size_t rowBytes = part.announced.rowLength * sizeOf(part.announced.dtype);
-    std::memcpy(to, touched.rows.data(), numbers);
-    std::memcpy(to + numbers, touched.data.data(), touched.rows.size() * rowBytes);
+    copyBytes(to, touched.rows.data(), numbers);
+    copyBytes(to + numbers, touched.data.data(), touched.rows.size() * rowBytes);
   }
 }
 
@@ -48,7 +48,7 @@ void AllreduceEngine::giveRows(const Share& part, std::size_t block, Operation& 
     const std::byte* const from = at(part) + worker * block;
     const std::size_t numbers = part.rows[worker] * sizeof(std::int64_t);
     auto& rows = to.inRows.emplace_back(part.rows[worker]);
-    if (numbers != 0) std::memcpy(rows.data(), from, numbers);
+    copyBytes(rows.data(), from, numbers);
     to.in.push_back(from + numbers);
   }
 }

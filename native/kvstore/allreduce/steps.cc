@@ -11,6 +11,7 @@
 
 #include "core/deadline.h"
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/thread_pool.h"
 #include "kvstore/allreduce/allreduce_engine.h"
 #include "kvstore/allreduce/sum_into.h"
@@ -181,8 +182,8 @@ void AllreduceEngine::joinShards(std::vector<Share>& parts, std::size_t room) {
     for (int worker = 0; worker < shards_->workers(); ++worker) {
       const auto [first, count] = shards_->partOf(worker, part.announced.count);
       if (count == 0) continue;
-      std::memcpy(to + first * size, at(part) + room * static_cast<std::size_t>(worker),
-                  count * size);
+      copyBytes(to + first * size, at(part) + room * static_cast<std::size_t>(worker),
+                count * size);
     }
     part.sum = to;
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 
 namespace gradlink {
@@ -38,7 +39,7 @@ SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, DType
     const std::int64_t row = sources[i].row;
     for (; i < sources.size() && sources[i].row == row; ++i) same.push_back(sources[i].data);
     if (same.size() == 1) {
-      std::memcpy(to, same[0], rowBytes);
+      copyBytes(to, same[0], rowBytes);
     } else {
       void* const target[] = {to};
       reduceMany(target, same, rowLength, dtype, ReduceOp::sum);
@@ -52,8 +53,8 @@ void spreadRows(const SortedRows& rows, std::size_t rowBytes, void* to, std::siz
   std::memset(to, 0, bytes);
   const auto* const from = static_cast<const std::byte*>(rows.data.data());
   forEachRun(rows.rows, [&](std::size_t first, std::size_t count, std::size_t at) {
-    std::memcpy(static_cast<std::byte*>(to) + first * rowBytes, from + at * rowBytes,
-                count * rowBytes);
+    copyBytes(static_cast<std::byte*>(to) + first * rowBytes, from + at * rowBytes,
+              count * rowBytes);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 #include "core/thread_pool.h"
 #include "cuda/device.h"
@@ -40,7 +41,7 @@ void sumSlices(void* all, const std::vector<const void*>& from, ElementRange pie
     const std::size_t length = std::min(slice, count - first);
     void* const target = static_cast<std::byte*>(to) + first * sizeOf(dtype);
     if (from.size() == 1) {
-      std::memcpy(target, at(from[0], first), length * sizeOf(dtype));
+      copyBytes(target, at(from[0], first), length * sizeOf(dtype));
       return;
     }
     std::vector<const void*> sources;
@@ -205,7 +206,7 @@ class GpuHostSite::Visit final : public InFlight {
     if (key.count != 0) std::memset(image, 0, key.bytes());
     for (const std::int64_t row : unit().head().operation->rows) {
       const std::size_t offset = static_cast<std::size_t>(row) * rowBytes;
-      std::memcpy(image + offset, static_cast<std::byte*>(key.hostValue.data()) + offset, rowBytes);
+      copyBytes(image + offset, static_cast<std::byte*>(key.hostValue.data()) + offset, rowBytes);
     }
     outgoing_ = image;
   }
@@ -222,7 +223,7 @@ class GpuHostSite::Visit final : public InFlight {
     for (const GpuArray& out : unit().out) {
       auto* const target = static_cast<std::byte*>(out.data) + offset;
       if (out.place == kHostPlace) {
-        std::memcpy(target, source, bytes);
+        copyBytes(target, source, bytes);
       } else {
         site_.places_[out.place]->up.copy(target, source, bytes);
       }

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/kernels/copy_bytes.h"
 #include "cuda/memory.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/key.h"
@@ -162,7 +162,7 @@ class GpuUnit {
   }
   /// When the devices are done.
   void land() const {
-    for (const GpuLanding& one : landings) std::memcpy(one.to, one.from, key_->bytes());
+    for (const GpuLanding& one : landings) copyBytes(one.to, one.from, key_->bytes());
   }
   /// Roughly what it moves.
   std::size_t bytes() const { return key_->bytes() * (in.size() + out.size() + 1); }

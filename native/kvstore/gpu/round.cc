@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
+#include "core/kernels/copy_bytes.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/store_checks.h"
 
@@ -106,7 +106,7 @@ GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
   if (in.place != kHostPlace) return in;
   GpuKey& key = unit.key();
   void* const staged = key.room(index);
-  if (staged != in.data) std::memcpy(staged, in.data, key.bytes());
+  if (staged != in.data) copyBytes(staged, in.data, key.bytes());
   const GpuArray copy{places_[key.owner].arena.take(key.bytes()), key.owner};
   work_[key.owner].uploads.push_back({copy, {staged, kHostPlace}, key.bytes()});
   return copy;
@@ -447,7 +447,7 @@ void GpuRound::addRowUpdate(GpuUnit& unit) {
   const std::size_t bytes = unit.touched.rows.size() * key.rowLength * size;
   if (bytes == 0) return;
   void* const staged = key.room(0, bytes);
-  std::memcpy(staged, unit.touched.data.data(), bytes);
+  copyBytes(staged, unit.touched.data.data(), bytes);
   const GpuArray rows{places_[key.owner].arena.take(bytes), key.owner};
   work_[key.owner].uploads.push_back({rows, {staged, kHostPlace}, bytes});
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 #include "kvstore/base/compression.h"
 
@@ -295,7 +296,7 @@ void KeyWork::copyRows(std::size_t part) {
     for (; row != rows_.end() && *row < static_cast<std::int64_t>(end); ++row) {
       const std::size_t at = static_cast<std::size_t>(*row) * rowBytes;
       const auto index = static_cast<std::size_t>(row - rows_.begin());
-      std::memcpy(out + (compact ? index * rowBytes : at), value + at, rowBytes);
+      copyBytes(out + (compact ? index * rowBytes : at), value + at, rowBytes);
     }
   }
 }

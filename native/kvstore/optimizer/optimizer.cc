@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/math.h"
@@ -28,7 +29,7 @@ void copyWeights(void* to, const void* weight, std::size_t count, DType dtype) {
   if (isHalf(dtype)) {
     widen(weight, static_cast<float*>(to), count, dtype);
   } else {
-    std::memcpy(to, weight, count * sizeOf(dtype));
+    copyBytes(to, weight, count * sizeOf(dtype));
   }
 }
 

@@ -1,4 +1,5 @@
 #include "kvstore/protocol/piece_rows.h"
+#include "core/kernels/copy_bytes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -50,7 +51,7 @@ void writePush(std::span<const RowRun> runs, const void* data, DType dtype, void
   }
   const std::size_t size = sizeOf(dtype);
   for (const RowRun& one : runs) {
-    std::memcpy(out, static_cast<const std::byte*>(data) + one.at * size, one.run.count * size);
+    copyBytes(out, static_cast<const std::byte*>(data) + one.at * size, one.run.count * size);
     out += one.run.count * size;
   }
 }
@@ -82,7 +83,7 @@ void scatter(const PushedRuns& from, DType dtype, void* piece) {
   const std::size_t size = sizeOf(dtype);
   const std::byte* data = from.data;
   for (const ElementRun& run : from.runs) {
-    std::memcpy(static_cast<std::byte*>(piece) + run.first * size, data, run.count * size);
+    copyBytes(static_cast<std::byte*>(piece) + run.first * size, data, run.count * size);
     data += run.count * size;
   }
 }

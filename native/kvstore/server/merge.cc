@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/deadline.h"
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/partial.h"
 #include "kvstore/protocol/piece_rows.h"
 
@@ -195,7 +196,7 @@ void Merger::updateAside(UpdateRun& run, int phase, void* weight, std::size_t fi
   for (std::size_t done = 0; done < count; done += kUpdateBlock) {
     const std::size_t at = first + done;
     const std::size_t part = std::min(kUpdateBlock, count - done);
-    std::memcpy(aside_.data(), static_cast<const std::byte*>(weight) + at * size, part * size);
+    copyBytes(aside_.data(), static_cast<const std::byte*>(weight) + at * size, part * size);
     run.useWeight(const_cast<void*>(arrayOf(aside_.data(), at, dtype)));
     run.runBlocks(phase, at / kUpdateBlock, at / kUpdateBlock + 1);
   }

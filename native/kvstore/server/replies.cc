@@ -1,6 +1,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/kernels/copy_bytes.h"
 #include "kvstore/server/context.h"
 
 namespace gradlink::dist {
@@ -37,7 +38,7 @@ void Replies::send(int worker, const Header& header, const void* data, std::size
     return;
   }
   void* memory = wire_.allocate(bytes);
-  std::memcpy(memory, data, bytes);
+  copyBytes(memory, data, bytes);
   wire_.send(worker, head, memory, bytes, kAnswer | reinterpret_cast<std::uintptr_t>(memory));
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/store_checks.h"
 
@@ -78,7 +79,7 @@ void ServerShard::check(const Header& header, const WireMessage& message) const 
 void ServerShard::init(const Header& header, const WireMessage& message) {
   check(header, message);
   ShardPiece& piece = pieces_[header.piece];
-  std::memcpy(valueOf(header.piece), message.payload, message.bytes);
+  copyBytes(valueOf(header.piece), message.payload, message.bytes);
   piece.ready = true;
   context_.wire.release(message.token);
   advance(header.piece);
@@ -110,7 +111,7 @@ bool ServerShard::closesWith(std::size_t index, std::size_t held) {
 /// Copies what was pushed, so that its worker may write it again.
 void ServerShard::keep(HeldPush& held) {
   held.copy = merger_.room(held.bytes);
-  std::memcpy(held.copy.data(), held.data, held.bytes);
+  copyBytes(held.copy.data(), held.data, held.bytes);
   held.data = held.copy.data();
   context_.wire.release(std::exchange(held.token, 0));
 }

@@ -1,9 +1,9 @@
 #include "kvstore/staged/gpu_dist_site.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "cuda/kernel_module.h"
 #include "cuda/kernels.h"
 #include "kvstore/gpu/call.h"
@@ -102,7 +102,7 @@ class GpuDistSite::Visit final : public InFlight {
     GpuKey& key = unit().key();
     for (const GpuArray& out : unit().out) {
       if (out.place == kHostPlace) {
-        std::memcpy(out.data, key.room(0), key.bytes());
+        copyBytes(out.data, key.room(0), key.bytes());
         continue;
       }
       cuda::Stream& up = *site_.up_[out.place];

@@ -1,4 +1,5 @@
 #include "kvstore/worker/server_link.h"
+#include "core/kernels/copy_bytes.h"
 
 #include <cstring>
 #include <utility>
@@ -37,7 +38,7 @@ void ServerLink::send(int server, const Header& header, WireBuffer* buffer, std:
 void ServerLink::send(int server, const Header& header, std::span<const std::uint8_t> payload) {
   if (payload.empty()) return send(server, header);
   WireBuffer* const buffer = buffers_.take(payload.size(), false);
-  std::memcpy(buffer->memory, payload.data(), payload.size());
+  copyBytes(buffer->memory, payload.data(), payload.size());
   send(server, header, buffer, payload.size());
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/kernels/partial.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/store_checks.h"
@@ -231,7 +232,7 @@ void Transfer::deliverRows(const Piece& piece, const std::byte* value) const {
   for (const auto& [run, at] : runsIn(piece)) {
     const std::size_t place = compact_ ? at : piece.first + run.first;
     for (void* const output : outputs_) {
-      std::memcpy(static_cast<std::byte*>(output) + place * size, value, run.count * size);
+      copyBytes(static_cast<std::byte*>(output) + place * size, value, run.count * size);
     }
     value += run.count * size;
   }

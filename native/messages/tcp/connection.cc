@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "core/memory/same_bytes.h"
 
 namespace gradlink::messages::tcp {
@@ -166,7 +167,7 @@ void Connection::digest() {
     const std::size_t some = std::min(end_ - begin_, follow() - got_);
     if (some > 0) {
       const std::byte* const from = buffer_.data() + begin_;
-      if (landing_.to != nullptr) std::memcpy(landing_.to + got_, from, some);
+      if (landing_.to != nullptr) copyBytes(landing_.to + got_, from, some);
       begin_ += some;
       accept(from, some);
     }

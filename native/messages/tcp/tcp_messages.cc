@@ -1,8 +1,8 @@
 // Sends, receives, and what is known of a message before its receive.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "core/kernels/copy_bytes.h"
 #include "messages/tcp/tcp_engine.h"
 
 namespace gradlink::messages::tcp {
@@ -13,7 +13,7 @@ void Engine::fill(Request& request, const std::byte* data, std::size_t bytes) {
                                                           " bytes for a place of " +
                                                           std::to_string(request.bytes)));
   } else if (bytes > 0) {
-    std::memcpy(request.to, data, bytes);
+    copyBytes(request.to, data, bytes);
   }
   finish(request, bytes);
 }
@@ -31,7 +31,7 @@ void Engine::deliverToSelf(std::uint64_t context, const void* data, std::size_t 
   }
   Unexpected kept{.tag = tag, .bytes = bytes, .data = nullptr, .peer = settings_.rank};
   kept.data.reset(new std::byte[bytes + 1]);
-  if (bytes > 0) std::memcpy(kept.data.get(), from, bytes);
+  copyBytes(kept.data.get(), from, bytes);
   box.keep(std::move(kept));
 }
 
