@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
 constexpr std::size_t kOneShotBytesOfProcesses = kMostOneShotBytes;
 constexpr int kFewRanks = 16;
+// Plain and past the caches.
+constexpr int kOneShotWays = 2;
 
 Membership meetOthers(const JoinOptions& options, Deadline deadline) {
   if (options.size == 1) return meetNobody(options);
@@ -160,12 +162,13 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
           session_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), bytes}, callTimeout));
       return;
     }
-    StagingWork work = styles_.plan(shape, bytes);
+    StagingWork work = styles_.plan(shape, bytes, kOneShotWays);
     void* const payload[] = {session_.nextPayload(bytes)};
-    work.timed(0, [&] { copyMany(payload, buffers.in[0], bytes, work.streaming()); });
+    work.timed(work.first(),
+               [&] { copyMany(payload, buffers.in[0], bytes, work.first() == kStreaming); });
     const std::uint32_t call = session_.meetWithPayload(shape, callTimeout);
-    styles_.met(shape, bytes, call);
-    work.timed(0, [&] { reduceFrom(call); });
+    styles_.met(shape, bytes, kOneShotWays, call);
+    work.timed(work.first(), [&] { reduceFrom(call); });
     styles_.spent(work);
   });
   return true;
@@ -315,16 +318,17 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborh
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const std::size_t blocks = inBlocks(shape, size(), rank());
   const bool styled = room >= StagingStyles::kFewestBytes;
-  StagingWork work = styled ? styles_.plan(shape, room) : StagingWork();
+  StagingWork work = styled ? styles_.plan(shape, room, kOneShotWays) : StagingWork();
   const std::size_t row = own != nullptr ? neighborRowBytes(size()) : 0;
   const std::size_t whole = row + room;
   if (own != nullptr) writeNeighborRow(session_.nextPayload(whole), *own, size());
   if (blocks * block > 0) {
     void* const dst[] = {session_.nextPayload(whole) + row};
-    work.timed(0, [&] { copyMany(dst, buffers.in[0], blocks * block, work.streaming()); });
+    work.timed(work.first(),
+               [&] { copyMany(dst, buffers.in[0], blocks * block, work.first() == kStreaming); });
   }
   const std::uint32_t call = session_.meetWithPayload(shape, callTimeout);
-  if (styled) styles_.met(shape, room, call);
+  if (styled) styles_.met(shape, room, kOneShotWays, call);
   std::vector<WeightRow> weights;
   if (own != nullptr) {
     weights = resolveNeighborRows(size(), [&](int r) { return session_.payload(r, call, whole); });
@@ -339,7 +343,7 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborh
   }
   out_[static_cast<std::size_t>(rank())] = {static_cast<std::byte*>(buffers.out[0]), shape.count,
                                             0};
-  work.timed(0, [&] { runDirect({shape, in_, out_, weights}, 0, shape.count); });
+  work.timed(work.first(), [&] { runDirect({shape, in_, out_, weights}, 0, shape.count); });
   styles_.spent(work);
 }
 
@@ -375,14 +379,12 @@ void Joined::stage(const StagedCall& call, std::size_t bytes, std::uint32_t numb
                    CallTimeout& callTimeout) {
   StagingWork work;
   if (staged_.warm) {
-    work = styles_.plan(call.shape, bytes);
-    styles_.met(call.shape, bytes, number, StagedChunks(session_.segment(), call.shape).total);
+    const int ways = waysOf(session_.segment(), call.shape);
+    const auto probed = static_cast<float>(probedElements(session_.segment(), call.shape));
+    work = styles_.plan(call.shape, bytes, ways);
+    styles_.met(call.shape, bytes, ways, number, probed / static_cast<float>(call.shape.count));
   }
-  if (call.shape.kind == Kind::allReduce) {
-    runStagedAllReduce(session_, call, work, callTimeout, staged_);
-  } else {
-    runStaged(session_, call, work, callTimeout, staged_);
-  }
+  runStaged(session_, call, work, callTimeout, staged_);
   styles_.spent(work);
 }
 

@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/cache.h"
 #include "core/memory/huge_pages.h"
 
 namespace gradlink::shm {
 namespace {
 
 // Bumped with every change of the layout: two versions of the package must not share one segment.
-constexpr std::uint64_t kMagic = 0x4752414c4e4b3032;
+constexpr std::uint64_t kMagic = 0x4752414c4e4b3033;
 
 class LockLiveness final : public Liveness {
  public:
@@ -96,6 +97,7 @@ SegmentFiles makeSegmentFiles(int size, std::size_t slotBytes, File rings) {
   auto& header = *static_cast<SegmentHeader*>(memory);
   header.bytes = bytes;
   header.size = static_cast<std::uint32_t>(size);
+  header.secondCacheBytes = static_cast<std::uint32_t>(secondLevelCacheBytes());
   header.slotBytes = slot;
   header.fileEnd.store(bytes);
   header.magic = kMagic;

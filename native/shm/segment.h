@@ -38,8 +38,8 @@ struct alignas(kLine) Post {
     std::byte payload[32];
     BufferRef refs[2];  // in, out
   };
-  /// Seconds that the last measured call took the rank, with plain stores and with streaming ones;
-  /// see staging_styles.h.
+  /// Seconds that the last measured call took the rank, of what went the way that is known to be
+  /// the best and of what tried another one; see staging_styles.h.
   float reported[2];
 };
 static_assert(sizeof(Shape) == 16 && sizeof(Post) == kLine);
@@ -85,7 +85,8 @@ struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   std::uint32_t size;
-  std::uint32_t reserved;
+  /// Of a core's second-level cache, the same for all ranks.
+  std::uint32_t secondCacheBytes;
   std::uint64_t slotBytes;
   alignas(kLine) Failure failure;
   // Of direct calls: parts done of the present one, and the number of the last finished.

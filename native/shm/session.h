@@ -78,9 +78,9 @@ class Session {
 
   const std::byte* payload(int rank, std::uint32_t call, std::size_t bytes) const;
   /// To be reported to all ranks with this rank's calls from the next on.
-  void report(float plain, float streaming) {
-    reported_[0] = plain;
-    reported_[1] = streaming;
+  void report(float best, float tried) {
+    reported_[0] = best;
+    reported_[1] = tried;
   }
   /// What a rank reported with a call.
   const float* reported(int rank, std::uint32_t call) const { return post(rank, call).reported; }

@@ -30,8 +30,9 @@ bool isSent(const Shape& shape, int rank, std::size_t block) {
 class ChunkPipeline : StagedRun {
  public:
   ChunkPipeline(Session& session, const StagedCall& call, StagingWork& work,
-                CallTimeout& callTimeout, const StagedProgress& progress)
-      : StagedRun(session, call, work, callTimeout, progress),
+                CallTimeout& callTimeout, const StagedProgress& progress, Way way, std::size_t from,
+                std::size_t to)
+      : StagedRun(session, call, work, callTimeout, progress, way, from, to),
         in_(static_cast<std::size_t>(size_)),
         out_(static_cast<std::size_t>(size_)) {
     for (int r = 0; r < size_; ++r) {
@@ -41,7 +42,7 @@ class ChunkPipeline : StagedRun {
     }
   }
 
-  StagedProgress run(const StagedProgress& before) {
+  StagedProgress run(const StagedProgress& before, bool meet) {
     std::uint32_t staged = 0;
     for (std::uint32_t next = 0; next < chunks_.total;) {
       // A rank that waits for its sources has always staged that chunk itself: of the chunks that
@@ -52,7 +53,7 @@ class ChunkPipeline : StagedRun {
         consume(next++);
       }
     }
-    return slots_.after(before, chunks_.total);
+    return finish(before, meet);
   }
 
  private:
@@ -85,12 +86,12 @@ class ChunkPipeline : StagedRun {
       session_.waiter().await(session_.segment().rank(r).consumed, readBefore(i), watch_.on(r));
     }
     std::byte* slot = slots_.stage(rank_, i);
-    work_.timed(i, [&] {
+    timed([&] {
       for (std::size_t b = 0; !readers_.empty() && b < inBlocks(call_.shape, size_, rank_); ++b) {
         if (!isSent(call_.shape, rank_, b)) continue;
         void* const dst[] = {slot + b * chunks_.elements * elementSize_};
-        copyMany(dst, call_.in + (b * call_.shape.count + begin(i)) * elementSize_,
-                 length(i) * elementSize_, work_.streaming(i));
+        copyMany(dst, call_.in + (b * call_.shape.count + chunks_.begin(i)) * elementSize_,
+                 chunks_.length(i) * elementSize_, stagesPast_);
       }
     });
     publishStaged(i);
@@ -102,12 +103,12 @@ class ChunkPipeline : StagedRun {
       if (inBlocks(call_.shape, size_, rank_) > 0) in_[own] = {call_.in, call_.shape.count, 0};
       for (const int r : sources_) {
         awaitStaged(r, i);
-        in_[static_cast<std::size_t>(r)] = {slots_.stage(r, i), chunks_.elements, begin(i)};
+        in_[static_cast<std::size_t>(r)] = {slots_.stage(r, i), chunks_.elements, chunks_.begin(i)};
       }
       out_[own] = {call_.out, call_.shape.count, 0};
-      work_.timed(i, [&] {
-        runDirect({call_.shape, in_, out_, call_.weights, streaming_}, begin(i),
-                  begin(i) + length(i));
+      timed([&] {
+        runDirect({call_.shape, in_, out_, call_.weights, storesPast_}, chunks_.begin(i),
+                  chunks_.begin(i) + chunks_.length(i));
       });
     }
     publishConsumed(i);
@@ -119,46 +120,109 @@ class ChunkPipeline : StagedRun {
   std::vector<OutView> out_;
 };
 
-}  // namespace
+// Slots full of a rank's blocks, where a way is only tried.
+constexpr std::size_t kProbedSlots = 8;
+constexpr std::uint32_t kShallowPlaces = 4;
+constexpr std::uint32_t kWholePlaces = 16;
 
-StagedChunks::StagedChunks(const Segment& segment, const Shape& shape) {
+std::size_t blocksOf(const Segment& segment, const Shape& shape) {
+  std::size_t blocks = 1;
   for (int r = 0; r < segment.size(); ++r)
     blocks = std::max(blocks, inBlocks(shape, segment.size(), r));
-  const std::size_t room = segment.slotBytes() / blocks / sizeOf(shape.dtype);
-  elements = std::max<std::size_t>(std::min<std::size_t>(room, shape.count), 1);
-  total = static_cast<std::uint32_t>((shape.count + elements - 1) / elements);
+  return blocks;
+}
+
+// What goes through a few places is to stay in a core's second-level cache.
+std::size_t chunkBytes(const Segment& segment, int way) {
+  const std::size_t cache = segment.header().secondCacheBytes;
+  if (way == kShallow) return std::min(segment.slotBytes(), cache / kShallowPlaces);
+  if (way == kWhole) return std::min(segment.slotBytes(), cache / kWholePlaces);
+  return segment.slotBytes();
+}
+
+}  // namespace
+
+StagedChunks::StagedChunks(const Segment& segment, const Shape& shape, Way way, std::size_t theFrom,
+                           std::size_t theTo)
+    : from(theFrom), to(theTo), blocks(blocksOf(segment, shape)) {
+  const std::size_t room = chunkBytes(segment, way) / blocks / sizeOf(shape.dtype);
+  elements = std::max<std::size_t>(std::min<std::size_t>(room, to - from), 1);
+  total = static_cast<std::uint32_t>((to - from + elements - 1) / elements);
+}
+
+int waysOf(const Segment& segment, const Shape& shape) {
+  if (kShallowPlaces * chunkBytes(segment, kShallow) >= segment.stageBytes()) return kShallow;
+  return shape.kind == Kind::allReduce && segment.size() == 2 ? kWhole + 1 : kWhole;
+}
+
+std::size_t probedElements(const Segment& segment, const Shape& shape) {
+  const std::size_t most =
+      kProbedSlots * segment.slotBytes() / blocksOf(segment, shape) / sizeOf(shape.dtype);
+  return std::min<std::size_t>(std::max<std::size_t>(most, 1), shape.count);
 }
 
 StagedRun::StagedRun(Session& session, const StagedCall& call, StagingWork& work,
-                     CallTimeout& callTimeout, const StagedProgress& progress)
+                     CallTimeout& callTimeout, const StagedProgress& progress, Way way,
+                     std::size_t from, std::size_t to)
     : session_(session),
       call_(call),
       work_(work),
       watch_(session, nameOf(call.shape.kind), callTimeout),
+      way_(way),
       first_(progress.chunks),
       rank_(session.rank()),
       size_(session.size()),
       elementSize_(sizeOf(call.shape.dtype)),
-      chunks_(session.segment(), call.shape),
-      slots_(session.segment(), chunks_.blocks * chunks_.elements * elementSize_, progress),
-      streaming_(call.in != call.out && wantsStreaming(call.shape, size_)) {}
+      chunks_(session.segment(), call.shape, way, from, to),
+      slots_(session.segment(), way, chunks_.blocks * chunks_.elements * elementSize_, progress),
+      stagesPast_(way == kStreaming),
+      storesPast_(call.in != call.out && wantsStreaming(call.shape, size_)) {}
 
-RingSlots::RingSlots(const Segment& segment, std::size_t bytes, const StagedProgress& progress)
-    : segment_(segment) {
+StagedProgress StagedRun::finish(const StagedProgress& before, bool meet) {
+  if (!meet) return slots_.after(before, chunks_.total);
+  publishStaged(chunks_.total);
+  publishConsumed(chunks_.total);
+  for (int r = 0; r < size_; ++r) {
+    if (r != rank_) awaitConsumed(r, chunks_.total);
+  }
+  StagedProgress after = slots_.after(before, chunks_.total);
+  ++after.chunks;
+  return after;
+}
+
+RingSlots::RingSlots(const Segment& segment, Way way, std::size_t bytes,
+                     const StagedProgress& progress)
+    : segment_(segment), way_(way) {
   // Whole lines for each rank's part.
   const std::size_t unit = kLine * static_cast<std::size_t>(segment.size());
   bytes_ = std::min((bytes + unit - 1) / unit * unit, segment.slotBytes());
   count_ = static_cast<std::uint32_t>(segment.stageBytes() / bytes_);
-  first_ = static_cast<std::uint32_t>((progress.place + bytes_ - 1) / bytes_ % count_);
+  if (way == kShallow) count_ = std::min(count_, kShallowPlaces);
+  if (way == kWhole) count_ = std::min(count_, kWholePlaces);
+  first_ = static_cast<std::uint32_t>((progress.place[way] + bytes_ - 1) / bytes_ % count_);
 }
 
 StagedProgress RingSlots::after(const StagedProgress& before, std::uint32_t chunks) const {
-  return {before.chunks + chunks, place(chunks), before.warm || first_ + chunks >= count_};
+  StagedProgress after = before;
+  after.chunks += chunks;
+  after.place[way_] = place(chunks);
+  after.warm = before.warm || (way_ == kDeep && first_ + chunks >= count_);
+  return after;
 }
 
 void runStaged(Session& session, const StagedCall& call, StagingWork& work,
                CallTimeout& callTimeout, StagedProgress& progress) {
-  progress = ChunkPipeline(session, call, work, callTimeout, progress).run(progress);
+  const auto run = [&](Way way, std::size_t from, std::size_t to) {
+    const bool meet = to < call.shape.count;
+    progress =
+        call.shape.kind == Kind::allReduce
+            ? runStagedAllReduce(session, call, work, callTimeout, progress, way, from, to, meet)
+            : ChunkPipeline(session, call, work, callTimeout, progress, way, from, to)
+                  .run(progress, meet);
+  };
+  const std::size_t probed = work.probing() ? probedElements(session.segment(), call.shape) : 0;
+  if (probed > 0) run(work.first(), 0, probed);
+  if (probed < call.shape.count) run(work.rest(), probed, call.shape.count);
 }
 
 }  // namespace gradlink::shm

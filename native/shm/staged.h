@@ -10,8 +10,14 @@
 //   0.90, 1.03, 1.14; chunk by chunk no better. Only a process that may trace the others could.
 // - cldemote of what others read next, on the Xeon: 1.2 to 1.4.
 // - More chunks between a rank's stages and its sums: 0.86 to 1.0 from 16 MiB, 1.0 below.
+//
+// How far around the rings chunks go is measured (staging_styles.h). 2 processes, plain arrays, in
+// place, time of 4 places of 128 KiB over that of 16 of 256 KiB at 64 KiB, 256 KiB, 1, 4, 8 MiB:
+// 0.62, 0.57, 0.54, 0.50, 0.63 (EPYC Zen 3, 512 KiB of second-level cache); of 4 of 256 KiB at
+// 64 KiB, 1, 4, 8, 16 MiB: 1.5, 1.10, 0.90, 0.84, 0.91 (Zen 5, 1 MiB).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,29 +36,41 @@ struct StagedCall {
   std::span<const WeightRow> weights;
 };
 
-/// How a call is cut: chunks of `elements` elements of each of a rank's blocks.
+/// How a call's elements `from` to `to` of each of a rank's blocks are cut into chunks.
 struct StagedChunks {
-  StagedChunks(const Segment& segment, const Shape& shape);
+  StagedChunks(const Segment& segment, const Shape& shape, Way way, std::size_t from,
+               std::size_t to);
+  std::size_t begin(std::uint32_t i) const { return from + i * elements; }
+  std::size_t length(std::uint32_t i) const { return std::min(elements, to - begin(i)); }
+
+  std::size_t from;
+  std::size_t to;
   /// The most that a rank brings.
   std::size_t blocks = 1;
   std::size_t elements;
   std::uint32_t total;
 };
 
+/// How many ways a staged call knows, see staging_styles.h.
+int waysOf(const Segment& segment, const Shape& shape);
+/// The elements with which a call begins where a way is only tried.
+std::size_t probedElements(const Segment& segment, const Shape& shape);
+
 /// How far staged calls have come; the same on every rank. Chunks are numbered across calls, and
 /// the rings are used around and around.
 struct StagedProgress {
   std::uint32_t chunks = 0;
-  std::size_t place = 0;
+  /// Where each way goes on: what was read last is written last.
+  std::size_t place[kWhole + 1] = {};
   /// Whether the rings have been gone around: until then writing is as slow as new pages are.
   bool warm = false;
 };
 
-/// The places in the rings that one call's chunks take.
+/// The places in the rings that chunks take.
 class RingSlots {
  public:
   /// `bytes`: the largest chunk's.
-  RingSlots(const Segment& segment, std::size_t bytes, const StagedProgress& progress);
+  RingSlots(const Segment& segment, Way way, std::size_t bytes, const StagedProgress& progress);
   /// How many chunks later a place is used again; at least 4.
   std::uint32_t count() const { return count_; }
   std::byte* stage(int rank, std::uint32_t chunk) const {
@@ -72,20 +90,25 @@ class RingSlots {
   std::size_t bytes_;
   std::uint32_t count_;
   std::uint32_t first_;
+  Way way_;
 };
 
-/// What all ways through the rings have in common: one rank's part of one call.
+/// What all calls through the rings have in common: one rank's part of elements `from` to `to`.
 class StagedRun {
  protected:
   StagedRun(Session& session, const StagedCall& call, StagingWork& work, CallTimeout& callTimeout,
-            const StagedProgress& progress);
+            const StagedProgress& progress, Way way, std::size_t from, std::size_t to);
 
-  std::size_t begin(std::uint32_t i) const { return i * chunks_.elements; }
-  std::size_t length(std::uint32_t i) const {
-    return std::min<std::size_t>(chunks_.elements, call_.shape.count - begin(i));
+  template <class Body>
+  void timed(Body body) {
+    work_.timed(way_, body);
   }
   void awaitStaged(int rank, std::uint32_t i) {
     session_.waiter().await(session_.segment().rank(rank).staged, first_ + i + 1, watch_.on(rank));
+  }
+  void awaitConsumed(int rank, std::uint32_t i) {
+    session_.waiter().await(session_.segment().rank(rank).consumed, first_ + i + 1,
+                            watch_.on(rank));
   }
   void publishStaged(std::uint32_t i) {
     session_.waiter().publish(session_.own().staged, first_ + i + 1);
@@ -93,27 +116,33 @@ class StagedRun {
   void publishConsumed(std::uint32_t i) {
     session_.waiter().publish(session_.own().consumed, first_ + i + 1);
   }
+  /// Where `meet`, all ranks wait until nobody reads any more: the next chunks take places in an
+  /// order of their own.
+  StagedProgress finish(const StagedProgress& before, bool meet);
 
   Session& session_;
   const StagedCall& call_;
   StagingWork& work_;
   CallWatch watch_;
+  const Way way_;
   const std::uint32_t first_;
   const int rank_;
   const int size_;
   const std::size_t elementSize_;
   const StagedChunks chunks_;
   const RingSlots slots_;
-  /// Whether what this rank writes for itself bypasses the caches.
-  const bool streaming_;
+  /// Whether what this rank writes for others bypasses the caches, and what it writes for itself.
+  const bool stagesPast_;
+  const bool storesPast_;
 };
 
 /// All ranks have met for this call.
 void runStaged(Session& session, const StagedCall& call, StagingWork& work,
                CallTimeout& callTimeout, StagedProgress& progress);
 
-/// All-reduce in which each rank reduces the part of every chunk that it owns.
-void runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
-                        CallTimeout& callTimeout, StagedProgress& progress);
+/// Of an all-reduce, in which each rank reduces the part of every chunk that it owns.
+StagedProgress runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
+                                  CallTimeout& callTimeout, const StagedProgress& progress, Way way,
+                                  std::size_t from, std::size_t to, bool meet);
 
 }  // namespace gradlink::shm

@@ -1,6 +1,7 @@
 // Each rank owns a part of every chunk: it stages only what others own, reduces its own part from
 // its private input and the others' slots, and copies the parts that others reduced. Three steps,
-// each a chunk behind the one before, so that ranks seldom wait for one another.
+// each a chunk behind the one before, so that ranks seldom wait for one another. By the way `whole`
+// both of two ranks own all of it, and there is nothing to copy.
 #include <algorithm>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace {
 class OwnerReduce : StagedRun {
  public:
   OwnerReduce(Session& session, const StagedCall& call, StagingWork& work, CallTimeout& callTimeout,
-              const StagedProgress& progress)
-      : StagedRun(session, call, work, callTimeout, progress),
+              const StagedProgress& progress, Way way, std::size_t from, std::size_t to)
+      : StagedRun(session, call, work, callTimeout, progress, way, from, to),
         sources_(static_cast<std::size_t>(size_)) {}
 
   // A place is used again 4 chunks later at the earliest. That its readers are done needs no
@@ -23,14 +24,14 @@ class OwnerReduce : StagedRun {
   // reduces k - 3 before it copies them; and a new call begins when all ranks have finished the one
   // before.
 
-  StagedProgress run(const StagedProgress& before) {
+  StagedProgress run(const StagedProgress& before, bool meet) {
     const std::uint32_t total = chunks_.total;
     for (std::uint32_t i = 0; i < total + 2; ++i) {
       if (i < total) stage(i);
       if (i >= 1 && i <= total) reduce(i - 1);
       if (i >= 2) collect(i - 2);
     }
-    return slots_.after(before, total);
+    return finish(before, meet);
   }
 
  private:
@@ -38,32 +39,34 @@ class OwnerReduce : StagedRun {
     std::size_t inChunk;  // elements from the chunk's start
     std::size_t length;
   };
+  bool isWhole() const { return way_ == kWhole; }
   Part part(std::uint32_t i, int owner) const {
+    if (isWhole()) return {0, chunks_.length(i)};
     const std::size_t line = kLine / elementSize_;
     const std::size_t ranks = static_cast<std::size_t>(size_);
-    const std::size_t share = ((length(i) + ranks - 1) / ranks + line - 1) / line * line;
-    const std::size_t from = std::min(static_cast<std::size_t>(owner) * share, length(i));
-    return {from, std::min(share, length(i) - from)};
+    const std::size_t share = ((chunks_.length(i) + ranks - 1) / ranks + line - 1) / line * line;
+    const std::size_t from = std::min(static_cast<std::size_t>(owner) * share, chunks_.length(i));
+    return {from, std::min(share, chunks_.length(i) - from)};
   }
   std::size_t offset(std::uint32_t i, const Part& part) const {
-    return (begin(i) + part.inChunk) * elementSize_;
+    return (chunks_.begin(i) + part.inChunk) * elementSize_;
   }
 
   void stage(std::uint32_t i) {
     std::byte* slot = slots_.stage(rank_, i);
     // What is owned before and after this rank's own part: two stretches at most.
-    const Part own = part(i, rank_);
+    const Part own = isWhole() ? Part{0, 0} : part(i, rank_);
     const std::size_t after = own.inChunk + own.length;
-    work_.timed(i, [&] {
+    timed([&] {
       copyStretch(slot, i, {0, own.inChunk});
-      copyStretch(slot, i, {after, length(i) - after});
+      copyStretch(slot, i, {after, chunks_.length(i) - after});
     });
     publishStaged(i);
   }
   void copyStretch(std::byte* slot, std::uint32_t i, Part stretch) {
     if (stretch.length == 0) return;
     void* const dst[] = {slot + stretch.inChunk * elementSize_};
-    copyMany(dst, call_.in + offset(i, stretch), stretch.length * elementSize_, work_.streaming(i));
+    copyMany(dst, call_.in + offset(i, stretch), stretch.length * elementSize_, stagesPast_);
   }
 
   void reduce(std::uint32_t i) {
@@ -78,10 +81,14 @@ class OwnerReduce : StagedRun {
     }
     if (own.length > 0) {
       void* const dst[] = {slots_.result(rank_, i), call_.out + offset(i, own)};
-      work_.timed(i, [&] {
+      timed([&] {
+        const std::span<void* const> all(dst);
+        if (isWhole())
+          return reduceMany(all.subspan(1), sources_, own.length, call_.shape.dtype, call_.shape.op,
+                            storesPast_);
         // Only the first is for others.
-        reduceMany(dst, sources_, own.length, call_.shape.dtype, call_.shape.op,
-                   Streaming::leading(work_.streaming(i) ? 1 : 0));
+        reduceMany(all, sources_, own.length, call_.shape.dtype, call_.shape.op,
+                   Streaming::leading(stagesPast_ ? 1 : 0));
       });
     }
     publishConsumed(i);
@@ -90,12 +97,12 @@ class OwnerReduce : StagedRun {
   void collect(std::uint32_t i) {
     for (int step = 1; step < size_; ++step) {
       const int r = (rank_ + step) % size_;
-      session_.waiter().await(session_.segment().rank(r).consumed, first_ + i + 1, watch_.on(r));
+      awaitConsumed(r, i);
       const Part theirs = part(i, r);
-      if (theirs.length == 0) continue;
+      if (isWhole() || theirs.length == 0) continue;
       void* const dst[] = {call_.out + offset(i, theirs)};
-      work_.timed(i, [&] {
-        copyResults(dst, slots_.result(r, i), theirs.length * elementSize_, streaming_);
+      timed([&] {
+        copyResults(dst, slots_.result(r, i), theirs.length * elementSize_, storesPast_);
       });
     }
   }
@@ -105,9 +112,10 @@ class OwnerReduce : StagedRun {
 
 }  // namespace
 
-void runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
-                        CallTimeout& callTimeout, StagedProgress& progress) {
-  progress = OwnerReduce(session, call, work, callTimeout, progress).run(progress);
+StagedProgress runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
+                                  CallTimeout& callTimeout, const StagedProgress& progress, Way way,
+                                  std::size_t from, std::size_t to, bool meet) {
+  return OwnerReduce(session, call, work, callTimeout, progress, way, from, to).run(progress, meet);
 }
 
 }  // namespace gradlink::shm

@@ -16,36 +16,36 @@ std::uint32_t keyOf(const Shape& shape, std::size_t bytes) {
 
 }  // namespace
 
-StagingWork StagingStyles::plan(const Shape& shape, std::size_t bytes) const {
+StagingWork StagingStyles::plan(const Shape& shape, std::size_t bytes, int ways) const {
   const std::uint32_t key = keyOf(shape, bytes);
   const Entry& entry = entries_[placeOf(key)];
-  return StagingWork(entry.key == key ? entry.style : StoreStyle());
+  return StagingWork(entry.key == key ? entry.choice : MeasuredChoice(ways));
 }
 
-void StagingStyles::met(const Shape& shape, std::size_t bytes, std::uint32_t call,
-                        std::uint32_t chunks) {
+void StagingStyles::met(const Shape& shape, std::size_t bytes, int ways, std::uint32_t call,
+                        float probed) {
   if (reported_ != 0) {
     Entry& entry = entries_[placeOf(reported_)];
-    for (const bool streaming : {false, true}) {
+    for (const bool tried : {false, true}) {
       float seconds = 0;
-      for (int r = 0; r < session_.size(); ++r) seconds += session_.reported(r, call)[streaming];
-      if (entry.key == reported_ && seconds > 0 && bytes_[streaming] > 0)
-        entry.style.record(streaming, seconds / bytes_[streaming]);
+      for (int r = 0; r < session_.size(); ++r) seconds += session_.reported(r, call)[tried];
+      if (entry.key == reported_ && seconds > 0 && bytes_[tried] > 0)
+        entry.choice.record(ways_[tried], seconds / bytes_[tried]);
     }
     reported_ = 0;
   }
   const std::uint32_t key = keyOf(shape, bytes);
   Entry& entry = entries_[placeOf(key)];
-  if (entry.key != key) entry = {key, {}};
-  const float probed = std::min(chunks, StagingWork::kProbedChunks) / static_cast<float>(chunks);
-  if (entry.style.measured()) {
+  if (entry.key != key) entry = {key, MeasuredChoice(ways)};
+  if (entry.choice.measured()) {
     reported_ = key;
-    const float tried = entry.style.probing() ? probed : 1;
-    const bool streaming = entry.style.streaming();
-    bytes_[streaming] = tried * static_cast<float>(bytes);
-    bytes_[!streaming] = (1 - tried) * static_cast<float>(bytes);
+    const float tried = entry.choice.probing() ? probed : 0;
+    ways_[false] = entry.choice.chosen();
+    ways_[true] = entry.choice.way();
+    bytes_[false] = (1 - tried) * static_cast<float>(bytes);
+    bytes_[true] = tried * static_cast<float>(bytes);
   }
-  entry.style.advance(probed);
+  entry.choice.advance(probed);
 }
 
 void StagingStyles::spent(const StagingWork& work) {

@@ -9,6 +9,7 @@ namespace gradlink {
 namespace {
 
 constexpr std::size_t kUsualCache = std::size_t{32} << 20;
+constexpr std::size_t kUsualSecondCache = std::size_t{1} << 20;
 constexpr int kMostCaches = 8;
 
 template <class Value>
@@ -27,27 +28,45 @@ std::size_t cacheSize(const std::string& file) {
   return size << (unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0);
 }
 
-}  // namespace
-
-std::size_t lastLevelCacheBytes(const std::string& folder, long library) {
+/// Of the highest level up to `most` that the kernel tells of; 0 where it tells of none.
+std::size_t cacheBytes(const std::string& folder, int most) {
   int last = 0;
   std::size_t bytes = 0;
   for (int i = 0; i < kMostCaches; ++i) {
     const std::string one = folder + "/index" + std::to_string(i);
     const int level = cacheEntry<int>(one + "/level");
-    if (level <= last || cacheEntry<std::string>(one + "/type") == "Instruction") continue;
+    if (level <= last || level > most) continue;
+    if (cacheEntry<std::string>(one + "/type") == "Instruction") continue;
     last = level;
     bytes = cacheSize(one + "/size");
   }
-  if (bytes > 0) return bytes;
+  return bytes;
+}
+
+constexpr const char* kFirstCore = "/sys/devices/system/cpu/cpu0/cache";
+
+}  // namespace
+
+std::size_t lastLevelCacheBytes(const std::string& folder, long library) {
+  if (const std::size_t bytes = cacheBytes(folder, kMostCaches); bytes > 0) return bytes;
   // The library adds up all caches of a socket of AMD's where it is not told who shares them, as in
   // many virtual machines: 508 MiB for cores that have 32 each before them.
   return library > 0 ? std::min(static_cast<std::size_t>(library), kUsualCache) : kUsualCache;
 }
 
+std::size_t secondLevelCacheBytes(const std::string& folder, long library) {
+  if (const std::size_t bytes = cacheBytes(folder, 2); bytes > 0) return bytes;
+  return library > 0 ? static_cast<std::size_t>(library) : kUsualSecondCache;
+}
+
 std::size_t lastLevelCacheBytes() {
+  static const std::size_t bytes = lastLevelCacheBytes(kFirstCore, sysconf(_SC_LEVEL3_CACHE_SIZE));
+  return bytes;
+}
+
+std::size_t secondLevelCacheBytes() {
   static const std::size_t bytes =
-      lastLevelCacheBytes("/sys/devices/system/cpu/cpu0/cache", sysconf(_SC_LEVEL3_CACHE_SIZE));
+      secondLevelCacheBytes(kFirstCore, sysconf(_SC_LEVEL2_CACHE_SIZE));
   return bytes;
 }
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "core/memory/cache.h"
+
 namespace gradlink::shm {
 namespace {
 
@@ -39,6 +41,8 @@ Membership makePrivateSegment(int size, std::size_t slotBytes) {
   Membership membership;
   membership.memory = std::shared_ptr<void>(memory, [bytes](void* m) { munmap(m, bytes); });
   membership.segment = Segment(memory, size, slot);
+  membership.segment.header().secondCacheBytes =
+      static_cast<std::uint32_t>(secondLevelCacheBytes());
   membership.deferredUnmaps = std::make_shared<DeferredUnmaps>();
   return membership;
 }

@@ -1,4 +1,4 @@
-// How large a last-level cache is, told from files as the kernel writes them.
+// How large caches are, told from files as the kernel writes them.
 #include "core/memory/cache.h"
 
 #include <gtest/gtest.h>
@@ -31,6 +31,9 @@ class CacheFiles : public testing::Test {
     std::ofstream(one / "size") << size << "\n";
   }
   std::size_t bytes(long library) const { return lastLevelCacheBytes(folder_.string(), library); }
+  std::size_t secondLevelBytes(long library) const {
+    return secondLevelCacheBytes(folder_.string(), library);
+  }
 
  private:
   std::filesystem::path folder_;
@@ -48,6 +51,16 @@ TEST_F(CacheFiles, WithoutAThirdTheSecondCounts) {
   cache(0, "1", "Data", "64K");
   cache(1, "2", "Unified", "4M");
   EXPECT_EQ(bytes(0), 4 * kCacheMiB);
+}
+
+TEST_F(CacheFiles, TheSecondLevelIsOneOfACore) {
+  EXPECT_EQ(secondLevelBytes(512 << 10), 512u << 10);
+  EXPECT_EQ(secondLevelBytes(0), kCacheMiB);
+  cache(0, "1", "Data", "48K");
+  cache(1, "1", "Instruction", "32K");
+  cache(2, "2", "Unified", "2048K");
+  cache(3, "3", "Unified", "98304K");
+  EXPECT_EQ(secondLevelBytes(512 << 10), 2 * kCacheMiB);
 }
 
 TEST_F(CacheFiles, AllCachesOfASocketAreNotTakenForOne) {

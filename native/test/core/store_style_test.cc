@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 namespace gradlink {
 namespace {
 
@@ -72,6 +75,31 @@ TEST(StoreStyle, EqualStylesStayAsTheyAre) {
   Machine machine{1, 1};
   machine.write(style, 10000);
   EXPECT_LT(machine.streamed, 2000);
+}
+
+// Whichever it is, at a bounded cost, and none is forgotten.
+TEST(MeasuredChoice, TakesTheCheapestOfSeveralWays) {
+  for (int cheapest = 0; cheapest < MeasuredChoice::kMostWays; ++cheapest) {
+    MeasuredChoice choice(MeasuredChoice::kMostWays);
+    std::array<int, MeasuredChoice::kMostWays> times{};
+    double spent = 0;
+    constexpr int kTimes = 100000;
+    const auto work = [&] {
+      const int way = choice.way();
+      const float cost = way == cheapest ? 1.f : 1.5f + static_cast<float>(way);
+      const bool measured = choice.measured();
+      spent += cost;
+      ++times[static_cast<std::size_t>(way)];
+      choice.advance();
+      if (measured) choice.record(way, cost);
+    };
+    for (int i = 0; i < 100; ++i) work();
+    EXPECT_EQ(choice.chosen(), cheapest);
+    spent = 0;
+    for (int i = 0; i < kTimes; ++i) work();
+    EXPECT_LT(spent, 1.03 * kTimes);
+    EXPECT_GT(*std::min_element(times.begin(), times.end()), 10);
+  }
 }
 
 }  // namespace
