@@ -1,9 +1,18 @@
 #include "core/agreement.h"
 
+#include <cstring>
+#include <string_view>
+
 #include "core/communicator.h"
 
 namespace gradlink {
 namespace {
+
+/// Of ranks that make one call; more would bury it.
+constexpr std::size_t kMostNames = 8;
+/// The least time that names get.
+constexpr double kNamesMs = 1000;
+constexpr std::string_view kCut = "…";
 
 std::string listOf(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -21,11 +30,54 @@ Exchange exchangeOver(Communicator& communicator, const CallOptions& options) {
   };
 }
 
-void Calls::add(int rank, std::size_t record, const std::string& call) {
+CallName::CallName(const char* name) {
+  if (name == nullptr) return;
+  constexpr std::size_t room = kBytes - 1;
+  const std::size_t length = std::strlen(name);
+  if (length <= room) {
+    std::memcpy(bytes_, name, length);
+    return;
+  }
+  std::size_t kept = room - kCut.size();
+  const auto continuesLetter = [](char byte) { return (byte & 0xC0) == 0x80; };
+  while (kept > 0 && continuesLetter(name[kept])) --kept;
+  std::memcpy(bytes_, name, kept);
+  std::memcpy(bytes_ + kept, kCut.data(), kCut.size());
+}
+
+// What a peer sent may lack the end.
+std::string CallName::text() const { return {bytes_, std::find(bytes_, bytes_ + kBytes, '\0')}; }
+
+Deadline deadlineOfNames(Deadline ofCall) {
+  const Deadline least = Deadline::in(kNamesMs);
+  return ofCall.at() < least.at() ? least : ofCall;
+}
+
+void Calls::add(int rank, std::size_t record, const std::string& call, const std::string& name) {
   auto group = std::find_if(groups_.begin(), groups_.end(),
                             [&](const Group& one) { return one.record == record; });
-  if (group == groups_.end()) group = groups_.insert(groups_.end(), {record, call, {}});
+  if (group == groups_.end()) group = groups_.insert(groups_.end(), {record, call, {}, {}});
   group->ranks.push_back(rank);
+  if (name.empty()) return;
+  auto named = std::find_if(group->names.begin(), group->names.end(),
+                            [&](const Named& one) { return one.name == name; });
+  if (named == group->names.end()) {
+    named = group->names.insert(group->names.end(), {name, {}});
+  }
+  named->ranks.push_back(rank);
+}
+
+std::string Calls::namesOf(const Group& group) {
+  std::string text;
+  const auto& names = group.names;
+  if (names.size() == 1 && names[0].ranks.size() == group.ranks.size()) {
+    return " as '" + names[0].name + "'";
+  }
+  for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i) {
+    text += ", " + listOf(names[i].ranks) + " as '" + names[i].name + "'";
+  }
+  if (names.size() > kMostNames) text += ", others by other names";
+  return text;
 }
 
 std::string Calls::text() const {
@@ -37,6 +89,7 @@ std::string Calls::text() const {
     if (alike != group) {
       text += " that differs from rank " + std::to_string(alike->ranks.front()) + "'s";
     }
+    text += namesOf(*group);
   }
   return text;
 }
@@ -45,8 +98,7 @@ void Calls::check(const char* op, int self) const {
   if (groups_.size() < 2) return;
   Error error = harmless(ErrorCode::mismatch, op,
                          "the ranks made different calls: " + text() +
-                             ". All ranks must call the same operation with the same name, count, "
-                             "type, op and root");
+                             ". All ranks must make the same calls in the same order");
   const std::vector<int>& first = groups_[0].ranks;
   const int odd = groups_[1].ranks.front();
   error.other = std::find(first.begin(), first.end(), self) == first.end() ? first.front() : odd;

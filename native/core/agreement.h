@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/deadline.h"
 #include "core/error.h"
 
 namespace gradlink {
@@ -27,21 +28,46 @@ using Exchange = std::function<void(const void* own, void* all, std::size_t byte
 /// The allGather of a communicator that holds one rank and outlives it.
 Exchange exchangeOver(Communicator& communicator, const CallOptions& options);
 
-/// What each of `size` ranks brings, of which one is held here.
+/// What each of `size` ranks brings; those held here bring the same.
 template <class Record>
-std::vector<Record> exchangeRecords(const Exchange& exchange, int size, const Record& own) {
+std::vector<Record> exchangeRecords(const Exchange& exchange, int size, const Record& own,
+                                    std::size_t held = 1) {
   std::vector<Record> all(static_cast<std::size_t>(size));
-  exchange(&own, all.data(), sizeof(Record));
+  if (held == 1) {
+    exchange(&own, all.data(), sizeof(Record));
+  } else {
+    const std::vector<Record> ofEach(held, own);
+    exchange(ofEach.data(), all.data(), sizeof(Record));
+  }
   return all;
 }
 
 // ---- ranks that make one call
 
+/// What a rank named its call, as the others hear of it: no longer than a message shows.
+class CallName {
+ public:
+  CallName() = default;
+  /// Null: no name. A longer one is cut between two letters, and ends in an ellipsis.
+  explicit CallName(const char* name);
+  /// Empty where there is none.
+  std::string text() const;
+
+ private:
+  static constexpr std::size_t kBytes = 48;
+  char bytes_[kBytes] = {};
+};
+
+/// Until when ranks exchange the names of their calls. All of them have come, so that a deadline
+/// which is near gives a second more.
+Deadline deadlineOfNames(Deadline ofCall);
+
 /// Who called what.
 class Calls {
  public:
-  /// `record`: a number for what the rank brings, the same for what is equal; `call` shows it.
-  void add(int rank, std::size_t record, const std::string& call);
+  /// `record`: a number for what the rank brings, the same for what is equal; `call` shows it. The
+  /// name says nothing of what the rank brings.
+  void add(int rank, std::size_t record, const std::string& call, const std::string& name = {});
 
   /// Throws the mismatch where ranks made different calls: to blame is the first whose call differs
   /// from that of the rank added first. `self` throws it. The communicator stays usable, as nothing
@@ -49,28 +75,38 @@ class Calls {
   void check(const char* op, int self) const;
 
  private:
+  struct Named {
+    std::string name;
+    std::vector<int> ranks;
+  };
   struct Group {
     std::size_t record;
     std::string call;
     std::vector<int> ranks;
+    /// Of those that have one.
+    std::vector<Named> names;
   };
   std::string text() const;
+  static std::string namesOf(const Group& group);
 
   std::vector<Group> groups_;
 };
 
-/// Throws the mismatch where the ranks' records differ; describe() of a record shows it. `ranks`:
-/// whose they are; of all ranks in order where it is empty.
-template <class Record>
-void checkSame(const char* op, std::span<const Record> all, int self,
+/// Throws the mismatch where the ranks' records differ; describe() of a record shows it.
+/// `namesOfAll` exchanges the CallNames of all ranks: then alone, and on all of them. `ranks`:
+/// whose the records are; of all ranks in order where it is empty.
+template <class Record, class NamesOfAll>
+void checkSame(const char* op, std::span<const Record> all, int self, const NamesOfAll& namesOfAll,
                std::span<const int> ranks = {}) {
   if (std::all_of(all.begin(), all.end(), [&](const Record& r) { return r == all.front(); }))
     return;
+  const std::vector<CallName> names = namesOfAll();
   Calls calls;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto first = std::find(all.begin(), all.end(), all[i]) - all.begin();
-    calls.add(ranks.empty() ? static_cast<int>(i) : ranks[i], static_cast<std::size_t>(first),
-              describe(all[i]));
+    const int rank = ranks.empty() ? static_cast<int>(i) : ranks[i];
+    calls.add(rank, static_cast<std::size_t>(first), describe(all[i]),
+              names[static_cast<std::size_t>(rank)].text());
   }
   calls.check(op, self);
 }

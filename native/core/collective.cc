@@ -25,6 +25,7 @@ const char* nameOf(Blocks blocks) {
 std::string describe(const Shape& shape) {
   if (shape == kNodesCall) return "nodes";
   if (shape == kOpenWireCall) return "openWire";
+  if (shape == kNamesCall) return "names";
   std::string text = nameOf(shape.kind);
   if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
   text += "(";

@@ -134,6 +134,8 @@ struct Shape {
 /// What ranks that ask for these announce: they have no kind of their own.
 inline constexpr Shape kNodesCall{.kind = Kind::split, .count = 1};
 inline constexpr Shape kOpenWireCall{.kind = Kind::split, .count = 2};
+/// And ranks that tell one another what they named calls that differ.
+inline constexpr Shape kNamesCall{.kind = Kind::split, .count = 3};
 
 /// "allReduce(count 12, float32, sum)": for messages.
 std::string describe(const Shape& shape);

@@ -45,6 +45,9 @@ using CopyIn = std::function<void(void* to, const void* from, std::size_t bytes)
 struct CallOptions {
   /// Milliseconds until ERR_TIMEOUT; the communicator's own default when negative.
   double timeoutMs = -1;
+  /// What the caller named the call, which ranks hear of each other where their calls differ; null:
+  /// nothing.
+  const char* name = nullptr;
   /// Of a receive into a GPU's memory: see leastGpuMessage().
   const CopyIn* copyIn = nullptr;
 };

@@ -49,18 +49,21 @@ CountedTable::CountedTable(const Call& call, std::span<const int> held, int size
             if (!part.expected.empty()) std::copy_n(part.expected.begin(), size, row.from);
           },
           exchange) {
-  check(held.front());
+  check(call, held, exchange);
 }
 
 // The first disagreement in the order of ranks: the same on all.
-void CountedTable::check(int self) const {
+void CountedTable::check(const Call& call, std::span<const int> held,
+                         const Exchange& exchange) const {
   std::vector<ShapeOnWire> calls;
   for (int r = 0; r < size(); ++r) {
     Announced shape;
     std::copy_n(table_.head(r), shape.size(), shape.begin());
     calls.push_back(std::bit_cast<ShapeOnWire>(shape));
   }
-  checkSame<ShapeOnWire>(nameOf(kind_), calls, self);
+  checkSame<ShapeOnWire>(call.op(), calls, held.front(), [&] {
+    return exchangeRecords(exchange, size(), CallName(call.options.name), held.size());
+  });
   for (int to = 0; to < size(); ++to) {
     for (int from = 0; from < size(); ++from) {
       if (kind_ == Kind::reduceScatterV && sent(from, to) != sent(0, to)) {

@@ -79,7 +79,7 @@ class CountedTable {
   static constexpr std::size_t kRoom = std::tuple_size_v<Announced>;
   static constexpr std::size_t kHeads = kRoom + 1;
 
-  void check(int self) const;
+  void check(const Call& call, std::span<const int> held, const Exchange& exchange) const;
 
   Kind kind_;
   RankTable table_;

@@ -43,8 +43,8 @@ bool FusedCall::fitsTo(const FusedCall& other) const {
 }
 
 void FusedCall::run(Communicator& communicator) const {
-  if (neighborhoods.empty()) return communicator.allReduce({in, out}, count, dtype, op, options);
-  communicator.neighborAllReduce({in, out}, count, dtype, neighborhoods, options);
+  if (neighborhoods.empty()) return communicator.allReduce({in, out}, count, dtype, op, options());
+  communicator.neighborAllReduce({in, out}, count, dtype, neighborhoods, options());
 }
 
 void Fusion::setLimits(std::size_t mostBytes, std::chrono::microseconds wait) {
@@ -148,7 +148,7 @@ void Fusion::runFront(Communicator& communicator) {
 
 CallOptions Fusion::frontOptions() {
   const std::lock_guard lock(mutex_);
-  return waiting_.front()->call.options;
+  return waiting_.front()->call.options();
 }
 
 void Fusion::runTogether(Communicator& communicator,
@@ -156,7 +156,11 @@ void Fusion::runTogether(Communicator& communicator,
   if (taken.size() == 1) return taken.front()->call.run(communicator);
   FusedCall all = taken.front()->call;
   all.count = 0;
-  for (const auto& entry : taken) all.count += entry->call.count;
+  all.name.clear();
+  for (const auto& entry : taken) {
+    all.count += entry->call.count;
+    if (!entry->call.name.empty()) all.name += (all.name.empty() ? "" : ", ") + entry->call.name;
+  }
   scratch_.resize(all.in.size());
   for (std::size_t r = 0; r < all.in.size(); ++r) {
     if (scratch_[r].size() < all.bytes()) scratch_[r].resize(all.bytes());

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "core/communicator.h"
@@ -27,11 +28,15 @@ struct FusedCall {
   ReduceOp op = ReduceOp::sum;
   /// Empty: an allReduce. Else one for each held rank.
   std::vector<Neighborhood> neighborhoods;
-  CallOptions options;
+  /// Empty: none.
+  std::string name;
+  double timeoutMs = -1;
   /// Asked once before the call is made, on the thread of the calls; false: it was dropped.
   std::function<bool()> begin = [] { return true; };
 
   std::size_t bytes() const { return count * sizeOf(dtype); }
+  /// Good for as long as this one stays where it is.
+  CallOptions options() const { return {timeoutMs, name.empty() ? nullptr : name.c_str()}; }
   bool fitsTo(const FusedCall& other) const;
   void run(Communicator&) const;
 };

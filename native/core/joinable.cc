@@ -66,12 +66,11 @@ struct JoinableCommunicator::Told {
 JoinableCommunicator::JoinableCommunicator(std::shared_ptr<Communicator> inner)
     : ForwardingCommunicator(std::move(inner)) {}
 
-std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Told& own,
-                                                                       const CallOptions& options) {
-  const char* const op = own.op();
-  std::vector<Told> all;
+template <class Record>
+std::vector<Record> JoinableCommunicator::exchange(const char* op, const Record& own,
+                                                   const CallOptions& options) {
   try {
-    all = exchangeRecords(exchangeOver(inner(), options), size(), own);
+    return exchangeRecords(exchangeOver(inner(), options), size(), own);
   } catch (const Error& error) {
     // The caller made another call than the one that failed.
     std::string text = error.what();
@@ -87,6 +86,12 @@ std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Tol
     ours.usable = error.usable;
     throw ours.withRank(error.rank).withOp(op);
   }
+}
+
+std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchangeTold(
+    const Told& own, const CallOptions& options) {
+  const char* const op = own.op();
+  const std::vector<Told> all = exchange(op, own, options);
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].isKnown(size())) continue;
     throw Error(ErrorCode::mismatch, std::string(op) + ": rank " + std::to_string(r) +
@@ -99,7 +104,7 @@ std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Tol
 
 CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& options) {
   const auto begin = Deadline::Clock::now();
-  const std::vector<Told> all = exchange(own, options);
+  const std::vector<Told> all = exchangeTold(own, options);
   std::vector<Told> calls;
   std::vector<int> callers;
   std::vector<int> joined;
@@ -107,7 +112,8 @@ CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& optio
     (all[r].isJoined() ? joined : callers).push_back(static_cast<int>(r));
     if (!all[r].isJoined()) calls.push_back(all[r]);
   }
-  checkSame<Told>(own.op(), calls, rank(), callers);
+  const auto namesOfAll = [&] { return exchange(own.op(), CallName(options.name), options); };
+  checkSame<Told>(own.op(), calls, rank(), namesOfAll, callers);
   const CallOptions left = remaining(options, timeoutMs(), begin);
   if (joined.empty()) return left;
   if (!own.goesOn()) {
@@ -129,7 +135,8 @@ CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& optio
 int JoinableCommunicator::join(const CallOptions& options) {
   for (Does mine = Does::joins;; mine = Does::joined) {
     const auto begin = Deadline::Clock::now();
-    const std::vector<Told> all = exchange(Told(mine), options);
+    const Told own(mine);
+    const std::vector<Told> all = exchangeTold(own, options);
     const auto active =
         std::find_if(all.begin(), all.end(), [](const Told& one) { return !one.isJoined(); });
     if (active == all.end()) {
@@ -141,6 +148,7 @@ int JoinableCommunicator::join(const CallOptions& options) {
     // What the others are told of is not this rank's: they go on, or see to it.
     const bool isOne = std::all_of(
         all.begin(), all.end(), [&](const Told& one) { return one.isJoined() || one == *active; });
+    if (!isOne) exchange(own.op(), CallName(), options);
     const auto root = static_cast<std::size_t>(active->shape.root);
     if (!isOne || !active->goesOn() || (active->isRooted() && all[root].isJoined())) continue;
     try {

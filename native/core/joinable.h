@@ -42,8 +42,11 @@ class JoinableCommunicator final : public ForwardingCommunicator {
   /// What a rank says before a call.
   struct Told;
 
-  /// Puts together what all ranks say.
-  std::vector<Told> exchange(const Told& own, const CallOptions& options);
+  /// Puts together what all ranks bring, before the call `op`.
+  template <class Record>
+  std::vector<Record> exchange(const char* op, const Record& own, const CallOptions& options);
+  /// What all ranks do.
+  std::vector<Told> exchangeTold(const Told& own, const CallOptions& options);
   /// Before a call of this rank.
   ///
   /// @returns the options with what is left of the time

@@ -50,29 +50,43 @@ void Agreement::index(std::size_t from, std::size_t to) {
   }
 }
 
-void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wait& wait) {
-  const int n = link_.size();
+void Agreement::announce(const ShapeOnWire& shape, std::span<const std::byte> payload, Wait& wait) {
   link_.beginCall();
-  const Announcement own{ShapeOnWire(shape), link_.rank(),
-                         static_cast<std::uint32_t>(payload.size())};
+  const Announcement own{shape, link_.rank(), static_cast<std::uint32_t>(payload.size())};
   std::memcpy(gathered_.get(), &own, sizeof(own));
   if (!payload.empty()) {
     std::memcpy(gathered_.get() + sizeof(own), payload.data(), payload.size());
   }
   wait.as(Wait::Kind::agreement);
   const std::size_t bytes = sizeof(own) + padded(payload.size());
-  if (n == 2) {
+  if (link_.size() == 2) {
     exchangePair(bytes, wait);
   } else {
     exchangeAll(bytes, wait);
   }
   wait.as(Wait::Kind::data).came();
+}
+
+void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wait& wait) {
+  const int n = link_.size();
+  const ShapeOnWire own(shape);
+  announce(own, payload, wait);
   bool agreed = true;
-  for (int r = 0; r < n; ++r) agreed = agreed && at(r).shape == own.shape;
+  for (int r = 0; r < n; ++r) agreed = agreed && at(r).shape == own;
   if (agreed) return;
   std::vector<ShapeOnWire> all(static_cast<std::size_t>(n));
   for (int r = 0; r < n; ++r) all[static_cast<std::size_t>(r)] = at(r).shape;
-  checkSame<ShapeOnWire>(wait.op(), all, link_.rank());
+  checkSame<ShapeOnWire>(wait.op(), all, link_.rank(), [&] {
+    const CallName name(wait.name());
+    announce(ShapeOnWire(kNamesCall), std::as_bytes(std::span(&name, 1)), wait.forNames());
+    std::vector<CallName> names(all.size());
+    for (int r = 0; r < n; ++r) {
+      const auto told = this->payload(r);
+      std::memcpy(&names[static_cast<std::size_t>(r)], told.data(),
+                  std::min(told.size(), sizeof(name)));
+    }
+    return names;
+  });
 }
 
 void Agreement::exchangePair(std::size_t own, Wait& wait) {

@@ -42,6 +42,8 @@ class Agreement {
     return *reinterpret_cast<const Announcement*>(gathered_.get() +
                                                   offset_[static_cast<std::size_t>(rank)]);
   }
+  /// Brings everybody's announcement here.
+  void announce(const ShapeOnWire& shape, std::span<const std::byte> payload, Wait& wait);
   /// Two ranks: the case whose latency shows most.
   void exchangePair(std::size_t own, Wait& wait);
   void exchangeAll(std::size_t own, Wait& wait);

@@ -47,7 +47,7 @@ void RankCommunicator::run(const Call& call) {
       checkBuffers(call.shape, call.buffers);
       ownNeighborhood(call.neighborhoods);
     }
-    Wait wait(link_, call.op(), timeoutOf(call.options), Wait::Kind::agreement);
+    Wait wait(link_, call.op(), timeoutOf(call.options), Wait::Kind::agreement, call.options.name);
     if (kind == Kind::barrier) return agreement_.meet({}, {}, wait);
     if (counts) return count(call, wait);
     if (weighs) return weigh(call, wait);
@@ -92,7 +92,7 @@ bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
     return false;
   }
   guarded("allReduce", [&] {
-    Wait wait(link_, "allReduce", timeoutOf(options), Wait::Kind::agreement);
+    Wait wait(link_, "allReduce", timeoutOf(options), Wait::Kind::agreement, options.name);
     agreement_.meet(
         shape, {static_cast<const std::byte*>(buffers.in[0]), shape.count * elementSize}, wait);
     const void* const src[] = {agreement_.payload(0).data(), agreement_.payload(1).data()};

@@ -223,12 +223,21 @@ void Link::close(bool clean) {
       {comm_, size_ - 1 - goodbyes_, goodbye.clean != 0, std::move(told_), std::move(tellings_)});
 }
 
+void Wait::start() {
+  if (started_) return;
+  started_ = true;
+  deadline_ = Deadline::in(timeoutMs_);
+  announce_ = Deadline::in(std::min(timeoutMs_ / 2, kAnnounceAfterMs));
+}
+
+Wait& Wait::forNames() {
+  start();
+  deadline_ = deadlineOfNames(deadline_);
+  return *this;
+}
+
 void Wait::look() {
-  if (!started_) {
-    started_ = true;
-    deadline_ = Deadline::in(timeoutMs_);
-    announce_ = Deadline::in(std::min(timeoutMs_ / 2, kAnnounceAfterMs));
-  }
+  start();
   if (!Runtime::get().running()) {
     throw Error(ErrorCode::closed, std::string(op_) + ": the process is ending").withOp(op_);
   }

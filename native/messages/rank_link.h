@@ -133,10 +133,14 @@ class Wait {
     message,    // of one peer; failing changes nothing
   };
 
-  Wait(Link& link, const char* op, double timeoutMs, Kind kind)
-      : link_(link), op_(op), timeoutMs_(timeoutMs), kind_(kind) {}
+  /// `name`: what the caller named the call; null: nothing.
+  Wait(Link& link, const char* op, double timeoutMs, Kind kind, const char* name = nullptr)
+      : link_(link), op_(op), name_(name), timeoutMs_(timeoutMs), kind_(kind) {}
 
   const char* op() const { return op_; }
+  const char* name() const { return name_; }
+  /// For names of calls, which get deadlineOfNames().
+  Wait& forNames();
   Wait& as(Kind kind) {
     kind_ = kind;
     return *this;
@@ -154,11 +158,14 @@ class Wait {
   void came() { pause_.reset(); }
 
  private:
+  /// Its clock, unless that runs.
+  void start();
   void look();
   [[noreturn]] void timeout();
 
   Link& link_;
   const char* op_;
+  const char* name_;
   double timeoutMs_;
   Kind kind_;
   int awaited_ = -1;

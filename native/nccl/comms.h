@@ -35,6 +35,8 @@ struct Watch {
   Deadline deadline;
   /// Called now and then; throws to end the wait. May be empty.
   std::function<void()> look;
+  /// What the caller named the operation; null: nothing.
+  const char* name = nullptr;
 
   /// Milliseconds until the deadline, infinity without one; 0 when it has passed.
   double leftMs() const;

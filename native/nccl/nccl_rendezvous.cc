@@ -49,8 +49,8 @@ std::vector<cuda::Device*> devicesOf(std::span<const int> gpus) {
 }  // namespace
 
 void gatherRows(Communicator& control, const std::optional<Processes>& processes, const void* own,
-                void* all, std::size_t bytes, double timeoutMs) {
-  const Exchange exchange = exchangeOver(control, {.timeoutMs = timeoutMs});
+                void* all, std::size_t bytes, const CallOptions& options) {
+  const Exchange exchange = exchangeOver(control, options);
   if (!processes || processes->most() == 1) return exchange(own, all, bytes);
   // Every process sends as many rows as the one that has most.
   const std::size_t block = static_cast<std::size_t>(processes->most()) * bytes;

@@ -17,7 +17,7 @@ namespace gradlink::nccl {
 /// all[r] of `bytes` each becomes what rank r gave; `own`: of each rank of this process, one after
 /// the other. Without `processes` each holds one.
 void gatherRows(Communicator& control, const std::optional<Processes>& processes, const void* own,
-                void* all, std::size_t bytes, double timeoutMs);
+                void* all, std::size_t bytes, const CallOptions& options);
 
 /// The ids at which so many ranks meet, the same on all processes. Ranks of large worlds meet at
 /// several, which spares one process the connections of all.

@@ -324,9 +324,7 @@ void Ranks::counted(const Call& call) {
                                  " parts, one for each rank held, got " +
                                  std::to_string(parts.size()));
     }
-    const CountedTable table(
-        call, ranks_, size_,
-        [&](const void* own, void* all, std::size_t bytes) { exchange(own, all, bytes, watch); });
+    const CountedTable table(call, ranks_, size_, exchangeWithin(watch));
     table.place(call, ranks_);
     runCounted(call, table, watch);
   });

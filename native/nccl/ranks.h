@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/agreement.h"
 #include "core/call.h"
 #include "core/counted.h"
 #include "core/error.h"
@@ -177,6 +178,14 @@ class Ranks final : public NcclCommunicator {
   void agreeOnMemory(std::size_t bytes, bool registers, const std::optional<Error>& failed,
                      const Watch&);
   void registerPieces(std::vector<std::list<RegisteredPiece>>&, const Watch&);
+  /// As exchange(), for so long as the watch lives.
+  Exchange exchangeWithin(const Watch& watch) {
+    return [this, &watch](const void* own, void* all, std::size_t bytes) {
+      exchange(own, all, bytes, watch);
+    };
+  }
+  /// What each rank named its call.
+  std::vector<CallName> namesOfAll(const Watch&);
   /// all[r] of `bytes` each becomes what rank r gave. `own`: one after the other of each held rank,
   /// of which there may be several only where all are held or with a control communicator.
   void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
@@ -234,7 +243,7 @@ void Ranks::guarded(const char* op, const CallOptions& options, const Body& body
     const Deadline deadline = Deadline::in(timeoutOf(options));
     checkOpen(op);
     try {
-      body(Watch{op, deadline, [this, op] { look(op); }});
+      body(Watch{op, deadline, [this, op] { look(op); }, options.name});
     } catch (const Error& error) {
       if (error.usable) throw;
       const Error known = withSilent(error);

@@ -80,7 +80,9 @@ std::string describe(const Announcement& a) {
 }
 
 /// All ranks see the same and throw; nothing was launched.
-void checkAnnounced(const char* op, std::span<const Announcement> all, int self) {
+template <class NamesOfAll>
+void checkAnnounced(const char* op, std::span<const Announcement> all, int self,
+                    const NamesOfAll& namesOfAll) {
   const Announcement& first = all.front();
   const auto elsewhere = std::ranges::find_if_not(all, [&](const auto& a) { return a == first; });
   if (elsewhere == all.end()) return;
@@ -89,7 +91,7 @@ void checkAnnounced(const char* op, std::span<const Announcement> all, int self)
     a.out = first.out;
     return a == first;
   });
-  if (!onlyPlaces) checkSame(op, all, self);
+  if (!onlyPlaces) checkSame(op, all, self, namesOfAll);
   const int rank = static_cast<int>(elsewhere - all.begin());
   throw harmless(ErrorCode::mismatch, op, elsewhereText(0, rank)).withRank(rank);
 }
@@ -108,11 +110,15 @@ void Ranks::agreeOnce(std::span<const Launch> launches, const Watch& watch) {
 
 void Ranks::agree(std::span<const Launch> launches, const Watch& watch) {
   if (!control_) return;
-  const Announcement own = announce(launches, core_->registered);
-  const std::vector<Announcement> ofEach(ranks_.size(), own);
-  std::vector<Announcement> all(static_cast<std::size_t>(size_));
-  exchange(ofEach.data(), all.data(), sizeof(own), watch);
-  checkAnnounced(watch.op, all, ranks_.front());
+  const std::vector<Announcement> all = exchangeRecords(
+      exchangeWithin(watch), size_, announce(launches, core_->registered), ranks_.size());
+  checkAnnounced(watch.op, all, ranks_.front(), [&] { return namesOfAll(watch); });
+}
+
+std::vector<CallName> Ranks::namesOfAll(const Watch& watch) {
+  Watch names = watch;
+  names.deadline = deadlineOfNames(watch.deadline);
+  return exchangeRecords(exchangeWithin(names), size_, CallName(watch.name), ranks_.size());
 }
 
 // Memory that one rank lacks: the others would wait for its part of the registration.
@@ -123,14 +129,13 @@ void Ranks::agreeOnMemory(std::size_t bytes, bool registers, const std::optional
     own.asks = bytes + 1;
     own.registers = registers ? 1 : 0;
     own.refused = failed ? 1 : 0;
-    const std::vector<Announcement> ofEach(ranks_.size(), own);
-    std::vector<Announcement> all(static_cast<std::size_t>(size_));
-    exchange(ofEach.data(), all.data(), sizeof(own), watch);
+    std::vector<Announcement> all =
+        exchangeRecords(exchangeWithin(watch), size_, own, ranks_.size());
     int without = -1;
     for (std::size_t r = all.size(); r-- > 0;) {
       if (std::exchange(all[r].refused, 0) != 0) without = static_cast<int>(r);
     }
-    checkAnnounced(watch.op, all, ranks_.front());
+    checkAnnounced(watch.op, all, ranks_.front(), [&] { return namesOfAll(watch); });
     if (without >= 0 && !failed) {
       Error error = harmless(ErrorCode::outOfMemory, watch.op,
                              "rank " + std::to_string(without) + " has no memory for its part");
@@ -166,7 +171,7 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
   }
   if (control_) {
     try {
-      gatherRows(*control_, processes_, own, all, bytes, watch.leftMs());
+      gatherRows(*control_, processes_, own, all, bytes, {watch.leftMs(), watch.name});
     } catch (const Error& error) {
       Error ours(error.code, std::string(watch.op) + ": as the ranks agree on it: " + error.what());
       ours.usable = error.usable;  // where they made different calls, on all of them

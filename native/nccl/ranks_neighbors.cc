@@ -141,9 +141,7 @@ std::vector<std::unique_ptr<Window>> Ranks::openWindows(std::span<const WindowSp
       ranks.holders.push_back(processes_ ? processes_->holder(r) : holdsAll() ? 0 : r);
     }
     ranks.all = control_ == nullptr;
-    ranks.exchange = [&](const void* own, void* all, std::size_t bytes) {
-      exchange(own, all, bytes, watch);
-    };
+    ranks.exchange = exchangeWithin(watch);
     Communicator& over = control_ ? *control_ : *this;
     made = cuda::openWindows(windows_, over, ranks, devices_, specs, {.timeoutMs = watch.leftMs()});
   });

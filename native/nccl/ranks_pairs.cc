@@ -32,9 +32,7 @@ void Ranks::neighborAllGather(const Call& call) {
                                  " lists, one for each rank held, got " +
                                  std::to_string(call.gathers.size()));
     }
-    neighborTable(call.gathers, size_, dtype, [&](const void* own, void* all, std::size_t bytes) {
-      exchange(own, all, bytes, watch);
-    });
+    neighborTable(call.gathers, size_, dtype, exchangeWithin(watch));
     const int type = abi::movedAs(dtype);
     meet(watch);
     const auto inFlight = core_->comms.inFlight(watch);

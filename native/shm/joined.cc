@@ -67,7 +67,7 @@ Joined::~Joined() {
 }
 
 CallTimeout Joined::callTimeoutOf(const CallOptions& options) const {
-  return CallTimeout(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs);
+  return CallTimeout(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs, options.name);
 }
 
 void Joined::checkOpen(const char* op) {

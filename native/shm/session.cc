@@ -69,13 +69,18 @@ std::uint32_t Session::meet(const Shape& shape, const BufferRef (&refs)[2],
 }
 
 std::uint32_t Session::meetWithPayload(const Shape& shape, CallTimeout& callTimeout) {
+  if (!announce(shape, nameOf(shape.kind), callTimeout)) agree(calls_, callTimeout);
+  return calls_;
+}
+
+bool Session::announce(const Shape& shape, const char* op, CallTimeout& callTimeout) {
   const std::uint32_t call = ++calls_;
   Post& mine = post(rank_, call);
   mine.shape = shape;
   mine.reported[0] = reported_[0];
   mine.reported[1] = reported_[1];
   waiter_.publish(mine.posted, call);
-  CallWatch watch(*this, nameOf(shape.kind), callTimeout);
+  CallWatch watch(*this, op, callTimeout);
   bool agreed = true;
   for (int r = 0; r < size(); ++r) {
     if (r == rank_) continue;
@@ -83,16 +88,27 @@ std::uint32_t Session::meetWithPayload(const Shape& shape, CallTimeout& callTime
     waiter_.await(theirs.posted, call, watch.on(r));
     agreed = agreed && theirs.shape == shape;
   }
-  if (!agreed) agree(call);
-  return call;
+  return agreed;
 }
 
 // Every rank compares the same announcements, so all of them throw, nothing was moved, and the next
 // call is met afresh: the communicator stays usable.
-void Session::agree(std::uint32_t call) {
+void Session::agree(std::uint32_t call, CallTimeout& callTimeout) {
   std::vector<Shape> all(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) all[static_cast<std::size_t>(r)] = post(r, call).shape;
-  checkSame<Shape>(nameOf(post(rank_, call).shape.kind), all, rank_);
+  const char* const op = nameOf(post(rank_, call).shape.kind);
+  checkSame<Shape>(op, all, rank_, [&] {
+    const CallName own(callTimeout.name());
+    std::memcpy(nextPayload(sizeof(own)), &own, sizeof(own));
+    CallTimeout names(deadlineOfNames(callTimeout.deadline()));
+    announce(kNamesCall, op, names);
+    std::vector<CallName> told(all.size());
+    for (int r = 0; r < size(); ++r) {
+      std::memcpy(&told[static_cast<std::size_t>(r)], this->payload(r, calls_, sizeof(own)),
+                  sizeof(own));
+    }
+    return told;
+  });
 }
 
 bool Session::ended() const {

@@ -120,7 +120,9 @@ class Session {
 
  private:
   Post& post(int rank, std::uint32_t call) const { return segment_.rank(rank).posts[call & 1]; }
-  void agree(std::uint32_t call);
+  /// Announces the next call and waits for the others'; whether all announced the same.
+  bool announce(const Shape& shape, const char* op, CallTimeout& callTimeout);
+  void agree(std::uint32_t call, CallTimeout& callTimeout);
   /// The failure, once it is there: its message names no call.
   Error failure(const char* op) const;
 

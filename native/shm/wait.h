@@ -29,7 +29,8 @@ inline bool reached(std::uint32_t value, std::uint32_t target) {
 /// waited for that saves its reading, which takes as long as the rest of an 8-byte call.
 class CallTimeout {
  public:
-  explicit CallTimeout(double milliseconds) : milliseconds_(milliseconds) {}
+  explicit CallTimeout(double milliseconds, const char* name = nullptr)
+      : milliseconds_(milliseconds), name_(name) {}
   /// The clock runs already.
   explicit CallTimeout(Deadline deadline) : milliseconds_(0), started_(true), deadline_(deadline) {}
   Deadline deadline() {
@@ -37,9 +38,12 @@ class CallTimeout {
     started_ = true;
     return deadline_;
   }
+  /// What its caller named the call; null: nothing.
+  const char* name() const { return name_; }
 
  private:
   double milliseconds_;
+  const char* name_ = nullptr;
   bool started_ = false;
   Deadline deadline_ = Deadline::never();
 };

@@ -68,6 +68,10 @@ GivenCall::GivenCall(const GivenArguments& given) {
   const int least = shape_.kind == Kind::receive ? kAnySource : 0;
   shape_.root = static_cast<int>(integerArg(info[4], "root", least, size - 1));
   options_.timeoutMs = numberArg(info[5], "timeoutMs");
+  if (!given.name.IsEmpty() && !given.name.IsUndefined()) {
+    name_ = stringArg(given.name, "name");
+    options_.name = name_.c_str();
+  }
   if (shape_.kind == Kind::barrier) return;
   if (isPlain(shape_.kind)) {
     readBuffers(given);
@@ -177,7 +181,8 @@ std::optional<FusedCall> GivenCall::fused() const {
   call.dtype = shape_.dtype;
   call.op = shape_.op;
   if (weighs) call.neighborhoods = parts_->neighborhoods;
-  call.options = options_;
+  call.name = name_;
+  call.timeoutMs = options_.timeoutMs;
   return call;
 }
 

@@ -52,6 +52,8 @@ struct GivenArguments {
   const Napi::CallbackInfo& info;
   /// What the kind brings besides; undefined: nothing.
   Napi::Value more;
+  /// Undefined, or empty: the caller gave none.
+  Napi::Value name;
   const Side& side;
   /// Where arrays are kept until the call is done; null: nowhere.
   Kept* kept;
@@ -84,6 +86,7 @@ class GivenCall {
   void runScaled(Communicator&) const;
 
   Shape shape_;
+  std::string name_;
   CallOptions options_;
   RankPointers<const void*> in_;
   RankPointers<void*> out_;

@@ -179,7 +179,7 @@ Napi::Value CommunicatorWrap::setFusion(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (call, input, output, count, root, timeoutMs, ticket, more)
+/// (call, input, output, count, root, timeoutMs, ticket, more, name)
 Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
@@ -187,7 +187,8 @@ Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
     // Before the call is read, which ends a row of small sums.
     Fusion& fusion = handle_->fusion();
     const std::size_t segment = fusion.segment();
-    const auto call = std::make_shared<GivenCall>(GivenArguments{info, info[7], side(), &kept});
+    const auto call =
+        std::make_shared<GivenCall>(GivenArguments{info, info[7], info[8], side(), &kept});
     std::optional<FusedCall> fused;
     if (fusion.isOn() && handle_->gpus().empty()) fused = call->fused();
     if (!fused || !fusion.takes(fused->bytes())) {
@@ -206,10 +207,12 @@ Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (call, input, output, count, root, timeoutMs, more)
+/// (call, input, output, count, root, timeoutMs, more, name)
 Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    GivenCall call({info, info[6], side(), nullptr});
+    // The shortest calls bring neither.
+    const Napi::Value name = info.Length() > 7 ? info[7] : Napi::Value();
+    GivenCall call({info, info[6], name, side(), nullptr});
     handle_->runNow([&call](Communicator& at) { call.run(at); });
     return call.result(info.Env());
   });

@@ -54,16 +54,16 @@ Hierarchical::Begun Hierarchical::begin(const Shape& shape, const CallOptions& o
   checkShape(shape, size());
   const double ms = options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   // On a loaded machine the thread that knows who is late may wait for a core for that long.
-  return {shape, Deadline::in(ms), std::min(2000.0, 500 + ms / 20)};
+  return {shape, Deadline::in(ms), std::min(2000.0, 500 + ms / 20), options.name};
 }
 
 CallOptions Hierarchical::left(const Begun& call, Step step) {
   if (call.deadline.at() == Deadline::never().at())
-    return {std::numeric_limits<double>::infinity()};
+    return {std::numeric_limits<double>::infinity(), call.name};
   const double ms =
       std::chrono::duration<double, std::milli>(call.deadline.at() - Deadline::Clock::now())
           .count();
-  return {std::max(0.0, ms) + static_cast<double>(step) * call.graceMs};
+  return {std::max(0.0, ms) + static_cast<double>(step) * call.graceMs, call.name};
 }
 
 void Hierarchical::run(const Call& call) {

@@ -72,6 +72,7 @@ class Hierarchical final : public OneRank {
     Deadline deadline;
     /// More time for who waits for a late rank through others, so that the failure names the late.
     double graceMs;
+    const char* name = nullptr;
     const char* op() const { return nameOf(shape.kind); }
   };
 

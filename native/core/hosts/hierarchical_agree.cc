@@ -55,10 +55,12 @@ void Hierarchical::agree(const Begun& call, std::byte* small) {
   });
   if (all.differ != 0) {
     // Only now everybody has to hear of every call.
-    const Exchange exchange = exchangeOver(*world_, left(call, Step::judgement));
-    std::vector<ShapeOnWire> calls;
-    onWorld(call.op(), [&] { calls = exchangeRecords(exchange, size(), ShapeOnWire(shape)); });
-    checkSame<ShapeOnWire>(call.op(), calls, rank());
+    const auto ofAll = [&](const auto& own) {
+      const Exchange exchange = exchangeOver(*world_, left(call, Step::judgement));
+      return onWorld(call.op(), [&] { return exchangeRecords(exchange, size(), own); });
+    };
+    const std::vector<ShapeOnWire> calls = ofAll(ShapeOnWire(shape));
+    checkSame<ShapeOnWire>(call.op(), calls, rank(), [&] { return ofAll(CallName(call.name)); });
   }
   if (count > 0) std::memcpy(small, all.data.data(), count * sizeOf(shape.dtype));
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,13 +14,18 @@
 namespace gradlink {
 namespace {
 
-/// What each rank hears of its call; nothing where all make one.
+/// What each rank hears of its call; nothing where all make one. Names are of the first so many.
 template <class Record>
-std::vector<std::optional<Error>> judge(const std::vector<Record>& all) {
+std::vector<std::optional<Error>> judge(const std::vector<Record>& all,
+                                        const std::vector<const char*>& names = {}) {
   std::vector<std::optional<Error>> told(all.size());
   for (std::size_t self = 0; self < all.size(); ++self) {
     try {
-      checkSame<Record>("op", all, static_cast<int>(self));
+      checkSame<Record>("op", all, static_cast<int>(self), [&] {
+        std::vector<CallName> told(names.begin(), names.end());
+        told.resize(all.size());
+        return told;
+      });
     } catch (const Error& error) {
       told[self] = error;
     }
@@ -78,6 +85,79 @@ TEST(Judgement, NamesWhoCallsWhat) {
     }
   }
   EXPECT_FALSE(judge<Shape>({kRooted, kRooted, kRooted})[1].has_value());
+}
+
+void expectText(const std::optional<Error>& told, const std::string& text) {
+  ASSERT_TRUE(told.has_value()) << text;
+  EXPECT_NE(std::string(told->what()).find(text), std::string::npos) << told->what();
+}
+
+TEST(Judgement, ShowsWhatRanksNamedCallsThatDiffer) {
+  for (const auto& told : judge<Shape>({kSum, kRooted}, {"grad", nullptr})) {
+    expectText(told, "rank 0 called allReduce(count 10, float32, sum) as 'grad'; rank 1 called");
+    EXPECT_EQ(std::string(told->what()).find("''"), std::string::npos) << told->what();
+  }
+  const auto several = judge<Shape>({kSum, kSum, kRooted, kSum}, {"a", "b", "c", "a"});
+  expectText(several[2], "sum), ranks 0, 3 as 'a', rank 1 as 'b'; rank 2 called");
+  expectText(several[2], "root 1) as 'c'");
+  const auto some = judge<Shape>({kSum, kSum, kRooted}, {nullptr, "b"});
+  expectText(some[0], "sum), rank 1 as 'b'; rank 2 called");
+}
+
+TEST(Judgement, AsksForNoNamesWhereAllMakeOneCall) {
+  const std::vector<Shape> all(3, kSum);
+  checkSame<Shape>("op", all, 0, []() -> std::vector<CallName> {
+    ADD_FAILURE() << "asked for names";
+    return {};
+  });
+}
+
+TEST(Judgement, IsWhateverEndsTheExchangeOfNames) {
+  const Shape all[] = {kSum, kRooted};
+  try {
+    checkSame<Shape>("op", all, 0, []() -> std::vector<CallName> {
+      throw Error(ErrorCode::peerLost, "rank 1 was lost").withRank(1);
+    });
+    FAIL() << "noticed nothing";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::peerLost);
+  }
+}
+
+TEST(Judgement, BoundsWhatItShowsOfManyNames) {
+  std::vector<std::string> names;
+  for (int r = 0; r < 100; ++r) names.push_back("rank's own " + std::to_string(r));
+  std::vector<const char*> pointers;
+  for (const std::string& name : names) pointers.push_back(name.c_str());
+  std::vector<Shape> calls(100, kSum);
+  calls.back() = kRooted;
+  const auto told = judge(calls, pointers);
+  expectText(told[0], "'rank's own 7'");
+  expectText(told[0], "'rank's own 99'");
+  EXPECT_EQ(std::string(told[0]->what()).find("'rank's own 8'"), std::string::npos);
+}
+
+TEST(CallNames, AreCutBetweenLetters) {
+  EXPECT_EQ(CallName(nullptr).text(), "");
+  const std::string fits(47, 'x');
+  EXPECT_EQ(CallName(fits.c_str()).text(), fits);
+  EXPECT_EQ(CallName((fits + "x").c_str()).text(), std::string(44, 'x') + "…");
+  // Letters of one to four bytes, at each place of the cut.
+  for (const std::string letter : {"x", "é", "€", "😀"}) {
+    for (std::size_t before = 0; before < 4; ++before) {
+      std::string name(before, '.');
+      while (name.size() < 60) name += letter;
+      std::string want(before, '.');
+      while (want.size() + letter.size() <= 44) want += letter;
+      EXPECT_EQ(CallName(name.c_str()).text(), want + "…");
+    }
+  }
+}
+
+TEST(CallNames, OfAPeerEndWithTheirBytes) {
+  std::array<char, sizeof(CallName)> bytes;
+  bytes.fill('x');
+  EXPECT_EQ(std::bit_cast<CallName>(bytes).text(), std::string(bytes.size(), 'x'));
 }
 
 // Of what is not shown, or shown alike, the message says that it differs.

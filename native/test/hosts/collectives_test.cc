@@ -164,15 +164,17 @@ TEST(HostsTogether, ReportAMismatchOnAllSidesAndGoOn) {
       const void* const in[] = {data.data()};
       void* const out[] = {data.data()};
       try {
+        const std::string name = "own " + std::to_string(rank);
         comm.allReduce({in, out}, counts[i][static_cast<std::size_t>(rank)], DType::float32,
-                       ReduceOp::sum);
+                       ReduceOp::sum, {.name = name.c_str()});
         ADD_FAILURE() << "rank " << rank << " noticed nothing";
       } catch (const Error& error) {
         EXPECT_EQ(error.code, ErrorCode::mismatch) << error.what();
         EXPECT_EQ(error.rank, odd[i]) << error.what();
         EXPECT_TRUE(error.usable);
         const std::string text = error.what();
-        EXPECT_NE(text.find("rank"), std::string::npos);
+        for (int r = 0; r < 4; ++r)
+          EXPECT_NE(text.find("'own " + std::to_string(r) + "'"), std::string::npos) << text;
         for (const std::size_t count : counts[i])
           EXPECT_NE(text.find("count " + std::to_string(count)), std::string::npos) << text;
       }

@@ -79,9 +79,11 @@ const Register kMismatch("mismatch", [](const auto&) -> std::string {
     std::string wrong = expectError(
         ErrorCode::mismatch, last, true,
         [&] {
-          comm->allReduce({in, out}, me == last ? count + 1 : count, DType::float32, ReduceOp::sum);
+          comm->allReduce({in, out}, me == last ? count + 1 : count, DType::float32, ReduceOp::sum,
+                          {.name = me == last ? "odd" : "even"});
         },
-        std::to_string(last) + " called allReduce(count " + std::to_string(count + 1));
+        "sum) as 'even'; rank " + std::to_string(last) + " called allReduce(count " +
+            std::to_string(count + 1) + ", float32, sum) as 'odd'");
     if (!wrong.empty()) return wrong;
     comm->allReduce({in, out}, count, DType::float32, ReduceOp::sum);
     if (result[0] != static_cast<float>(comm->size())) return "wrong sum after the mismatch";

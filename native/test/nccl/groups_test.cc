@@ -131,8 +131,12 @@ TEST_F(GpuGroupFaults, NameWhoCalledWhat) {
     const Case c{Op::allReduce, 3, 11};
     const HeldBuffers buffers(comm, c);
     std::string wrong = expectError(
-        ErrorCode::mismatch, 2, {"0, 1 called allReduce(count 11, float32, sum)", "rank 2 called"},
-        [&] { comm.allReduce(buffers.view(), p == 1 ? 10 : 11, DType::float32, ReduceOp::sum); });
+        ErrorCode::mismatch, 2,
+        {"0, 1 called allReduce(count 11, float32, sum) as 'even'", "rank 2 called", "as 'odd'"},
+        [&] {
+          comm.allReduce(buffers.view(), p == 1 ? 10 : 11, DType::float32, ReduceOp::sum,
+                         {.name = p == 1 ? "odd" : "even"});
+        });
     return wrong.empty() ? runCase(comm, c) : wrong;
   });
   expectNone(processes);

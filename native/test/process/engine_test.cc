@@ -132,10 +132,12 @@ TEST(ProcessesTogether, ReportAMismatchOnAllSidesAndGoOn) {
       const void* in[] = {data.data()};
       void* out[] = {result.data()};
       try {
-        comm.allReduce({in, out}, rank == 2 ? count + 1 : count, DType::float32, ReduceOp::sum);
+        comm.allReduce({in, out}, rank == 2 ? count + 1 : count, DType::float32, ReduceOp::sum,
+                       {.name = rank == 2 ? "odd" : "even"});
         return "no error";
       } catch (const Error& error) {
-        if (error.code != ErrorCode::mismatch || error.rank != 2 || !error.usable)
+        const std::string named = lacking(error.what(), {"'odd'", "'even'"});
+        if (error.code != ErrorCode::mismatch || error.rank != 2 || !error.usable || !named.empty())
           return error.what();
       }
       comm.allReduce({in, out}, count, DType::float32, ReduceOp::sum);

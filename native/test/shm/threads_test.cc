@@ -62,7 +62,8 @@ TEST(ThreadsTogether, ReportAMismatchOnAllSidesAndGoOn) {
     void* out[] = {data.data()};
     std::optional<Error> error;
     try {
-      comm.allReduce({in, out}, rank == 1 ? 12u : 10u, DType::float32, ReduceOp::sum);
+      comm.allReduce({in, out}, rank == 1 ? 12u : 10u, DType::float32, ReduceOp::sum,
+                     {.name = rank == 1 ? "odd" : "even"});
     } catch (const Error& e) {
       error = e;
     }
@@ -74,8 +75,8 @@ TEST(ThreadsTogether, ReportAMismatchOnAllSidesAndGoOn) {
   expectAll(errors, ErrorCode::mismatch, 1);
   for (auto& error : errors) {
     EXPECT_TRUE(error->usable);
-    EXPECT_EQ(lacking(error->what(), {"1 called allReduce(count 12, float32, sum)",
-                                      "0, 2 called allReduce(count 10, float32, sum)"}),
+    EXPECT_EQ(lacking(error->what(), {"1 called allReduce(count 12, float32, sum) as 'odd'",
+                                      "0, 2 called allReduce(count 10, float32, sum) as 'even'"}),
               "")
         << error->what();
   }
