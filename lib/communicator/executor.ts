@@ -86,13 +86,13 @@ export class Executor implements Group {
   /** Runs a call on this thread, and gives what its caller gets. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- one cast here, not one a method
   runSync<R>(call: Call): R {
-    const { code, input, output, count, root, timeoutMs, more } = call;
+    const { code, input, output, count, root, timeoutMs, more, name } = call;
     try {
       // Native code takes a seventh argument from memory of its own, which the shortest calls show.
-      const got = this.blocking(labelOf(call.op, call.name), input, output, () =>
-        more === undefined
+      const got = this.blocking(labelOf(call.op, name), input, output, () =>
+        more === undefined && name === undefined
           ? this.native.runSync(code, input, output, count, root, timeoutMs)
-          : this.native.runSync(code, input, output, count, root, timeoutMs, more),
+          : this.native.runSync(code, input, output, count, root, timeoutMs, more, name),
       );
       return (call.finish === undefined ? call.result : call.finish(got)) as R;
     } catch (error) {
@@ -119,15 +119,15 @@ export class Executor implements Group {
       assertNotAborted(signal);
       return this.runSync<R>(call);
     }
-    const { code, input, output, count, root, timeoutMs } = call;
+    const { code, input, output, count, root, timeoutMs, more, name } = call;
     const got = await this.submit(
       {
         op: call.op,
-        name: call.name,
+        name,
         reads: input,
         writes: output,
         start: (ticket) =>
-          this.native.run(code, input, output, count, root, timeoutMs, ticket, call.more),
+          this.native.run(code, input, output, count, root, timeoutMs, ticket, more, name),
       },
       signal,
     );

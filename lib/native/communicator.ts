@@ -163,6 +163,7 @@ export interface NativeCommunicator {
    *
    * @param call - see encodeCall
    * @param count - in elements, as native/core/communicator.h defines it
+   * @param name - what the caller named it: the ranks hear of it where their calls differ
    */
   run(
     call: number,
@@ -173,6 +174,7 @@ export interface NativeCommunicator {
     timeoutMs: number,
     ticket: number,
     more?: NativeMore,
+    name?: string,
   ): Promise<NativeResult>;
   /** As run, on the caller's thread when nothing is pending, else after it. */
   runSync(
@@ -183,6 +185,7 @@ export interface NativeCommunicator {
     root: number,
     timeoutMs: number,
     more?: NativeMore,
+    name?: string,
   ): NativeResult;
   /**
    * Later sums of up to so many bytes that are issued in a row go together, so many bytes at a time; 0: none does.

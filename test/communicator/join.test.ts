@@ -181,14 +181,14 @@ describe('errors', () => {
     const joined = ranks[2]!.join();
     const ended = await Promise.allSettled([
       ranks[0]!.allReduce(new Float32Array(4), { name: 'grad' }),
-      ranks[1]!.allReduce(new Float32Array(5), { op: 'max' }),
+      ranks[1]!.allReduce(new Float32Array(5), { op: 'max', name: 'most' }),
     ]);
     expect(ended.map(codeOf)).toEqual(['ERR_MISMATCH', 'ERR_MISMATCH']);
     const texts = ended.map((one) => ((one as PromiseRejectedResult).reason as Error).message);
     expect(texts[0]).toMatch(/^allReduce 'grad': /);
     for (const text of texts) {
-      expect(text).toMatch(/rank 0 called allReduce\(count 4, float32, sum\)/);
-      expect(text).toMatch(/rank 1 called allReduce\(count 5, float32, max\)/);
+      expect(text).toMatch(/rank 0 called allReduce\(count 4, float32, sum\).*'grad'/);
+      expect(text).toMatch(/rank 1 called allReduce\(count 5, float32, max\).*'most'/);
     }
     const sums = await Promise.all(ranks.slice(0, 2).map((c) => c.allReduce(Int32Array.of(2))));
     expect(sums).toEqual([Int32Array.of(4), Int32Array.of(4)]);

@@ -1,4 +1,4 @@
-// What a caller names a collective stands in its errors and on timelines.
+// What a caller names a collective stands in its errors, in those of ranks whose calls differ, and on timelines.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,6 +20,14 @@ async function failed(call: Promise<unknown>): Promise<GradlinkError> {
   const error: unknown = await call.catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(GradlinkError);
   return error as GradlinkError;
+}
+
+/** Expects that each of them heard of these names. */
+function expectNames(errors: readonly GradlinkError[], names: readonly string[]): void {
+  for (const { code, usable, message } of errors) {
+    expect([code, usable]).toEqual(['ERR_MISMATCH', true]);
+    for (const name of names) expect(message).toContain(`'${name}'`);
+  }
 }
 
 describe('names and keys are text: a lone surrogate is refused', () => {
@@ -57,22 +65,31 @@ describe('names and keys are text: a lone surrogate is refused', () => {
 });
 
 describe('a named collective', () => {
-  it('shows the name on each rank that gave one, where calls do not fit together', async () => {
+  it('shows the names of all on each rank, where calls do not fit together', async () => {
     await using group = Communicator.local(2);
     const [first, second] = await group.openRanks();
     const errors = await Promise.all([
       failed(first!.allReduce(floats(4), { name: 'grad/conv1' })),
       failed(second!.broadcast(floats(4), { name: 'weights' })),
     ]);
-    expect(errors.map(({ code, usable }) => [code, usable])).toEqual([
-      ['ERR_MISMATCH', true],
-      ['ERR_MISMATCH', true],
-    ]);
+    expectNames(errors, ['grad/conv1', 'weights']);
     expect(errors[0].message).toMatch(/^allReduce 'grad\/conv1': .*allReduce.*broadcast/);
     expect(errors[1].message).toMatch(/^broadcast 'weights': .*allReduce.*broadcast/);
     expect(errors.map(({ op }) => op)).toEqual(['allReduce', 'broadcast']);
     // Made on another thread: the stack is taken anew, name and all.
     expect(errors[0].stack).toContain("allReduce 'grad/conv1'");
+  });
+
+  it('shows them of calls with factors, of calls that go together, and beside one without', async () => {
+    await using group = Communicator.local(2);
+    const [first, second] = await group.openRanks();
+    const scaled = first!.allReduce(floats(4), { name: 'scaled', scale: 0.5, postscale: 2 });
+    expectNames(await Promise.all([failed(scaled), failed(second!.barrier())]), ['scaled']);
+    for (const one of [first!, second!]) one.setFusion();
+    const fused = [first!, second!].map((comm) =>
+      failed(comm.allReduce(floats(4 + comm.rank), { name: `fused ${comm.rank}` })),
+    );
+    expectNames(await Promise.all(fused), ['fused 0', 'fused 1']);
   });
 
   it('shows it where a rank does not come, and in its blocking twin', async () => {

@@ -7,7 +7,7 @@ export interface Report {
   readonly wrong: readonly string[];
 }
 
-/** Every collective, small and in many pieces, on numbers whose sums are exact; then messages and parts. */
+/** Every collective, small and in many pieces, on numbers whose sums are exact; messages, parts, and a call that differs. */
 export const everything = (backend: string): string => `
   const comm = await Communicator.world({ backend: '${backend}' });
   const { rank, size } = comm;
@@ -50,6 +50,12 @@ export const everything = (backend: string): string => `
   await part.close();
   const shared = comm.allocShared('float32', 300_001).fill(rank);
   expect('shared', await comm.allReduce(shared), () => (size * (size - 1)) / 2);
+  if (size > 1) {
+    const other = comm.allReduce(Int32Array.from({ length: rank + 1 }), { name: 'own ' + rank });
+    const { code, message = '' } = await outcome(other);
+    const named = ranks.every((r) => message.includes("'own " + r + "'"));
+    if (code !== 'ERR_MISMATCH' || !named) wrong.push('calls that differ: ' + code + ' ' + message);
+  }
   await comm.barrier();
   report({ rank, size, backend: comm.backend, wrong });
   await comm.close();

@@ -55,8 +55,8 @@ export interface AsyncOptions extends CallOptions {
 /** What a collective may carry besides. */
 export interface NameOptions {
   /**
-   * What this rank calls it, such as `'grad/conv1'`: its errors and timelines show it. Ranks do not compare names: calls
-   * meet by their order.
+   * What this rank calls it, such as `'grad/conv1'`: its errors and timelines show it, and every rank's where their calls
+   * differ. Ranks do not compare names: calls meet by their order.
    */
   name?: string | undefined;
 }
