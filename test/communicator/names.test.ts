@@ -92,6 +92,14 @@ describe('a named collective', () => {
     expectNames(await Promise.all(fused), ['fused 0', 'fused 1']);
   });
 
+  it('shows those of blocking twins', async () => {
+    await using group = Communicator.local(2);
+    const [first, second] = await group.openRanks();
+    const awaited = failed(first!.allReduce(floats(4), { name: 'awaited' }));
+    expect(() => second!.allReduceSync(floats(5), { name: 'blocking' })).toThrow(/'awaited'/);
+    expectNames([await awaited], ['awaited', 'blocking']);
+  });
+
   it('shows it where a rank does not come, and in its blocking twin', async () => {
     await using group = Communicator.local(2);
     const [first, second] = await group.openRanks();
