@@ -34,13 +34,14 @@ function mpiWaived(compiler, launcher, packages) {
 
 const distribution = { compiler: 'mpicc.openmpi', launcher: 'mpirun.openmpi' };
 
-function openMpiPrograms({ compiler, launcher }, parameters) {
+function openMpiPrograms({ compiler, launcher }, parameters, variables = {}) {
   return ({ ranks, sizes, places, seconds }) => [
     {
       command: launcher,
       args: [
         ...['--allow-run-as-root', '--oversubscribe', '-n', String(ranks)],
         ...Object.entries(parameters).flatMap(([name, value]) => ['--mca', name, value]),
+        ...Object.entries(variables).flatMap(([name, value]) => ['-x', `${name}=${value}`]),
         ...[mpiProgram(compiler).output, list(sizes), list(places), String(seconds)],
       ],
     },
@@ -51,16 +52,17 @@ function openMpiPrograms({ compiler, launcher }, parameters) {
  * @param {string} id
  * @param {string} label
  * @param {Record<string, string>} parameters of Open MPI (`--mca`)
+ * @param {Record<string, string>} variables of its processes (`-x`)
  * @returns {Contender}
  */
-export function openMpi(id = 'openmpi', label = 'Open MPI', parameters = {}) {
+export function openMpi(id = 'openmpi', label = 'Open MPI', parameters = {}, variables = {}) {
   const { compiler, launcher } = distribution;
   return {
     id,
     label,
     waived: () => mpiWaived(compiler, launcher, 'openmpi-bin libopenmpi-dev'),
     places: ['in', 'out'],
-    programs: openMpiPrograms(distribution, parameters),
+    programs: openMpiPrograms(distribution, parameters, variables),
   };
 }
 
@@ -99,37 +101,49 @@ const newer = (prefix) => ({
   launcher: join(prefix, 'bin', 'mpirun'),
 });
 
+/** By its number in coll_tuned; `segment` in bytes, 0 where it has none. */
+const algorithm = (number, segment = 0) => ({
+  coll_tuned_use_dynamic_rules: '1',
+  coll_tuned_allreduce_algorithm: String(number),
+  coll_tuned_allreduce_algorithm_segmentsize: String(segment),
+});
+
 /**
- * What is tried for "best tuned": Open MPI's algorithms for all-reduce, by their numbers in coll_tuned, and segments; and its
- * components for one host, which are there and have to be asked for.
+ * What is tried for "best tuned": Open MPI's algorithms for all-reduce, with segments, over its own shared memory and over UCX's;
+ * and its components for one host, which are there and have to be asked for. UCX is faster there when it may not read another
+ * process's memory, and has to be told.
  */
 export function openMpiTunings() {
   const algorithms = [
     [2, 'nonoverlapping'],
     [3, 'recursive doubling'],
     [4, 'ring'],
-    [5, 'segmented ring'],
     [6, 'Rabenseifner'],
   ];
-  const components = [
+  const segments = [65536, 262144, 1048576];
+  const ring = (segment) => `segmented ring, segments of ${segment / 1024} KiB`;
+  const ucx = { pml: 'ucx', pml_ucx_tls: 'any', pml_ucx_devices: 'any' };
+  const overUcx = (id, label, parameters) =>
+    openMpi(
+      id,
+      `Open MPI over UCX, ${label}`,
+      { ...ucx, ...parameters },
+      { UCX_TLS: 'posix,sysv,self' },
+    );
+  return [
     openMpi('openmpi-sm', 'Open MPI, coll/sm', { coll_sm_priority: '100' }),
     openMpi('openmpi-han', 'Open MPI, coll/han', { coll_han_priority: '100' }),
+    ...algorithms.map(([number, name]) =>
+      openMpi(`openmpi-tuned-${number}-0`, `Open MPI, ${name}`, algorithm(number)),
+    ),
+    ...segments.map((segment) =>
+      openMpi(`openmpi-tuned-5-${segment}`, `Open MPI, ${ring(segment)}`, algorithm(5, segment)),
+    ),
+    overUcx('openmpi-ucx', 'default algorithm', {}),
+    ...segments
+      .slice(0, 2)
+      .map((segment) => overUcx(`openmpi-ucx-5-${segment}`, ring(segment), algorithm(5, segment))),
   ];
-  const byNumber = algorithms.flatMap(([number, name]) => {
-    const segments = number === 5 ? [65536, 262144, 1048576] : [0];
-    return segments.map((segment) =>
-      openMpi(
-        `openmpi-tuned-${number}-${segment}`,
-        `Open MPI, ${name}${segment > 0 ? `, segments of ${segment / 1024} KiB` : ''}`,
-        {
-          coll_tuned_use_dynamic_rules: '1',
-          coll_tuned_allreduce_algorithm: String(number),
-          coll_tuned_allreduce_algorithm_segmentsize: String(segment),
-        },
-      ),
-    );
-  });
-  return [...components, ...byNumber];
 }
 
 /** @type {Contender} */
