@@ -31,13 +31,17 @@ void meetAtExit() {
     if (servers.empty() || servers == "0" || variable("GRADLINK_ROLE") == "server") return false;
     // Handlers run in the opposite order: this one before the one that finalises MPI, which was
     // registered when MPI was started.
-    return std::atexit([] {
-             try {
-               meetAll(nullptr);
-             } catch (const Error&) {
-               // The job is ending in another way already.
-             }
-           }) == 0;
+    return on_exit(
+               [](int status, void*) {
+                 // Who waits for a process that has failed hears of its end at once.
+                 if (status != 0) return;
+                 try {
+                   meetAll(nullptr);
+                 } catch (const Error&) {
+                   // The job is ending in another way already.
+                 }
+               },
+               nullptr) == 0;
   }();
   static_cast<void>(registered);
 }

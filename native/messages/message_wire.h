@@ -88,6 +88,7 @@ class MpiWire final : public Wire, private AtEnd {
   std::vector<std::deque<std::unique_ptr<Incoming>>> incoming_;
   /// Messages in `incoming_`.
   std::size_t underway_ = 0;
+  std::uint32_t glances_ = 0;
   /// Sends that poll() watches.
   std::vector<Outgoing> outgoing_;
   std::vector<bool> left_;

@@ -146,12 +146,35 @@ class Rendezvous {
   Error failure(ErrorCode code, const std::string& text, int rank = -1) const {
     return Error(code, "join '" + name_ + "': " + text).withRank(rank).withOp("join").stillUsable();
   }
-  void pause() {
+  /// `decided`: only the leader can end the rendezvous, by its own deadline.
+  void pause(bool decided = false) {
     if (!pause_.after()) return;
-    if (cancelled_ != nullptr && cancelled_->load()) {
+    if (!decided && cancelled_ != nullptr && cancelled_->load()) {
       throw failure(ErrorCode::closed, "given up");
     }
     if (!Runtime::get().running()) throw failure(ErrorCode::closed, "the process is ending");
+    gone_ = firstGone();
+  }
+
+  /// Of a job that outlives those who die: who is gone of those that this process waits for, -1:
+  /// nobody. The leader is waited for by all, and itself waits for all.
+  int firstGone() const {
+    const Shim& mpi = shim();
+    if (mpi.goneAbove == nullptr) return -1;
+    const auto last = me_ == ranks_[0] ? ranks_.end() : ranks_.begin() + 1;
+    int rank = mpi.goneAbove(mpi.world(), -1);
+    while (rank >= 0 && !std::binary_search(ranks_.begin(), last, rank)) {
+      rank = mpi.goneAbove(mpi.world(), rank);
+    }
+    return rank;
+  }
+  /// What somebody said last came before its end: asked once that has been taken.
+  void throwGone() const {
+    if (gone_ < 0) return;
+    throw failure(
+        ErrorCode::peerLost,
+        "rank " + std::to_string(gone_) + " was lost: " + shim().whyGone(shim().world(), gone_),
+        gone_);
   }
 
   void lead() {
@@ -181,6 +204,7 @@ class Rendezvous {
           }
         }
         if (present == ranks_.size()) break;
+        throwGone();
         pause();
         if (deadline_.passed()) throw late(come);
       }
@@ -231,14 +255,10 @@ class Rendezvous {
               .stillUsable();
         }
       }
-      // Who is present is counted on: only the leader can end the rendezvous, by its own deadline.
-      if (present) {
-        pause_.after();
-        if (!Runtime::get().running()) throw failure(ErrorCode::closed, "the process is ending");
-        continue;
-      }
-      pause();
-      if (deadline_.passed()) {
+      throwGone();
+      // Who is present is counted on.
+      pause(present);
+      if (!present && deadline_.passed()) {
         throw failure(ErrorCode::timeout,
                       "rank " + std::to_string(leader) +
                           " did not join within the deadline. timeoutMs sets the deadline",
@@ -255,6 +275,7 @@ class Rendezvous {
   const std::uint64_t digest_;
   const std::uint64_t attempt_;
   Pause pause_;
+  int gone_ = -1;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace gradlink::messages {
 
 /// Blocks until all of `ranks` (of the job, ascending, this process among them) have come with this
 /// name. The lowest of them decides for all, so that nobody is left in an MPI call that others
-/// never make.
+/// never make. Throws peerLost for one that is gone, where the job outlives it.
 CommHandle meet(const std::string& name, const std::vector<int>& ranks, Deadline deadline,
                 const std::atomic<bool>* cancelled);
 

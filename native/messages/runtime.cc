@@ -66,7 +66,7 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
     }
     changed_.wait_for(lock, kGlance);
   }
-  if (state_.load() == State::failed) throw mpiError("initialise MPI", error_);
+  if (state_.load() == State::failed) throw mpiError("join", error_);
   if (state_.load() != State::running) {
     throw Error(ErrorCode::closed, "MPI has been finalised: the process is ending").withOp("start");
   }
