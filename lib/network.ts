@@ -1,5 +1,5 @@
 // Where a process listens and calls from: the interface of GRADLINK_INTERFACE and the ports of GRADLINK_PORTS. All sockets
-// of lib/ are made with what stands here; those of ranks over TCP get the same from tcpWorldOptions.
+// of lib/ are made with what stands here; those of ranks over TCP get the same from useTcp.
 import { once } from 'node:events';
 import { BlockList, isIP, type Server, type TcpNetConnectOpts } from 'node:net';
 import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os';

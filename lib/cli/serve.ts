@@ -7,6 +7,7 @@ import { read } from './parse.js';
 import { whole } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
+import { notServer } from '../kvstore/role.js';
 import { serveJob } from '../kvstore/serve.js';
 import type { ServeOptions } from '../kvstore/serve.js';
 
@@ -19,9 +20,10 @@ const moduleVariable = 'GRADLINK_SERVER_MODULE';
 
 const help = `
 Started by gradlink launch -s, which tells each server its place in the environment (GRADLINK_SERVER_RANK,
-GRADLINK_NUM_WORKERS, GRADLINK_NUM_SERVERS, GRADLINK_JOB). Serves the distributed stores of the job one after another,
-as the workers make them, until SIGTERM or SIGINT, or, on several hosts, until the workers have ended. Prints the
-texts that workers send with sendCommandToServers.
+GRADLINK_NUM_WORKERS, GRADLINK_NUM_SERVERS, GRADLINK_JOB), or by hand, for workers over TCP, with the same variables,
+GRADLINK_TRANSPORT=tcp, and the workers' MASTER_ADDR and MASTER_PORT. Serves the distributed stores of the job one
+after another, as the workers make them, until SIGTERM or SIGINT, or, over MPI and TCP, until the workers have ended.
+Prints the texts that workers send with sendCommandToServers.
 
 With --module FILE, or ${moduleVariable}=FILE, a server uses the functions updater and onCommand that the JavaScript module
 FILE exports. The guide of stores of several workers describes them.
@@ -67,11 +69,8 @@ export const registerServe: Register = (program, io, done) => {
     .option('--module <file>', 'a module that exports updater or onCommand, as serveJob takes them')
     .addHelpText('after', help)
     .action(async ({ threads, module }: Options) => {
-      if ((io.env.GRADLINK_JOB ?? '') === '' || (io.env.GRADLINK_NUM_SERVERS ?? '0') === '0') {
-        throw new UsageError(
-          'serve: this process is not a server of a job. Start the job with gradlink launch -s.',
-        );
-      }
+      const reason = notServer(io.env);
+      if (reason !== undefined) throw new UsageError(`serve: ${reason}.`);
       const own = await ownFunctions(module ?? io.env[moduleVariable]);
       const stop = new AbortController();
       const onSignal = (): void => {

@@ -1,6 +1,7 @@
 // Opening the stores of several workers.
 import { readJob } from '../communicator/joining/job.js';
 import { endJobOnFailure, useTcp } from '../communicator/joining/hosts-world.js';
+import { named } from '../communicator/joining/roles.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';
@@ -55,9 +56,7 @@ export async function openWithServers(
   { timeoutMs, startTimeoutMs, bigArrayBound, merge }: OpeningOptions,
 ): Promise<StoreBackend> {
   const place = workerPlace();
-  if (place === undefined || place.servers === 0 || place.backend === 'tcp') {
-    throw withoutServers(type, place);
-  }
+  if (place === undefined || place.servers === 0) throw withoutServers(type, place);
   const { rank, workers, servers } = place;
   const name = meetingName(storesWithServers);
   const meeting = meetingOf(place, name, workers + servers, startTimeoutMs);
@@ -122,28 +121,11 @@ function withoutServers(type: string, place: StorePlace | undefined): GradlinkEr
   const here =
     place === undefined
       ? alone
-      : place.servers > 0
-        ? 'servers do not join a job over TCP, only one of this host or over MPI'
-        : `this job has ${place.workers === 1 ? 'one worker' : `${place.workers} workers`} and no servers`;
+      : `this job has ${place.workers === 1 ? 'one worker' : `${place.workers} workers`} and no servers (GRADLINK_NUM_SERVERS)`;
   return new GradlinkError(
     'ERR_UNSUPPORTED',
     `the store type '${type}' needs servers, and ${here}: start the program with gradlink launch -n WORKERS -s SERVERS, ` +
       "or use 'allreduce', which needs none",
     { usable: true },
   );
-}
-
-/** The same error with the ranks of the meeting as users know them. */
-export function named(error: unknown, { workers, servers }: StorePlace): unknown {
-  if (!(error instanceof GradlinkError) || error.code !== 'ERR_TIMEOUT') return error;
-  const { rank, op } = error;
-  if (rank === undefined || rank < 0) return error;
-  const who = (one: number): string =>
-    one < workers ? `worker ${one}` : `server ${one - workers}`;
-  const all = `Ranks 0 to ${workers - 1} are the workers, ${workers} to ${workers + servers - 1} the servers`;
-  return new GradlinkError(error.code, `${who(rank)} has not joined: ${error.message}. ${all}`, {
-    rank,
-    ...(op === undefined ? {} : { op }),
-    cause: error,
-  });
 }

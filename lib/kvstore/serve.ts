@@ -1,4 +1,6 @@
 // A server of a job: what `gradlink serve` runs.
+import { useTcpAsServer } from '../communicator/joining/hosts-world.js';
+import { named } from '../communicator/joining/roles.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
@@ -65,6 +67,7 @@ export async function serveJob(options?: ServeOptions): Promise<void> {
 
 class Serving {
   readonly #options: ServeOptions;
+  readonly #toleratesLoss: boolean;
   readonly #place = serverPlace();
   readonly #running = new Set<NativeServer>();
   readonly #profilers = new WeakMap<NativeServer, ServerProfiler>();
@@ -76,6 +79,8 @@ class Serving {
 
   constructor(options: ServeOptions) {
     this.#options = options;
+    this.#toleratesLoss =
+      options.tolerateWorkerLoss ?? process.env['GRADLINK_TOLERATE_WORKER_LOSS'] === '1';
   }
 
   async run(): Promise<void> {
@@ -84,9 +89,11 @@ class Serving {
       this.#stop();
     };
     if (signal?.aborted === true) return;
+    const { backend, job, rank, workers, servers } = this.#place;
+    if (backend === 'tcp') useTcpAsServer(rank, workers + servers, job);
     signal?.addEventListener('abort', stop);
     try {
-      const exited = this.#place.backend === 'mpi' ? this.#waitForExit() : Promise.resolve();
+      const exited = backend === 'shm' ? Promise.resolve() : this.#waitForExit();
       for (let store = 0; !this.#stopped; store += 1) await this.#meet(store);
       await Promise.all([exited, ...this.#stores]);
     } finally {
@@ -102,8 +109,7 @@ class Serving {
     try {
       await server.meet();
     } catch (error) {
-      // Asked to, unless it failed.
-      if (!this.#stopped) this.#fail(error);
+      this.#meetingFailed(error);
       return;
     } finally {
       this.#meeting = undefined;
@@ -115,7 +121,7 @@ class Serving {
 
   #server(name: string): NativeServer {
     const { backend, job, rank, workers, servers } = this.#place;
-    const { threads = 0, tolerateWorkerLoss, updater } = this.#options;
+    const { threads = 0, updater } = this.#options;
     const made: NativeServer = new (native().NativeServer)(
       {
         backend,
@@ -128,8 +134,7 @@ class Serving {
       },
       {
         threads,
-        tolerateWorkerLoss:
-          tolerateWorkerLoss ?? process.env['GRADLINK_TOLERATE_WORKER_LOSS'] === '1',
+        tolerateWorkerLoss: this.#toleratesLoss,
       },
       (worker, command) => this.#tell(command, worker, made),
       updater ?? null,
@@ -138,17 +143,16 @@ class Serving {
     return made;
   }
 
-  /** Over MPI no launcher can tell that the workers are done: their processes end together with this one. */
+  /** Where no launcher of this host can tell that the workers are done, their processes end together with this one. */
   async #waitForExit(): Promise<void> {
     const waiting = this.#server('');
     this.#running.add(waiting);
     try {
       await waiting.waitForExit();
-      // No further store: those that are served end by themselves, as their workers have left.
-      this.#stopped = true;
-      this.#meeting?.stop();
+      // Those that are served end by themselves, as their workers have left.
+      this.#endMeeting();
     } catch (error) {
-      if (!this.#stopped) this.#fail(error);
+      this.#meetingFailed(error);
     } finally {
       this.#running.delete(waiting);
     }
@@ -189,6 +193,25 @@ class Serving {
     return undefined;
   }
 
+  #meetingFailed(error: unknown): void {
+    // Asked to.
+    if (this.#stopped) return;
+    const lost = error instanceof GradlinkError && error.code === 'ERR_PEER_LOST';
+    if (!lost) {
+      this.#fail(named(error, this.#place));
+      return;
+    }
+    // The stores that are served notice it themselves: they tell their workers, or go on where that is tolerated.
+    if (!this.#toleratesLoss) this.#failure ??= { error: named(error, this.#place) };
+    this.#endMeeting();
+  }
+
+  /** No further store. */
+  #endMeeting(): void {
+    this.#stopped = true;
+    this.#meeting?.stop();
+  }
+
   /** The first failure is what the others follow from. */
   #fail(error: unknown): void {
     this.#failure ??= { error };
@@ -196,8 +219,7 @@ class Serving {
   }
 
   #stop(): void {
-    this.#stopped = true;
-    this.#meeting?.stop();
+    this.#endMeeting();
     for (const server of this.#running) server.stop();
   }
 }

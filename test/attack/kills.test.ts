@@ -165,7 +165,7 @@ describe('workers and servers', () => {
       const marked = new Marked();
       return leavingNothing(marked, async () => {
         const source = working(type, deadlineOf(attack));
-        const job = startJob(scripts, { workers, servers, serversFail: true }, source, marked.env);
+        const job = startJob(scripts, { workers, servers, serversEnd: true }, source, marked.env);
         await Promise.all(job.workers.map((one) => one.said('begun')));
         const rank = random.int(workers + servers);
         const isServer = rank >= workers;

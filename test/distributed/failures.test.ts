@@ -4,37 +4,19 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
-import { helpers, runJob, startJob } from './support.js';
+import { busy, fails, helpers, runJob, startJob, tolerates } from './support.js';
 
 const scripts = new Scripts();
 afterAll(() => scripts.remove());
 
 const size = { workers: 3, servers: 2 };
 
-/** Pushes and pulls until it fails; says when it has begun. */
-const busy = (type: string): string => `
-  ${helpers}
-  const kv = await KVStore.create('${type}', { timeoutMs: 20000 });
-  const outs = [filled(100, 0), filled(3000000, 0)];
-  let rounds = 0;
-  const failed = await outcome((async () => {
-    await kv.init(['a', 'b'], [filled(100, 0), filled(3000000, 0)]);
-    for (;;) {
-      await kv.pushPull(['a', 'b'], [filled(100, 1), filled(3000000, 1)], outs);
-      if (rounds++ === 1) say('begun');
-    }
-  })());
-  report(failed);
-  report((await outcome(kv.pull('a', outs[0]))).code);
-  await kv.close();
-`;
-
 describe('dist_sync', () => {
   it(
     'a worker that is killed is named on all others and on the servers',
     { tags: 'smoke' },
     async () => {
-      const job = startJob(scripts, { ...size, serversFail: true }, busy('dist_sync'));
+      const job = startJob(scripts, { ...size, serversEnd: true }, busy('dist_sync'));
       await Promise.all(job.workers.map((worker) => worker.said('begun')));
       job.workers[1]!.child.kill('SIGKILL');
       const { workers, servers } = await job.ended;
@@ -64,12 +46,6 @@ describe('dist_sync', () => {
   });
 
   it('an error that nobody catches is a death', async () => {
-    const fails = `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync');
-      await kv.init(['a', 'b'], [filled(100, 0), filled(3000000, 0)]);
-      throw new Error('unforeseen');
-    `;
     const { workers } = await runJob(scripts, { workers: 2, servers: 1 }, [
       busy('dist_sync'),
       fails,
@@ -85,7 +61,7 @@ describe('dist_sync', () => {
   ])('a worker that never comes to %s is named, not a server', async (_, absent, call, said) => {
     const job = startJob(
       scripts,
-      { workers: 2, servers: 2, serversFail: true },
+      { workers: 2, servers: 2, serversEnd: true },
       `
       ${helpers}
       import { SGD } from ${JSON.stringify(join(import.meta.dirname, '../../dist/index.js'))};
@@ -108,25 +84,8 @@ describe('dist_sync', () => {
 });
 
 describe('dist_async', () => {
-  const script = (type: string): string => `
-    ${helpers}
-    const kv = await KVStore.create('${type}');
-    await kv.init('a', filled(10, 0));
-    say('begun');
-    if (kv.rank === 1) {
-      setInterval(() => undefined, 1000);
-      await new Promise(() => undefined);
-    }
-    const out = filled(10, 0);
-    while (kv.numDeadNodes() === 0) await kv.pushPull('a', filled(10, kv.rank + 1), out);
-    for (let i = 0; i < 10; i++) await kv.pushPull('a', filled(10, 4), out);
-    report(kv.numDeadNodes());
-    report(same(out, out[0]));
-    await kv.close();
-  `;
-
   it('goes on without a worker that died, where that is tolerated', async () => {
-    const job = startJob(scripts, { workers: 3, servers: 2 }, script('dist_async'), {
+    const job = startJob(scripts, { workers: 3, servers: 2 }, tolerates(1), {
       GRADLINK_TOLERATE_WORKER_LOSS: '1',
     });
     await Promise.all(job.workers.map((worker) => worker.said('begun')));

@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { Scripts } from '../support/processes.js';
-import { helpers } from './support.js';
+import { exchanges, helpers } from './support.js';
 
 const scripts = new Scripts();
 afterAll(() => scripts.remove());
@@ -48,19 +48,7 @@ describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
   mpiTest(
     'workers and servers exchange, and the job ends when the workers do',
     async () => {
-      const source = `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync', { bigArrayBound: 1000 });
-      await kv.init(['a', 'b'], [filled(10, kv.rank + 4), filled(200000, 0)]);
-      const outs = [filled(10, 0), filled(200000, 0)];
-      await kv.pull('a', outs[0]);
-      report(same(outs[0], 4));
-      for (let i = 0; i < 5; i++) {
-        await kv.pushPull(['a', 'b'], [filled(10, i), filled(200000, kv.rank + i)], outs);
-        report(same(outs[0], 2 * i) && same(outs[1], 2 * i + 1));
-      }
-      await kv.close();
-    `;
+      const source = `${exchanges} await kv.close();`;
       for (const ranksPerNode of ['1', '2', '4']) {
         const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
         const { code, output, reports } = await launch(mpi, ['-n', '2', '-s', '2', ...env], source);

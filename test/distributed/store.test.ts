@@ -161,7 +161,7 @@ describe('dist_sync', () => {
     `;
     const { workers, servers } = await runJob(
       scripts,
-      { workers: 2, servers: 1, serversFail: true },
+      { workers: 2, servers: 1, serversEnd: true },
       [make('dist_sync'), make('dist_async')],
     );
     for (const worker of workers) {

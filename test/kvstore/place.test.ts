@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { serverPlace, workerPlace } from '../../lib/kvstore/role.js';
+import { errorWith } from '../support/errors.js';
 
 const job = { GRADLINK_JOB: 'secret', GRADLINK_NUM_WORKERS: '3', GRADLINK_NUM_SERVERS: '2' };
 const worker = { ...job, GRADLINK_ROLE: 'worker', GRADLINK_RANK: '1', GRADLINK_SIZE: '3' };
@@ -22,13 +23,28 @@ describe('workers and servers', () => {
     expect(serverPlace({ ...transport, GRADLINK_SERVER_RANK: '0' })).toEqual({ ...place, rank: 3 });
   });
 
+  it('of several hosts meet over TCP where there is no MPI, and know nothing of a launcher', () => {
+    const torchrun = { RANK: '1', WORLD_SIZE: '3', MASTER_ADDR: 'node1', MASTER_PORT: '29500' };
+    const over = { ...job, ...torchrun, GRADLINK_TRANSPORT: 'tcp' };
+    const place = { backend: 'tcp', job: 'secret', workers: 3, servers: 2 };
+    expect(workerPlace(over)).toEqual({ ...place, rank: 1 });
+    expect(serverPlace({ ...server, GRADLINK_TRANSPORT: 'tcp' })).toEqual({ ...place, rank: 4 });
+    expect(() => workerPlace({ ...over, GRADLINK_JOB: '' })).toThrow(
+      errorWith('ERR_UNSUPPORTED', /2 servers.*GRADLINK_JOB/),
+    );
+  });
+
   it('that no launcher started are none', () => {
     expect(workerPlace({})).toBeUndefined();
-    expect(() => serverPlace({})).toThrow(/gradlink launch -s/);
-    expect(() => serverPlace({ ...server, GRADLINK_NUM_SERVERS: '0' })).toThrow(/from 1 to/);
-    expect(() => serverPlace({ ...server, GRADLINK_SERVER_RANK: 'x' })).toThrow(
-      /GRADLINK_SERVER_RANK, got 'x'/,
+    expect(() => serverPlace({ ...server, GRADLINK_JOB: '' })).toThrow(
+      errorWith('ERR_UNSUPPORTED', /gradlink launch -s.*GRADLINK_JOB is not set/),
     );
+    expect(() => serverPlace({ ...server, GRADLINK_NUM_SERVERS: '0' })).toThrow(/from 1 to/);
+    for (const rank of ['x', '2', '']) {
+      expect(() => serverPlace({ ...server, GRADLINK_SERVER_RANK: rank })).toThrow(
+        errorWith('ERR_OUT_OF_RANGE', new RegExp(`0 to 1 .*GRADLINK_SERVER_RANK.*'${rank}'`)),
+      );
+    }
   });
 
   it('without servers still meet', () => {

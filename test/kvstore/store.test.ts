@@ -42,24 +42,6 @@ describe('types', () => {
     });
   });
 
-  it('with servers does not open over TCP, which servers do not join', async () => {
-    for (const [name, value] of Object.entries({
-      RANK: '0',
-      WORLD_SIZE: '2',
-      MASTER_ADDR: '127.0.0.1',
-      MASTER_PORT: '29500',
-      GRADLINK_TRANSPORT: 'tcp',
-      GRADLINK_NUM_SERVERS: '1',
-    })) {
-      vi.stubEnv(name, value);
-    }
-    try {
-      await expect(KVStore.create('dist_sync')).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
-    } finally {
-      vi.unstubAllEnvs();
-    }
-  });
-
   it.each([
     [{ timeoutMs: 0 }, 'timeoutMs'],
     [{ startTimeoutMs: -1 }, 'startTimeoutMs'],

@@ -6,11 +6,11 @@ import { native } from '../../native/load.js';
 import type {
   NativeCheck,
   NativeCommunicator,
-  NativeMpiJoinOptions,
   NativeTcpOptions,
 } from '../../native/communicator.js';
 import { isLoopback, loopbackAddress, readNetwork } from '../../network.js';
-import type { JobPlace } from './job.js';
+import { checkAddress, readMaster, secretWithServers, type JobPlace } from './job.js';
+import { named } from './roles.js';
 
 /**
  * Joins the workers of the job.
@@ -34,8 +34,7 @@ export async function joinMpiWorld(
   }
   const workers = place?.size ?? 1;
   const all = place?.mpi?.size ?? 1;
-  // Without servers the workers are all there is, whatever MPI numbers them.
-  const ranks = Int32Array.from({ length: workers < all ? workers : 0 }, (_, rank) => rank);
+  const ranks = firstRanks(workers, all);
   endJobOnFailure();
   const joined = await native().NativeCommunicator.joinMpi(
     { name: 'world', ranks, timeoutMs },
@@ -51,6 +50,11 @@ export async function joinMpiWorld(
       'the MPI library do not match. Use the mpirun of the same MPI, srun --mpi=pmix for Open MPI, ' +
       'or name the other MPI in GRADLINK_MPI',
   );
+}
+
+/** Without servers the workers are all there is, whatever MPI numbers them: none named are all. */
+function firstRanks(workers: number, all: number): Int32Array {
+  return Int32Array.from({ length: workers < all ? workers : 0 }, (_, rank) => rank);
 }
 
 /** How many processes have joined, as far as it is known: of a world of GPUs each may hold several ranks. */
@@ -83,31 +87,58 @@ export function endJobOnFailure(): void {
   });
 }
 
+/** A process among those that meet over TCP. */
+interface TcpPlace {
+  readonly rank: number;
+  /** With the servers, which come last. */
+  readonly size: number;
+  readonly secret: string;
+  readonly master: JobPlace['master'];
+  /** For messages. */
+  readonly teller: string;
+}
+
+/** How many servers meet over TCP with this process's workers: not those that have another way. */
+const serversBehind = ({ backend, servers }: JobPlace): number => (backend === 'tcp' ? servers : 0);
+
 /**
- * From here on what crosses hosts in this process goes over TCP.
+ * From here on what crosses hosts in this process, a worker, goes over TCP.
  *
  * @throws GradlinkError ERR_UNSUPPORTED where nobody says where rank 0 listens, and for a job without a secret whose ranks
  *   other hosts can reach; ERR_INVALID_ARG_VALUE where the process has joined over MPI already, and for a network that this
  *   host is not in.
  */
 export function useTcp(place: JobPlace): void {
-  const { master, rank, size, job } = place;
+  const { rank, size, job, launcher, master } = place;
+  const servers = serversBehind(place);
+  const secret = servers > 0 ? secretWithServers(place) : job;
+  meetOverTcp({ rank, size: size + servers, secret, master, teller: `this ${launcher} job` });
+}
+
+/** As useTcp, for a server. */
+export function useTcpAsServer(rank: number, size: number, secret: string): void {
+  const master = readMaster(process.env);
+  if (master !== undefined) checkAddress(master.address);
+  meetOverTcp({ rank, size, secret, master, teller: 'the environment of this server' });
+}
+
+function meetOverTcp({ rank, size, secret, master, teller }: TcpPlace): void {
   if (master === undefined && size > 1) {
     throw new GradlinkError(
       'ERR_UNSUPPORTED',
-      `backend 'tcp': ranks meet where rank 0 listens, and this ${place.launcher} job does not say where: set MASTER_ADDR ` +
+      `backend 'tcp': ranks meet where rank 0 listens, and ${teller} does not say where: set MASTER_ADDR ` +
         "to a name or an address of rank 0's host and MASTER_PORT to a free port there, the same on all ranks",
     );
   }
   const { address, port } = master ?? { address: loopbackAddress, port: 0 };
-  if (size > 1 && !isLoopback(address)) requireSecret(place, address);
+  if (size > 1 && !isLoopback(address)) requireSecret(teller, address);
   native().useTcp({
     rank,
     size,
     address,
     port,
     ...ownNetwork(address),
-    secret: job,
+    secret,
     sealsAll: sealsAll(),
     keepAliveSeconds: keepAliveSeconds(),
   });
@@ -122,14 +153,14 @@ function ownNetwork(master: string): Pick<NativeTcpOptions, 'own' | 'firstPort' 
 }
 
 /** What a launcher's variables say besides may be guessed by whoever reaches the ports of the ranks. */
-function requireSecret({ launcher }: JobPlace, address: string, env = process.env): void {
+function requireSecret(teller: string, address: string, env = process.env): void {
   if ((env['GRADLINK_JOB'] ?? '') !== '') return;
   const wanted =
     'set GRADLINK_JOB to a text that is secret, the same on all ranks (openssl rand -hex 16 makes one)';
   if (env['GRADLINK_INSECURE'] !== '1') {
     throw new GradlinkError(
       'ERR_UNSUPPORTED',
-      `this ${launcher} job has no secret, and MASTER_ADDR (${address}) is not a loopback address: whoever reaches the ports ` +
+      `${teller} has no secret, and MASTER_ADDR (${address}) is not a loopback address: whoever reaches the ports ` +
         `of its ranks could take part; ${wanted}. GRADLINK_INSECURE=1 goes on without, on the job's own network`,
     );
   }
@@ -166,11 +197,34 @@ function keepAliveSeconds(env = process.env): number {
   );
 }
 
-/** What the ranks of a world that meet over TCP join with. */
-export function tcpWorldOptions(
-  place: JobPlace | undefined,
+const alone: JobPlace = {
+  job: '',
+  rank: 0,
+  size: 1,
+  servers: 0,
+  launcher: '',
+  backend: 'tcp',
+  severalHosts: false,
+};
+
+/** As joinMpiWorld, without MPI. */
+export async function joinTcpWorld(
+  place: JobPlace = alone,
   timeoutMs: number,
-): NativeMpiJoinOptions {
-  useTcp(place ?? { job: '', rank: 0, size: 1, launcher: '', backend: 'tcp', severalHosts: false });
-  return { name: 'world', ranks: new Int32Array(), timeoutMs };
+  gpus: Int32Array | null,
+  nccl: NativeCheck | null = null,
+): Promise<NativeCommunicator> {
+  useTcp(place);
+  const { size: workers } = place;
+  const servers = serversBehind(place);
+  const ranks = firstRanks(workers, workers + servers);
+  try {
+    return await native().NativeCommunicator.joinMpi(
+      { name: 'world', ranks, timeoutMs },
+      gpus,
+      nccl,
+    );
+  } catch (error) {
+    throw named(error, { workers, servers });
+  }
 }

@@ -16,6 +16,8 @@ export interface JobPlace {
   /** Among the job's workers; servers have places of their own. */
   readonly rank: number;
   readonly size: number;
+  /** Processes that keep stores; over TCP they meet with the workers, and are the ranks behind them. */
+  readonly servers: number;
   /** Who said so, for messages. */
   readonly launcher: string;
   /** What the ranks meet over when nothing else is said: on several hosts what crosses them, or what the launcher says. */
@@ -81,6 +83,7 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
     job,
     rank,
     size,
+    servers: isSet(env, serversVariable) ? variable(env, serversVariable, 0, mostRanks) : 0,
     launcher,
     severalHosts: severalHosts || elsewhere,
     backend:
@@ -92,6 +95,25 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
   };
 }
 
+const serversVariable = 'GRADLINK_NUM_SERVERS';
+
+/**
+ * By what a job's workers and servers know one another: servers know nothing of the workers' launcher.
+ *
+ * @throws GradlinkError ERR_UNSUPPORTED where the user's part of it is missing
+ */
+export function secretWithServers({ launcher, servers }: JobPlace, env: Env = process.env): string {
+  const secret = env['GRADLINK_JOB'] ?? '';
+  if (secret !== '') return secret;
+  throw new GradlinkError(
+    'ERR_UNSUPPORTED',
+    `this ${launcher} job has ${servers === 1 ? 'a server' : `${servers} servers`} (${serversVariable}), and workers and servers know ` +
+      'one another by GRADLINK_JOB alone: set it to a text that is secret, the same on all of them ' +
+      '(openssl rand -hex 16 makes one)',
+    { usable: true },
+  );
+}
+
 function ofServers(who: string, workers: number): GradlinkError {
   return new GradlinkError(
     'ERR_UNSUPPORTED',
@@ -100,14 +122,14 @@ function ofServers(who: string, workers: number): GradlinkError {
 }
 
 /** Ranks that wait for a name to become known would wait for this one until their deadline. */
-function checkAddress(address: string): void {
+export function checkAddress(address: string): void {
   if (isIP(address) !== 0) return;
   if (/^[^\s/:?#@[\]]+$/.test(address) && URL.canParse(`http://${address}/`)) return;
   const expected = "a name or an address of rank 0's host, without a port";
   throw argumentError('ERR_INVALID_ARG_VALUE', 'MASTER_ADDR', expected, address);
 }
 
-function readMaster(env: Env): JobPlace['master'] {
+export function readMaster(env: Env): JobPlace['master'] {
   // As hostfiles and URLs have addresses of IPv6.
   const address = (env['MASTER_ADDR'] ?? '').replace(/^\[(.+)\]$/, '$1');
   if (address === '' || (env['MASTER_PORT'] ?? '') === '') return undefined;

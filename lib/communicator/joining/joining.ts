@@ -24,7 +24,7 @@ import {
   wellFormed,
 } from '../../checks.js';
 import { readJob, type JobPlace } from './job.js';
-import { joinMpiWorld, tcpWorldOptions } from './hosts-world.js';
+import { joinMpiWorld, joinTcpWorld } from './hosts-world.js';
 
 /** As native code has it: far above any machine. */
 const maxRanks = 2 ** 16;
@@ -208,10 +208,7 @@ export async function joinWorld(
     const check = checkOf(given.check);
     const transport = acrossHosts(place);
     if (transport === 'mpi') return await joinMpiWorld(place, timeoutMs, own, check);
-    if (transport === 'tcp') {
-      const options = tcpWorldOptions(place, timeoutMs);
-      return await native().NativeCommunicator.joinMpi(options, own, check);
-    }
+    if (transport === 'tcp') return await joinTcpWorld(place, timeoutMs, own, check);
     const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
     // Another name than the ranks' meeting in the memory of the host, which a program may want too.
     const name = 'world of GPUs';
@@ -224,9 +221,8 @@ export async function joinWorld(
   }
   if (backend === 'mpi' || backend === 'tcp') {
     const own = gpu === undefined ? null : Int32Array.of(integer(gpu, 'gpu', 0, maxInt32));
-    if (backend === 'mpi') return await joinMpiWorld(place, timeoutMs, own);
-    const options = tcpWorldOptions(place, timeoutMs);
-    return await native().NativeCommunicator.joinMpi(options, own, null);
+    const join = backend === 'mpi' ? joinMpiWorld : joinTcpWorld;
+    return await join(place, timeoutMs, own);
   }
   if ((backend as unknown) !== 'shm') {
     throw notOneOf(backend, 'backend', ['shm', 'mpi', 'tcp', 'nccl']);

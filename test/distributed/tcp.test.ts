@@ -1,0 +1,145 @@
+// The stores of several workers over TCP: workers by torchrun's variables, servers by hand.
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import { Scripts, well, type Ended } from '../support/processes.js';
+import { busy, exchanges, fails, runJob, startTcpJob, tolerates } from './support.js';
+
+const scripts = new Scripts();
+afterEach(() => scripts.remove());
+
+const size = { workers: 2, servers: 2 };
+const perNode = (count: string): Record<string, string> => ({ GRADLINK_RANKS_PER_NODE: count });
+
+/** Who has lost a rank, and knows it by its name. */
+function expectLost({ reports: [lost] }: Ended, rank: number, name: string): void {
+  expect(lost).toMatchObject({ code: 'ERR_PEER_LOST', rank });
+  expect((lost as Error).message).toMatch(new RegExp(`\\b${name}\\b`));
+}
+
+it('sums, places keys as in shared memory, and ends the servers with the workers', async () => {
+  const source = `${exchanges} report(kv.placement()); await kv.close();`;
+  const here = await runJob(scripts, size, source);
+  const { reports } = here.workers[0]!;
+  expect(reports.slice(0, 6)).toEqual(Array.from({ length: 6 }, () => true));
+  expect(reports).toHaveLength(7);
+  for (const env of [{}, perNode('1'), perNode('2')]) {
+    const job = await startTcpJob(scripts, size, source, env);
+    const { workers, servers } = await job.ended;
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
+    for (const server of servers) expect(server).toMatchObject(well);
+  }
+});
+
+it('leaves the servers out of worlds, and of stores that need none', async () => {
+  const source = `
+    const world = await Communicator.world();
+    report([world.backend, world.size, ...(await world.allReduce(Int32Array.of(world.rank + 1)))]);
+    await world.close();
+    const kv = await KVStore.create('allreduce');
+    report([kv.numWorkers, kv.numServers]);
+    await kv.close();
+  `;
+  const { workers, servers } = await (await startTcpJob(scripts, size, source)).ended;
+  const reports = [
+    ['tcp', 2, 3],
+    [2, 0],
+  ];
+  for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
+  for (const server of servers) expect(server).toMatchObject({ ...well, reports: [] });
+});
+
+describe.each(['1', '2'])('with %s ranks a host', (count) => {
+  it('a server that is killed is named on all workers', async () => {
+    const job = await startTcpJob(scripts, size, busy('dist_sync'), perNode(count));
+    await Promise.all(job.workers.map((worker) => worker.said('begun')));
+    job.servers[1]!.child.kill('SIGKILL');
+    const { workers } = await job.ended;
+    for (const worker of workers) {
+      expect(worker).toMatchObject({ code: 0, signal: null });
+      expectLost(worker, 3, 'server 1');
+    }
+  });
+
+  // Worker 0 is where all meet.
+  it.each([0, 1])('worker %i that is killed is named, and ends the servers', async (killed) => {
+    const job = await startTcpJob(scripts, size, busy('dist_sync'), perNode(count));
+    await Promise.all(job.workers.map((worker) => worker.said('begun')));
+    job.workers[killed]!.child.kill('SIGKILL');
+    const { workers, servers } = await job.ended;
+    expect(workers[1 - killed]).toMatchObject({ code: 0, signal: null });
+    expectLost(workers[1 - killed]!, killed, `worker ${String(killed)}`);
+    for (const server of servers) {
+      expect(server).toMatchObject({ code: 1, signal: null });
+      expectLost(server, killed, `worker ${String(killed)}`);
+    }
+  });
+});
+
+it('a worker that fails is lost at once', async () => {
+  const job = await startTcpJob(scripts, size, [busy('dist_sync'), fails]);
+  const { workers } = await job.ended;
+  expect(workers[0]).toMatchObject({ code: 0, signal: null });
+  expectLost(workers[0]!, 1, 'worker 1');
+  expect(workers[1]).toMatchObject({ code: 1, signal: null });
+});
+
+it.each([0, 1])('goes on without worker %i, where that is tolerated', async (dies) => {
+  const three = { workers: 3, servers: 2 };
+  const job = await startTcpJob(scripts, three, tolerates(dies), {
+    GRADLINK_TOLERATE_WORKER_LOSS: '1',
+  });
+  await Promise.all(job.workers.map((worker) => worker.said('begun')));
+  job.workers[dies]!.child.kill('SIGKILL');
+  const { workers, servers } = await job.ended;
+  for (const rank of [0, 1, 2].filter((one) => one !== dies)) {
+    expect(workers[rank]).toMatchObject({ ...well, reports: [1, true] });
+  }
+  for (const server of servers) expect(server).toMatchObject(well);
+});
+
+it('a server that never comes is named, by stores and worlds', async () => {
+  const stays = { ...size, servers: 1 };
+  const env = { GRADLINK_NUM_SERVERS: '2' };
+  const source = `
+    report(await outcome(KVStore.create('dist_sync', { startTimeoutMs: 3000 })));
+    report(await outcome(Communicator.world({ timeoutMs: 300 })));
+  `;
+  const { workers, servers } = await (await startTcpJob(scripts, stays, source, env)).ended;
+  for (const { reports } of workers) {
+    expect(reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 3 });
+    expect((reports[0] as Error).message).toMatch(/^server 1 .*127\.0\.0\.1:/);
+    expect(reports[1]).toMatchObject({ code: 'ERR_TIMEOUT' });
+  }
+  // The server that came has ended by then.
+  expect((workers[0]!.reports[1] as Error).message).toMatch(/^(worker 1|server 0)\b/);
+  expect(servers[0]).toMatchObject({ code: 1, reports: [{ code: 'ERR_TIMEOUT', rank: 3 }] });
+});
+
+it('a server that is not told where rank 0 listens says so', async () => {
+  const job = await startTcpJob(scripts, { workers: 0, servers: 1 }, '', {
+    GRADLINK_NUM_WORKERS: '2',
+    MASTER_ADDR: '',
+  });
+  const { servers } = await job.ended;
+  expect(servers[0]).toMatchObject({ code: 1, reports: [{ code: 'ERR_UNSUPPORTED' }] });
+  expect((servers[0]!.reports[0] as Error).message).toMatch(/this server.*MASTER_ADDR/);
+});
+
+it('crosses hosts', async (context) => {
+  const reason = noHosts();
+  if (reason !== undefined) context.skip(reason);
+  const name = `ds${process.pid % 100_000}`;
+  const [address] = makeHosts(name);
+  try {
+    const hosts = ['a', 'b', 'b', 'a'].map((host) => [netns, 'enter', `${name}-${host}`]);
+    const source = `${exchanges} await kv.close();`;
+    const job = await startTcpJob(scripts, { ...size, hosts }, source, {}, address);
+    const { workers, servers } = await job.ended;
+    const reports = Array.from({ length: 6 }, () => true);
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
+    for (const server of servers) expect(server).toMatchObject(well);
+  } finally {
+    removeHosts(name);
+  }
+});
