@@ -10,10 +10,8 @@
 namespace gradlink::messages {
 namespace {
 
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
+/// This process is a server, which has met the others before its end, or was told not to.
+std::atomic<bool> serves{false};
 
 void meetAll(const std::atomic<bool>* cancelled) {
   JoinOptions options;
@@ -27,14 +25,15 @@ void meetAll(const std::atomic<bool>* cancelled) {
 
 void meetAtExit() {
   static const bool registered = [] {
-    const std::string servers = variable("GRADLINK_NUM_SERVERS");
-    if (servers.empty() || servers == "0" || variable("GRADLINK_ROLE") == "server") return false;
+    const char* const given = std::getenv("GRADLINK_NUM_SERVERS");
+    const std::string servers = given == nullptr ? "" : given;
+    if (servers.empty() || servers == "0") return false;
     // Handlers run in the opposite order: this one before the one that finalises MPI, which was
     // registered when MPI was started.
     return on_exit(
                [](int status, void*) {
                  // Who waits for a process that has failed hears of its end at once.
-                 if (status != 0) return;
+                 if (status != 0 || serves.load()) return;
                  try {
                    meetAll(nullptr);
                  } catch (const Error&) {
@@ -46,6 +45,9 @@ void meetAtExit() {
   static_cast<void>(registered);
 }
 
-void waitForExit(const std::atomic<bool>* cancelled) { meetAll(cancelled); }
+void waitForExit(const std::atomic<bool>* cancelled) {
+  serves.store(true);
+  meetAll(cancelled);
+}
 
 }  // namespace gradlink::messages

@@ -6,9 +6,9 @@
 
 namespace gradlink::messages {
 
-/// For a worker of a job with servers, as GRADLINK_NUM_SERVERS and GRADLINK_ROLE say; nothing for
-/// others: when this process exits with status 0, it meets all of the job before MPI is finalised.
-/// After the first join.
+/// For a worker of a job with servers, as GRADLINK_NUM_SERVERS says; nothing for others: when this
+/// process exits with status 0, it meets all of the job before MPI is finalised. After the first
+/// join.
 void meetAtExit();
 
 /// For a server: returns when all workers are exiting. Throws closed once `cancelled` is set, and

@@ -87,7 +87,6 @@ function start(
   const servers = Array.from({ length: size.servers }, (_, server) =>
     scripts.startUnder(size.hosts?.at(size.workers + server) ?? [], serve(size.serving ?? ''), {
       ...common,
-      GRADLINK_ROLE: 'server',
       GRADLINK_SERVER_RANK: String(server),
     }),
   );
@@ -95,7 +94,7 @@ function start(
     scripts.startUnder(
       size.hosts?.at(rank) ?? [],
       typeof source === 'string' ? source : (source[rank] ?? ''),
-      { ...ofRank(rank), ...common, GRADLINK_ROLE: 'worker' },
+      { ...ofRank(rank), ...common },
     ),
   );
   return { workers, servers, ended: end(workers, servers, size) };
