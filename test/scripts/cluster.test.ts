@@ -1,8 +1,9 @@
 // The files of examples/cluster, and what docs/check.md has for schedulers: Kubernetes' own schemas for what it knows, and that the parts fit together. A schema takes
 // a misspelt field for one that it need not know; the types that come with it do not.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 
 import { PodTemplateSpec, Service } from 'kubernetes-models/v1';
 import { Job } from 'kubernetes-models/batch/v1';
@@ -22,6 +23,7 @@ import { meetingVariables, placeVariables } from '../../lib/launch/torchrun.js';
 import { blocksOf } from '../support/guides.js';
 import { gradlink, missing } from '../support/launching.js';
 import { folderOfAllTests } from '../support/folders.js';
+import { freePort } from '../support/tcp.js';
 
 const root = new URL('../../', import.meta.url).pathname;
 const folder = join(root, 'examples/cluster');
@@ -92,6 +94,17 @@ function check(kind: string, value: unknown): void {
   }).not.toThrow();
 }
 
+/** The literal values of the first container's variables, and the names of all. */
+function variablesOf(job: Json): { names: string[]; values: Record<string, string> } {
+  const [container] = at(job, 'spec.template.spec.containers') as Json[];
+  const env = container!.env as { name: string; value?: string }[];
+  const literal = env.filter(({ value }) => value !== undefined);
+  return {
+    names: env.map(({ name }) => name),
+    values: Object.fromEntries(literal.map(({ name, value }) => [name, value!])),
+  };
+}
+
 const kindOf = (manifest: Json): string =>
   `${String(manifest.apiVersion)} ${String(manifest.kind)}`;
 
@@ -136,6 +149,75 @@ describe('job.yaml', () => {
     expect(at(service, 'spec.selector')).toEqual(
       at(find('NetworkPolicy'), 'spec.podSelector.matchLabels'),
     );
+  });
+});
+
+describe('servers.yaml', () => {
+  const manifests = documents('servers.yaml');
+  const find = (kind: string): Json => manifests.find((one) => one.kind === kind)!;
+  const [workers, servers] = manifests.filter((one) => one.kind === 'Job') as [Json, Json];
+
+  it('is what the schemas and the types of Kubernetes say', () => {
+    expect(manifests.map(kindOf)).toEqual([
+      'v1 Service',
+      'batch/v1 Job',
+      'batch/v1 Job',
+      'networking.k8s.io/v1 NetworkPolicy',
+    ]);
+    for (const one of manifests) check(kindOf(one), one);
+    expect(complaints(manifests.map((one) => [kindOf(one), one]))).toEqual([]);
+  });
+
+  it('lets the pods of both Jobs, and nobody else, reach worker 0 and one another', () => {
+    const name = at(find('Service'), 'metadata.name') as string;
+    const [port] = at(find('Service'), 'spec.ports') as Json[];
+    const label = at(find('Service'), 'spec.selector');
+    const policy = find('NetworkPolicy');
+    const [{ from }] = at(policy, 'spec.ingress') as [{ from: Json[] }];
+    expect(at(policy, 'spec.podSelector.matchLabels')).toEqual(label);
+    expect(from).toEqual([{ podSelector: { matchLabels: label } }]);
+    for (const job of [workers, servers]) {
+      expect(at(job, 'spec.template.metadata.labels')).toEqual(label);
+      expect(at(job, 'spec.template.spec.subdomain')).toBe(name);
+      expect(variablesOf(job).values).toMatchObject({
+        MASTER_ADDR: `${at(workers, 'metadata.name') as string}-0.${name}`,
+        MASTER_PORT: String(port!.port),
+      });
+    }
+  });
+
+  it('starts workers and servers that meet, and that end together', async () => {
+    const store = readFileSync(join(folder, 'store.js'), 'utf8');
+    const library = JSON.stringify(join(root, 'dist/index.js'));
+    const script = join(scratch, 'store.mjs');
+    writeFileSync(script, store.replace("'gradlink'", library));
+    // Here what only a cluster gives: the index, the secret, and a name.
+    const meeting = {
+      GRADLINK_JOB: 'of this test',
+      MASTER_ADDR: '127.0.0.1',
+      MASTER_PORT: String(await freePort()),
+    };
+    const start = (job: Json, index: string, program: readonly string[]): Promise<string> => {
+      const given = Array.from({ length: Number(at(job, 'spec.completions')) }, (_, pod) =>
+        promisify(execFile)(process.execPath, program, {
+          env: { ...process.env, ...variablesOf(job).values, ...meeting, [index]: String(pod) },
+          // None stays behind where they do not meet.
+          timeout: 50_000,
+        }),
+      );
+      return Promise.all(given).then((all) => all.map(({ stdout }) => stdout).join(''));
+    };
+    const command = (job: Json): unknown =>
+      (at(job, 'spec.template.spec.containers') as Json[])[0]!.command;
+    expect(command(workers)).toEqual(['node', 'store.js']);
+    expect(command(servers)).toEqual(['npx', 'gradlink', 'serve']);
+    expect(variablesOf(workers).names).toContain('RANK');
+    expect(variablesOf(servers).names).toContain('GRADLINK_SERVER_RANK');
+    const [told] = await Promise.all([
+      start(workers, 'RANK', [script]),
+      start(servers, 'GRADLINK_SERVER_RANK', [gradlink, 'serve']),
+    ]);
+    expect(told.match(/: weight -12\.5$/gm)).toHaveLength(4);
   });
 });
 
