@@ -214,7 +214,7 @@ function likelyCause(context: VerdictContext): string {
 
 const shareCauses: Readonly<Record<keyof TimeShares, string>> = {
   copy: "the workers' copying between their arrays and what they send takes most of the time: fewer devices a worker, or more workers",
-  wire: 'what lies between workers and servers takes most of the time: the link or MPI across hosts; on one host processes that share cores',
+  wire: 'what lies between workers and servers takes most of the time: the link, MPI or TCP across hosts; on one host processes that share cores',
   merge: "the servers' summing takes most of the time: more servers, or fewer workers a server",
   update: 'the optimizer takes most of the time: more servers, or a simpler optimizer',
 };

@@ -52,7 +52,7 @@ export async function joinMpiWorld(
   );
 }
 
-/** Without servers the workers are all there is, whatever MPI numbers them: none named are all. */
+/** The workers among all processes. An empty list is all of them: without servers, whatever MPI numbers them. */
 function firstRanks(workers: number, all: number): Int32Array {
   return Int32Array.from({ length: workers < all ? workers : 0 }, (_, rank) => rank);
 }
