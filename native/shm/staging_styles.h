@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "core/call.h"
-#include "core/measured_choice.h"
+#include "core/kernels/measured_choice.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {

@@ -20,7 +20,7 @@
 #include <chrono>
 #include <cstddef>
 
-#include "core/measured_choice.h"
+#include "core/kernels/measured_choice.h"
 
 namespace gradlink {
 
