@@ -91,7 +91,7 @@ std::vector<Record> JoinableCommunicator::exchange(const char* op, const Record&
 std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchangeTold(
     const Told& own, const CallOptions& options) {
   const char* const op = own.op();
-  const std::vector<Told> all = exchange(op, own, options);
+  std::vector<Told> all = exchange(op, own, options);
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].isKnown(size())) continue;
     throw Error(ErrorCode::mismatch, std::string(op) + ": rank " + std::to_string(r) +
