@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
 import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
-import { missingTfjsNode, tfjsNodeAliases, tfjsNodeEnvironment } from './test/setup/tfjs-node.js';
+import { missingTfjsNode, tfjsNodeEnvironment } from './test/setup/tfjs-node.js';
 
 /** Without --gpus the GPUs that are there are used: these tests are of CPU devices, whatever the machine has. */
 const onCpus = { CUDA_VISIBLE_DEVICES: '' };
@@ -89,7 +89,6 @@ const onTensorFlow = (
     ],
   ] as const
 ).map(([backend, include]) => ({
-  resolve: { alias: { ...tfjsNodeAliases } },
   test: {
     ...shared,
     name: `tfjs-${backend}`,

@@ -7,7 +7,7 @@ import { flag, oneOf, optionNames, optionsObject } from '../checks.js';
 import { registerGradientKernels } from './kernels/register.js';
 import { backendNames, type BackendName } from './names.js';
 import { takeOwnGpu } from './own-gpu.js';
-import { isNotInstalled, loadPackage, tf } from './tfjs.js';
+import { isInstalled, loadPackage, tf } from './tfjs.js';
 
 /** By their short names. */
 const backends = {
@@ -52,7 +52,7 @@ export async function useBackend(name?: BackendName, options?: BackendOptions): 
   const given = optionsObject(options, backendOptions, 'useBackend()');
   // Without a name nobody has asked for a GPU.
   const allowCpu = flag(given.allowCpu, 'allowCpu', false) || name === undefined;
-  const chosen = name ?? (await firstInstalled());
+  const chosen = name ?? firstInstalled();
   const { package: needed, engine } = backends[chosen];
   const gpu = chosen === 'node-gpu' ? takeOwnGpu() : undefined;
   loadPackage(needed);
@@ -103,26 +103,7 @@ function assertComputes(name: string): void {
   }
 }
 
-function canBeFound(name: string): boolean {
-  try {
-    return import.meta.resolve(name) !== '';
-  } catch {
-    return false;
-  }
-}
-
-async function firstInstalled(): Promise<BackendName> {
-  for (const name of backendNames) {
-    const { package: needed } = backends[name];
-    try {
-      // TensorFlow sees what is visible when it is loaded.
-      if (name === 'node-gpu' && canBeFound(needed)) takeOwnGpu();
-      await import(needed);
-      return name;
-    } catch (error) {
-      // One that is there but does not load is told of: whoever installed it wants it used.
-      if (!isNotInstalled(error, needed)) return name;
-    }
-  }
-  return 'wasm';
+/** One that is there but does not load is told of: whoever installed it wants it used. */
+function firstInstalled(): BackendName {
+  return backendNames.find((name) => isInstalled(backends[name].package)) ?? 'wasm';
 }

@@ -12,7 +12,7 @@ const packages =
   '@tensorflow/tfjs-core @tensorflow/tfjs-layers @tensorflow/tfjs-backend-wasm @tensorflow/tfjs-backend-cpu';
 
 /** Whether loading failed because the package itself, not one of those it needs, is absent. */
-export function isNotInstalled(error: unknown, name: string): boolean {
+function isNotInstalled(error: unknown, name: string): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return (
     (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') &&
@@ -21,6 +21,15 @@ export function isNotInstalled(error: unknown, name: string): boolean {
 }
 
 const load = createRequire(ownFile());
+
+/** Whether {@link loadPackage} finds it. */
+export function isInstalled(name: string): boolean {
+  try {
+    return load.resolve(name) !== '';
+  } catch (error) {
+    return !isNotInstalled(error, name);
+  }
+}
 
 /**
  * Loads a package of TensorFlow.js. Required, not imported: what waits when it is loaded cannot be required itself. Both
