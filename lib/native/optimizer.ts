@@ -3,7 +3,7 @@
 import type { StorageArray } from './arrays.js';
 
 /** Numbers of the schedules, as in native/kvstore/optimizer/lr_scheduler.h. */
-export const nativeSchedulerKinds = { factor: 0, multiFactor: 1, poly: 2, cosine: 3 } as const;
+export const nativeSchedulerKinds = { factor: 0, multiFactor: 1, poly: 2, cosine: 3, table: 4 } as const;
 export const nativeWarmupModes = { linear: 0, constant: 1 } as const;
 
 /** A schedule as numbers; which of them count depends on the kind. */
@@ -16,6 +16,8 @@ export interface NativeSchedulerSpec {
   readonly warmupFinalLr: number;
   readonly warmupMode: number;
   readonly steps: readonly number[];
+  /** Of a table, one for each of steps. */
+  readonly rates: readonly number[];
   readonly factor: number;
   readonly stopFactorLr: number;
   readonly maxUpdate: number;

@@ -8,6 +8,7 @@ export type { OptimizerKey, OptimizerOptions, UpdateOptions } from './optimizer.
 export {
   CosineScheduler,
   FactorScheduler,
+  FunctionScheduler,
   LRScheduler,
   MultiFactorScheduler,
   PolyScheduler,
@@ -15,6 +16,7 @@ export {
 export type {
   CosineSchedulerOptions,
   FactorSchedulerOptions,
+  FunctionSchedulerOptions,
   MultiFactorSchedulerOptions,
   PolySchedulerOptions,
   SchedulerOptions,

@@ -237,8 +237,8 @@ const warned = new Set<string>();
 
 /** Which of two rates counts is no guess for whoever reads the program: said once, as MXNet does. */
 function warnOfTwoRates(name: string, learningRate: number, scheduler: LRScheduler): void {
-  const { baseLr, followsOptimizer } = scheduler;
-  if (learningRate === baseLr) return;
+  const { baseLr, followsOptimizer, hasBaseRate } = scheduler;
+  if (learningRate === baseLr || !hasBaseRate) return;
   const counts = followsOptimizer
     ? `${learningRate} is what the schedule starts from, and its own rate what a warm-up rises to`
     : `the schedule's own rate counts`;

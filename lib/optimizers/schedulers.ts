@@ -1,6 +1,6 @@
 // Learning-rate schedules. Formulas and defaults are those of MXNet 1.9.1's lr_scheduler, as functions of the number of
 // updates alone: asking for the rate of an earlier update is allowed. The formulas are the addon's, which servers go by.
-import { oneOf } from '../checks.js';
+import { aFunction, integer, oneOf } from '../checks.js';
 import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import { nativeSchedulerKinds, nativeWarmupModes } from '../native/optimizer.js';
@@ -67,8 +67,19 @@ const defaultBaseLr = 0.01;
 
 type Shape = Pick<
   NativeSchedulerSpec,
-  'kind' | 'steps' | 'factor' | 'stopFactorLr' | 'maxUpdate' | 'finalLr' | 'power'
+  'kind' | 'steps' | 'rates' | 'factor' | 'stopFactorLr' | 'maxUpdate' | 'finalLr' | 'power'
 >;
+
+/** Options of {@link FunctionScheduler}. */
+export interface FunctionSchedulerOptions {
+  /**
+   * The rate at an update, from the number of updates alone. It is asked once for each number from 0 to `updates`, when the
+   * schedule is made.
+   */
+  readonly rate: (numUpdate: number) => number;
+  /** The last update that it is asked for, whose rate stays; at most 10,000,000. */
+  readonly updates: number;
+}
 
 /** A rate as a function of the number of updates. Immutable: several optimizers can share one. */
 export abstract class LRScheduler {
@@ -134,6 +145,15 @@ export abstract class LRScheduler {
   }
 
   /**
+   * Whether it has a base rate, beside which an optimizer's own may be another.
+   *
+   * @internal
+   */
+  get hasBaseRate(): boolean {
+    return this.#shape.kind !== nativeSchedulerKinds.table;
+  }
+
+  /**
    * The schedule as plain data, for native code and for files.
    *
    * @internal
@@ -149,6 +169,7 @@ export abstract class LRScheduler {
 /** What a schedule does not use. */
 const unused: Omit<Shape, 'kind'> = {
   steps: [],
+  rates: [],
   factor: 1,
   stopFactorLr: 1e-8,
   maxUpdate: 1,
@@ -252,4 +273,71 @@ export class CosineScheduler extends SpanScheduler {
     checkedObject(options, 'options');
     super('CosineScheduler', [], options, { kind: nativeSchedulerKinds.cosine, power: 2 });
   }
+}
+
+/** Entries of a table: 16 MiB, which go to each server. */
+const mostChanges = 2 ** 20;
+const mostUpdates = 10_000_000;
+
+/**
+ * A schedule of one's own. Servers and GPUs run no JavaScript, so the function becomes a table when the schedule is made:
+ * it may change its rate 1,048,576 times.
+ *
+ * @example
+ * ```ts
+ * const cyclic = new FunctionScheduler({ rate: (n) => 0.1 + 0.05 * Math.sin(n / 100), updates: 50_000 });
+ * await kv.setOptimizer(new SGD({ lrScheduler: cyclic }));
+ * ```
+ */
+export class FunctionScheduler extends LRScheduler {
+  readonly #steps: readonly number[];
+  readonly #rates: readonly number[];
+
+  constructor(options: FunctionSchedulerOptions) {
+    checkedObject(options, 'options');
+    refuseUnknown({ ...options }, ['rate', 'updates'], 'FunctionScheduler');
+    const { first, steps, rates } = tableOf(options);
+    const shape = { ...unused, kind: nativeSchedulerKinds.table, steps, rates };
+    super('FunctionScheduler', [], { baseLr: first }, shape);
+    this.#steps = steps;
+    this.#rates = rates;
+  }
+
+  /** As its table says: the addon would be handed all of it at each call. */
+  override at(numUpdate: number): number {
+    checkedNumber(numUpdate, 'numUpdate', 'count');
+    let [from, to] = [0, this.#steps.length];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if (this.#steps[middle]! <= numUpdate) from = middle + 1;
+      else to = middle;
+    }
+    return from === 0 ? this.baseLr : this.#rates[from - 1]!;
+  }
+}
+
+/** The rate at 0, and each update at which the rate is another than before. */
+function tableOf({ rate, updates }: FunctionSchedulerOptions): {
+  first: number;
+  steps: number[];
+  rates: number[];
+} {
+  aFunction(rate, 'rate');
+  integer(updates, 'updates', 1, mostUpdates);
+  const rateAt = (n: number) => checkedNumber(rate(n), `rate(${n})`, 'finite');
+  const first = rateAt(0);
+  const [steps, rates]: [number[], number[]] = [[], []];
+  let last = first;
+  for (let n = 1; n <= updates; ++n) {
+    const next = rateAt(n);
+    if (next === last) continue;
+    if (steps.length === mostChanges) {
+      const expected = `a rate that changes at most ${mostChanges} times (hold it for some updates)`;
+      throw argumentError('ERR_OUT_OF_RANGE', 'rate', expected, mostChanges + 1);
+    }
+    steps.push(n);
+    rates.push(next);
+    last = next;
+  }
+  return { first, steps, rates };
 }

@@ -84,6 +84,7 @@ export const instances: Readonly<Record<string, Maker>> = {
     ).map((name) => [name, plain(() => new main[name]())]),
   ),
   FactorScheduler: plain(() => new main.FactorScheduler({ step: 1 })),
+  FunctionScheduler: plain(() => new main.FunctionScheduler({ rate: () => 1, updates: 1 })),
   MultiFactorScheduler: plain(() => new main.MultiFactorScheduler({ steps: [1] })),
   CosineScheduler: plain(() => new main.CosineScheduler(span)),
   PolyScheduler: plain(() => new main.PolyScheduler(span)),

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import {
   CosineScheduler,
   FactorScheduler,
+  FunctionScheduler,
   MultiFactorScheduler,
   PolyScheduler,
 } from '../../lib/index.js';
@@ -18,6 +19,7 @@ function bitsOf(scheduler: LRScheduler): string {
   return createHash('sha256').update(new Uint8Array(rates.buffer)).digest('hex').slice(0, 16);
 }
 
+const cosine = new CosineScheduler({ maxUpdate: 131 });
 const warmup = { baseLr: 0.37, warmupSteps: 13, warmupBeginLr: 0.011 };
 /** With the bits that they have had since 0.1: a job that goes on must see the rates it would have seen. */
 const schedules: readonly (readonly [string, LRScheduler, string])[] = [
@@ -56,6 +58,11 @@ const schedules: readonly (readonly [string, LRScheduler, string])[] = [
     'constant warm-up',
     new CosineScheduler({ maxUpdate: 99, ...warmup, warmupMode: 'constant' }),
     '1bcb0ece6ef775ef',
+  ],
+  [
+    'a function that another is',
+    new FunctionScheduler({ rate: (n) => cosine.at(n), updates: 131 }),
+    '04eabbac344e0481',
   ],
 ];
 
@@ -111,6 +118,13 @@ describe('formulas', () => {
   });
 });
 
+it('a function is asked once for each update, and its last rate stays', () => {
+  const asked: number[] = [];
+  const scheduler = new FunctionScheduler({ rate: (n) => asked.push(n) / 2, updates: 3 });
+  expect([0, 1, 2, 3, 4, 1e12].map((n) => scheduler.at(n))).toEqual([0.5, 1, 1.5, 2, 2, 2]);
+  expect(asked).toEqual([0, 1, 2, 3]);
+});
+
 describe('misuse', () => {
   it.each<[() => LRScheduler, RegExp]>([
     [() => new FactorScheduler({ step: 0 }), / 1 .* step,.* 0$/],
@@ -118,6 +132,12 @@ describe('misuse', () => {
     [() => new FactorScheduler({ step: 1, factor: 0 }), /above 0 .*factor.* 0$/],
     [() => new MultiFactorScheduler({ steps: [] }), /steps/],
     [() => new MultiFactorScheduler({ steps: [3, 3] }), /above 3 .*steps\[1\].* 3$/],
+    [
+      () => new FunctionScheduler({ rate: (n) => 1 / n, updates: 3 }),
+      /finite .*rate\(0\).*Infinity$/,
+    ],
+    [() => new FunctionScheduler({ rate: (n) => n, updates: 2 ** 20 + 1 }), /1048576 .*1048577$/],
+    [() => new FunctionScheduler({ rate: (n) => n, updates: 0 }), /1.*updates.* 0$/],
     [() => new PolyScheduler({ maxUpdate: 5, power: 0 }), /above 0 .*power.* 0$/],
     [() => new CosineScheduler({ maxUpdate: 5, warmupSteps: 5 }), /warmupSteps, 5/],
     [

@@ -31,7 +31,7 @@ std::int64_t updatesArg(const Napi::Object& spec, const char* name) {
 SchedulerSpec schedulerSpecArg(const Napi::Value& value) {
   const Napi::Object object = objectArg(value, "lrScheduler");
   SchedulerSpec spec;
-  spec.kind = static_cast<SchedulerKind>(integerArg(object.Get("kind"), "kind", 0, 3));
+  spec.kind = static_cast<SchedulerKind>(integerArg(object.Get("kind"), "kind", 0, 4));
   spec.baseLr = numberArg(object.Get("baseLr"), "baseLr");
   spec.warmupSteps = updatesArg(object, "warmupSteps");
   spec.warmupBeginLr = numberArg(object.Get("warmupBeginLr"), "warmupBeginLr");
@@ -41,6 +41,10 @@ SchedulerSpec schedulerSpecArg(const Napi::Value& value) {
   const Napi::Array steps = arrayArg(object.Get("steps"), "steps");
   for (std::uint32_t i = 0; i < steps.Length(); ++i) {
     spec.steps.push_back(integerArg(steps.Get(i), "steps", 1, kMaxSafeInteger));
+  }
+  const Napi::Array rates = arrayArg(object.Get("rates"), "rates");
+  for (std::uint32_t i = 0; i < rates.Length(); ++i) {
+    spec.rates.push_back(numberArg(rates.Get(i), "rates"));
   }
   spec.factor = numberArg(object.Get("factor"), "factor");
   spec.stopFactorLr = numberArg(object.Get("stopFactorLr"), "stopFactorLr");

@@ -104,20 +104,31 @@ double multiFactorAt(const SchedulerSpec& spec, std::int64_t numUpdate) {
   return rate;
 }
 
+double tableAt(const SchedulerSpec& spec, std::int64_t numUpdate) {
+  const auto after = std::upper_bound(spec.steps.begin(), spec.steps.end(), numUpdate);
+  return after == spec.steps.begin()
+             ? spec.baseLr
+             : spec.rates[static_cast<std::size_t>(after - spec.steps.begin()) - 1];
+}
+
 [[noreturn]] void rejectSchedule(const std::string& message) {
   throw Error(ErrorCode::invalidArgument, "learning-rate schedule: " + message);
 }
 
 void checkSteps(const SchedulerSpec& spec) {
-  if (spec.steps.empty() || (spec.kind == SchedulerKind::factor && spec.steps.size() != 1)) {
-    rejectSchedule(spec.kind == SchedulerKind::factor ? "factor takes one step"
-                                                      : "multi-factor takes at least one step");
-  }
   for (std::size_t i = 0; i < spec.steps.size(); ++i) {
     if (spec.steps[i] < 1 || (i > 0 && spec.steps[i] <= spec.steps[i - 1])) {
       rejectSchedule("steps must be whole numbers from 1 on, each greater than the one before");
     }
   }
+}
+
+void checkFactor(const SchedulerSpec& spec) {
+  if (spec.steps.empty() || (spec.kind == SchedulerKind::factor && spec.steps.size() != 1)) {
+    rejectSchedule(spec.kind == SchedulerKind::factor ? "factor takes one step"
+                                                      : "multi-factor takes at least one step");
+  }
+  checkSteps(spec);
   if (!(spec.factor > 0 && spec.factor <= 1)) {
     rejectSchedule("factor must be above 0 and at most 1, got " + std::to_string(spec.factor));
   }
@@ -126,11 +137,27 @@ void checkSteps(const SchedulerSpec& spec) {
   }
 }
 
+void checkTable(const SchedulerSpec& spec) {
+  if (spec.rates.size() != spec.steps.size()) {
+    rejectSchedule("a table takes one rate for each of its " + std::to_string(spec.steps.size()) +
+                   " updates, got " + std::to_string(spec.rates.size()));
+  }
+  checkSteps(spec);
+  if (!std::all_of(spec.rates.begin(), spec.rates.end(),
+                   [](double rate) { return std::isfinite(rate); })) {
+    rejectSchedule("rates must be finite numbers");
+  }
+}
+
 }  // namespace
 
 void checkDecay(const SchedulerSpec& spec) {
   if (spec.kind == SchedulerKind::factor || spec.kind == SchedulerKind::multiFactor) {
-    checkSteps(spec);
+    checkFactor(spec);
+    return;
+  }
+  if (spec.kind == SchedulerKind::table) {
+    checkTable(spec);
     return;
   }
   if (spec.maxUpdate < 1 || spec.maxUpdate <= spec.warmupSteps) {
@@ -171,6 +198,9 @@ double learningRateAt(const SchedulerSpec& spec, std::int64_t numUpdate) {
   }
   if (spec.kind == SchedulerKind::multiFactor) {
     return multiFactorAt(spec, numUpdate);
+  }
+  if (spec.kind == SchedulerKind::table) {
+    return tableAt(spec, numUpdate);
   }
   const double steps = static_cast<double>(spec.maxUpdate - spec.warmupSteps);
   const double done =

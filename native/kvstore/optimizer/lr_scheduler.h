@@ -9,11 +9,17 @@
 
 namespace gradlink {
 
-enum class SchedulerKind : std::uint8_t { factor = 0, multiFactor = 1, poly = 2, cosine = 3 };
+enum class SchedulerKind : std::uint8_t {
+  factor = 0,
+  multiFactor = 1,
+  poly = 2,
+  cosine = 3,
+  table = 4
+};
 enum class WarmupMode : std::uint8_t { linear = 0, constant = 1 };
 
 /// A schedule as plain numbers. Which fields count depends on the kind; the meaning and defaults
-/// are MXNet 1.9.1's.
+/// are MXNet 1.9.1's. A table is what a user's own function gave.
 struct SchedulerSpec {
   SchedulerKind kind = SchedulerKind::factor;
   double baseLr = 0.01;
@@ -24,7 +30,10 @@ struct SchedulerSpec {
   double warmupFinalLr = 0.01;
   WarmupMode warmupMode = WarmupMode::linear;
   /// factor: one entry, the period. multiFactor: the updates after which the rate is multiplied.
+  /// table: the updates from which on a rate counts; before the first it is baseLr.
   std::vector<std::int64_t> steps;
+  /// table only: one for each of steps.
+  std::vector<double> rates;
   double factor = 1;
   /// factor only: the rate never falls below this.
   double stopFactorLr = 1e-8;

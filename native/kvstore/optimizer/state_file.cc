@@ -124,13 +124,17 @@ void writeScheduler(Writer& out, const SchedulerSpec& spec) {
     out.number(step);
   }
   out.number(spec.warmupFinalLr);
+  // As many as steps of a table, none of any other schedule.
+  for (const double rate : spec.rates) {
+    out.number(rate);
+  }
 }
 
 SchedulerSpec readScheduler(Reader& in, ScheduleForm form) {
   SchedulerSpec spec;
   const auto kind = in.number<std::uint64_t>();
   const auto mode = in.number<std::uint64_t>();
-  if (kind > static_cast<std::uint64_t>(SchedulerKind::cosine) ||
+  if (kind > static_cast<std::uint64_t>(SchedulerKind::table) ||
       mode > static_cast<std::uint64_t>(WarmupMode::constant)) {
     rejectFile("it names an unknown schedule");
   }
@@ -147,6 +151,12 @@ SchedulerSpec readScheduler(Reader& in, ScheduleForm form) {
     step = in.number<std::int64_t>();
   }
   spec.warmupFinalLr = form == ScheduleForm::whole ? in.number<double>() : spec.baseLr;
+  if (spec.kind == SchedulerKind::table) {
+    spec.rates.resize(spec.steps.size());
+    for (double& rate : spec.rates) {
+      rate = in.number<double>();
+    }
+  }
   return spec;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "core/error.h"
 #include "kvstore/optimizer/lr_scheduler.h"
@@ -63,6 +64,21 @@ TEST(LrScheduler, PolyAndCosineFollowTheirFormulas) {
   EXPECT_EQ(learningRateAt(spec, 100), 0.4);
   EXPECT_EQ(learningRateAt(spec, 1000), 0.01);
   EXPECT_EQ(learningRateAt(spec, 1001), 0.01);
+}
+
+TEST(LrScheduler, ATableHoldsEachRateUntilTheNext) {
+  SchedulerSpec spec;
+  spec.kind = SchedulerKind::table;
+  spec.baseLr = 3;
+  spec.steps = {2, 5};
+  spec.rates = {0.5, 8};
+  EXPECT_NO_THROW(checkScheduler(spec));
+  const std::vector<double> expected = {3, 3, 0.5, 0.5, 0.5, 8, 8};
+  for (std::size_t n = 0; n < expected.size(); ++n) {
+    EXPECT_EQ(learningRateAt(spec, static_cast<std::int64_t>(n)), expected[n]) << n;
+  }
+  spec.rates.pop_back();
+  EXPECT_THROW(checkScheduler(spec), Error);
 }
 
 TEST(LrScheduler, WarmsUp) {

@@ -117,6 +117,17 @@ TEST(OptimizerStates, AScheduleKeepsWhatItWarmsUpTo) {
   EXPECT_THROW(loadStates(file), Error);
 }
 
+TEST(OptimizerStates, ATableKeepsItsRates) {
+  OptimizerSpec spec = specOf("sgd");
+  spec.scheduler->kind = SchedulerKind::table;
+  spec.scheduler->steps = {1, 4};
+  spec.scheduler->rates = {0.25, 0.125};
+  const LoadedStates loaded = loadStates(saveStates(*Optimizer::create(spec), {}, true));
+  ASSERT_TRUE(loaded.spec && loaded.spec->scheduler);
+  EXPECT_EQ(loaded.spec->scheduler->steps, spec.scheduler->steps);
+  EXPECT_EQ(loaded.spec->scheduler->rates, spec.scheduler->rates);
+}
+
 TEST(OptimizerStates, OfOtherOptionsAreRefused) {
   OptimizerSpec plain;
   plain.name = "sgd";
