@@ -9,18 +9,10 @@ import { native } from '../native/load.js';
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type { DeviceDType } from '../tensor/dtype.js';
 import type { Rank } from '../topology/rank.js';
-import {
-  assertMade,
-  distinctRanks,
-  integer,
-  maxInt32,
-  milliseconds,
-  optionsObject,
-} from '../checks.js';
+import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../checks.js';
 import { allocRegistered } from './base.js';
 import { Collectives } from './collectives/collectives.js';
 import { Executor } from './executor.js';
-import { hashOf } from './hash.js';
 import { joinNamed, joinRanks, joinWorld, openLocal, openNccl } from './joining/joining.js';
 import type {
   GpuGroupWorldOptions,
@@ -31,6 +23,7 @@ import type {
   WorldOptions,
 } from './joining/joining.js';
 import { Messages } from './messages.js';
+import { subsetOf } from './composed/subset.js';
 import { asyncCallNames, callNames } from './calls/option-names.js';
 import { timelineVariable } from './call-trace.js';
 import type { ArrayIn, AsyncOptions, CallOptions, Memory } from './calls/types.js';
@@ -185,17 +178,9 @@ export class Communicator<out M extends Memory = 'host'>
    * @throws GradlinkError ERR_MISMATCH, on the ranks of the list, where they were given different ones.
    */
   async subset(ranks: readonly Rank[], options?: CallOptions): Promise<Communicator<M> | null> {
-    const list = distinctRanks(ranks, this.size);
-    const place = list.indexOf(this.rank);
     const given = optionsObject(options, callNames, 'subset');
-    const color = hashOf(list.join()) >>> 1;
-    const part = await this.split(place < 0 ? null : color, place, given);
-    if (part === null || part.size === list.length) return part;
-    await part.close();
-    throw new GradlinkError(
-      'ERR_MISMATCH',
-      `subset: ranks gave different lists: only ${part.size} of the ${list.length} ranks ${list.join(', ')} gave this one`,
-      { op: 'subset', usable: true },
+    return subsetOf(ranks, this.size, [this.rank], ([color], [key]) =>
+      this.split(color!, key!, given),
     );
   }
 

@@ -81,6 +81,27 @@ describe('split of a world of processes with several GPUs', () => {
     ]);
   });
 
+  it('takes a list of ranks, as a process of one rank does', async (context) => {
+    needs(4, context);
+    const source = `${world([2, 0, 1])}
+      const part = await group.subset([3, 2, 1]);
+      const buffers = part && await buffersOf(part, (i) => 3 - (part.ranks?.[i] ?? part.rank));
+      await part?.allReduce(Array.isArray(part.ranks) ? buffers : buffers[0]);
+      report(part && [part.ranks ?? part.rank, part.size, await lasts(buffers)]);
+      await part?.close();
+      // The last has another list than the first.
+      const given = process_ === 2 ? [3, 2] : [3, 1];
+      report(await group.subset(given).then((none) => none, ({ code }) => code));
+      report(await group.subset([1, 0]).then((both) => both?.ranks ?? null));
+      await group.close();
+    `;
+    expect(await reportsOf(scripts, [2, 0, 1], source)).toEqual([
+      [[[2], 3, [6]], 'ERR_MISMATCH', [0, 1]],
+      [[1, 3, [6]], null, null],
+      [[[0], 3, [6]], 'ERR_MISMATCH', null],
+    ]);
+  });
+
   it('checks its lists, and names a process that does not come', async (context) => {
     needs(3, context);
     const source = `${world([1, 2])}

@@ -10,6 +10,7 @@ import { Executor } from '../executor.js';
 import { callNames } from '../calls/option-names.js';
 import type { CallOptions } from '../calls/types.js';
 import { eachOf } from './group-types.js';
+import { subsetOf } from '../composed/subset.js';
 import { GroupHierarchy } from './group-nodes.js';
 
 let groupOf: (wrapped: NativeCommunicator) => WorldGroup;
@@ -74,6 +75,19 @@ export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
       if (part !== null && !made.has(part)) made.set(part, new WorldGroup(part));
     }
     return parts.map((part) => (part === null ? null : made.get(part)!));
+  }
+
+  /**
+   * As {@link Communicator.subset}: all ranks of the world in the list, of which this process may hold any.
+   *
+   * @returns the part, or null where none of {@link ranks} is in the list. Close it on its own.
+   */
+  async subset(ranks: readonly Rank[], options?: CallOptions): Promise<WorldGroup | null> {
+    const given = optionsObject(options, callNames, 'subset');
+    return subsetOf(ranks, this.size, this.ranks, async (colors, keys) => {
+      const parts = await this.split(colors, keys, given);
+      return parts.find((part) => part !== null) ?? null;
+    });
   }
 
   /** As {@link Communicator.allocRegistered}: a buffer for each of {@link ranks}, which are used together. */
