@@ -180,7 +180,7 @@ export class Communicator<out M extends Memory = 'host'>
   async subset(ranks: readonly Rank[], options?: CallOptions): Promise<Communicator<M> | null> {
     const given = optionsObject(options, callNames, 'subset');
     return subsetOf(ranks, this.size, [this.rank], ([color], [key]) =>
-      this.split(color!, key!, given),
+      this.split(color!, key, given),
     );
   }
 
