@@ -59,7 +59,7 @@ set_up() {
   need_packages "run the tests of jobs under MPI, under Slurm and on two hosts" \
     mpirun.openmpi=openmpi-bin mpicc.openmpi=libopenmpi-dev mpirun.mpich=mpich mpicc.mpich=libmpich-dev \
     /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd srun=slurm-client /usr/sbin/munged=munge \
-    ip=iproute2 nsenter=util-linux rsync=rsync || true
+    ip=iproute2 nft=nftables nsenter=util-linux rsync=rsync || true
   bash scripts/setup.sh
 }
 

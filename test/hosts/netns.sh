@@ -11,6 +11,8 @@
 #                                  loss 1        percent of the packets are lost on the way
 #                                  delay 20      milliseconds later; needs python3
 #   netns.sh block NAME X Y      loses all TCP packets between the two, as a firewall that says nothing
+#   netns.sh forget HOST SECONDS a firewall on a host that forgets connections at rest for so long, and loses what
+#                                  comes of them then; needs nft
 #   netns.sh ADDRESS CMD...      a remote shell's interface, for mpirun and rsync: runs a shell command on the host
 #                                of that address; options before the address are passed over
 #
@@ -101,6 +103,18 @@ block() {
   drop "$1-$2" "$1-to$3" "$is_tcp"
 }
 
+# Whoever speaks on a forgotten connection hears nothing, as behind a switch that keeps a table of connections.
+forget() {
+  enter "$1" sh -ec '
+    echo 0 >/proc/sys/net/netfilter/nf_conntrack_tcp_loose
+    echo "$1" >/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established
+    for hook in input output; do
+      nft "add table ip firewall; add chain ip firewall $hook { type filter hook $hook priority 0; }"
+      nft "add rule ip firewall $hook meta l4proto tcp ct state invalid drop"
+    done
+    nft "add rule ip firewall input meta l4proto tcp counter"' - "$2"
+}
+
 # Out of an interface of the sender, and in at one of the receiver: the program between them ends with the sender.
 delay() {
   out=$1-out$3
@@ -156,6 +170,7 @@ case "${1:-}" in
   cut) ip -n "$2-a" link set "$2-tob" down ;;
   shape) shift && shape "$@" ;;
   block) shift && block "$@" ;;
+  forget) shift && (forget "$@") ;;
   enter) shift && enter "$@" ;;
   *) remote_shell "$@" ;;
 esac

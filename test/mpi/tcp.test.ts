@@ -5,7 +5,16 @@ import { setImmediate } from 'node:timers/promises';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { cutLink, makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import {
+  cutLink,
+  firewallOf,
+  forgetRest,
+  makeHosts,
+  netns,
+  noHosts,
+  removeHosts,
+} from '../support/hosts.js';
+import { missing } from '../support/launching.js';
 import { Scripts, well, type Ended, type Running } from '../support/processes.js';
 import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
 import { everything, wholeWorld } from '../support/world.js';
@@ -305,7 +314,58 @@ describe('a world over TCP', () => {
       removeHosts(name);
     }
   });
+
+  it.for([
+    { asks: '1', outcome: 'done' },
+    { asks: '0', outcome: { code: 'ERR_TIMEOUT' } },
+  ])(
+    'rests for longer than a firewall remembers it, asking every $asks s',
+    async ({ asks, outcome }, context) => {
+      const reason = noHosts() ?? missing(['nft'], true);
+      if (reason !== undefined) context.skip(reason);
+      const name = `tf${process.pid % 100_000}`;
+      const host = `${name}-b`;
+      const [address] = makeHosts(name);
+      try {
+        forgetRest(host, forgottenSeconds);
+        const port = await freePort();
+        const source = `
+          const comm = await Communicator.world();
+          await comm.barrier();
+          const woken = new Promise((resolve) => process.once('SIGUSR2', resolve));
+          const alive = setInterval(() => undefined, 1000);
+          say('met');
+          await woken;
+          clearInterval(alive);
+          report(await outcome(comm.barrier({ timeoutMs: 3000 })));
+          process.exit(0);
+        `;
+        const ranks = [0, 1].map((rank) =>
+          scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
+            ...placeOf(rank, 2, port, address),
+            GRADLINK_TCP_KEEPALIVE: asks,
+          }),
+        );
+        await Promise.all(ranks.map((one) => one.said('met')));
+        const before = firewallOf(host).packets;
+        // A question a second comes in, and an answer to one of this host.
+        const longEnough = ({ packets, connections }: ReturnType<typeof firewallOf>): boolean =>
+          asks === '0' ? connections === 0 : packets - before > 3 * 2 * forgottenSeconds;
+        while (!longEnough(firewallOf(host))) await setImmediate();
+        for (const { child } of ranks) child.kill('SIGUSR2');
+        for (const { reports } of await ends(ranks)) {
+          expect(reports).toEqual([
+            typeof outcome === 'string' ? outcome : expect.objectContaining(outcome),
+          ]);
+        }
+      } finally {
+        removeHosts(name);
+      }
+    },
+  );
 });
+
+const forgottenSeconds = 2;
 
 /** Whether all that connections of a host wait for is the time to ask whether the other side is there. */
 function rests(host: string): boolean {

@@ -48,6 +48,20 @@ export function blockLink(name: string, one: string, other: string): void {
   execFileSync(netns, ['block', name, one, other]);
 }
 
+/** A firewall on a host that forgets connections at rest for so many seconds. Needs nft. */
+export function forgetRest(host: string, seconds: number): void {
+  execFileSync(netns, ['forget', host, String(seconds)]);
+}
+
+/** How many packets of TCP that firewall has let in, and how many connections it knows. */
+export function firewallOf(host: string): { packets: number; connections: number } {
+  const script = 'nft -j list chain ip firewall input; cat /proc/net/nf_conntrack';
+  const ask = ['enter', host, 'sh', '-ec', script];
+  const text = execFileSync(netns, ask, { encoding: 'utf8' });
+  const [, packets] = /"packets": (\d+)/.exec(text) ?? [];
+  return { packets: Number(packets), connections: text.split('ESTABLISHED').length - 1 };
+}
+
 /** Breaks the link between NAME-a and NAME-b. */
 export function cutLink(name: string): void {
   execFileSync(netns, ['cut', name]);
