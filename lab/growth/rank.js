@@ -5,6 +5,10 @@
 //                                    the mean of the ranks
 //   rank.js gpu-calls BYTES CALLS    the same in the memory of GPUs, which ranks agree on first, each time
 //   rank.js bucket BYTES ARRAYS SECONDS   allReduceMany of as many arrays, BYTES together
+//   rank.js meet TIMES               ranks that are up meet again in shared memory, as often
+//   rank.js meet-tcp                 the same over TCP on loopback, which a process does once
+import { createServer } from 'node:net';
+import { once } from 'node:events';
 import { allReduceMany, Communicator, DeviceBuffer, gpuDevices } from '../../dist/index.js';
 import { sampleAllReduce } from '../peers/sample.js';
 
@@ -37,7 +41,39 @@ async function bucket(arrays, seconds) {
   return samples;
 }
 
-if (kind === 'time') {
+/** Seconds from all being up until the slowest rank has a world, which `join` gives. */
+async function meeting(join) {
+  comm.barrierSync();
+  const start = performance.now();
+  const world = await join();
+  const own = (performance.now() - start) / 1e3;
+  const slowest = comm.allReduceSync(Float64Array.of(own), { op: 'max' })[0];
+  await world.close();
+  return slowest;
+}
+
+async function overTcp() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const [port] = comm.broadcastSync(Int32Array.of(server.address().port));
+  server.close();
+  await once(server, 'close');
+  const { rank, size } = comm;
+  const place = { RANK: rank, WORLD_SIZE: size, MASTER_ADDR: '127.0.0.1', MASTER_PORT: port };
+  Object.assign(process.env, place);
+  return await meeting(() => Communicator.world({ backend: 'tcp' }));
+}
+
+if (kind === 'meet') {
+  const seconds = [];
+  for (let i = 0; i < bytes; i += 1) {
+    const place = { name: `growth-${i}`, rank: comm.rank, size: comm.size };
+    seconds.push(await meeting(() => Communicator.join(place)));
+  }
+  print({ seconds });
+} else if (kind === 'meet-tcp') {
+  print({ seconds: [await overTcp()] });
+} else if (kind === 'time') {
   const wanted = { bytes, place: 'in', shared: false, seconds: second };
   print(await sampleAllReduce(comm, wanted));
 } else if (onGpus) {
