@@ -23,7 +23,7 @@ import type {
   WorldOptions,
 } from './joining/joining.js';
 import { Messages } from './messages.js';
-import { subsetOf } from './composed/subset.js';
+import { subsetOf } from './subset.js';
 import { asyncCallNames, callNames } from './calls/option-names.js';
 import { timelineVariable } from './call-trace.js';
 import type { ArrayIn, AsyncOptions, CallOptions, Memory } from './calls/types.js';

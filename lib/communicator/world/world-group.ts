@@ -10,7 +10,7 @@ import { Executor } from '../executor.js';
 import { callNames } from '../calls/option-names.js';
 import type { CallOptions } from '../calls/types.js';
 import { eachOf } from './group-types.js';
-import { subsetOf } from '../composed/subset.js';
+import { subsetOf } from '../subset.js';
 import { GroupHierarchy } from './group-nodes.js';
 
 let groupOf: (wrapped: NativeCommunicator) => WorldGroup;

@@ -1,8 +1,8 @@
 // A part of a communicator by a list of ranks, which is a split: whoever was given the same list has the same color.
-import { distinctRanks } from '../../checks.js';
-import { GradlinkError } from '../../errors.js';
-import type { Rank } from '../../topology/rank.js';
-import { hashOf } from '../hash.js';
+import { distinctRanks } from '../checks.js';
+import { GradlinkError } from '../errors.js';
+import type { Rank } from '../topology/rank.js';
+import { hashOf } from './hash.js';
 
 /**
  * @param held - this process's ranks.
