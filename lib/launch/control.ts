@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { PassThrough } from 'node:stream';
 
+import { maxInt32 } from '../checks.js';
 import { GradlinkError } from '../errors.js';
 import { parseFrame, type Welcome } from './frames.js';
 import { labelOf } from './job.js';
@@ -11,6 +12,7 @@ import { freeDescriptors } from './processes.js';
 import { Line } from './line.js';
 import { manners, type Ending, type Member, type RemoteMembers } from './members.js';
 import { Strangers } from './strangers.js';
+import { printable } from '../printable.js';
 import { listenOn, loopbackAddress, reachableAddresses, type Network } from '../network.js';
 
 export interface ControlOptions {
@@ -30,6 +32,7 @@ export interface ControlOptions {
 }
 
 const failed = 1;
+const mostExitCode = 255;
 /** Connections that have not proved anything, beside those of processes that have not come yet. */
 const mostStrangers = 64;
 
@@ -88,13 +91,16 @@ class Keeper {
   }
 }
 
+const wholeUpTo = (most: number, value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
+
 /** @param exit what the keeper says of its process */
 function endingOf(keeper: Keeper, exit: Record<string, unknown>): Ending {
   const { exitCode, what, pid, manner } = exit;
   return {
-    member: typeof pid === 'number' ? { ...keeper.member, pid } : keeper.member,
-    exitCode: typeof exitCode === 'number' ? exitCode : failed,
-    what: String(what),
+    member: wholeUpTo(maxInt32, pid) ? { ...keeper.member, pid } : keeper.member,
+    exitCode: wholeUpTo(mostExitCode, exitCode) ? exitCode : failed,
+    what: typeof what === 'string' ? printable(what) : 'ended, and its keeper did not say how',
     manner: manners.find((each) => each === manner) ?? 'exited',
   };
 }
@@ -196,6 +202,7 @@ export class Control implements RemoteMembers {
           socket.destroy();
         });
       } else if (keeper === undefined) socket.destroy();
+      else if (keeper.done) return;
       else if (type === 'stdout') keeper.forward(keeper.stdout, payload);
       else if (type === 'stderr') keeper.forward(keeper.stderr, payload);
       else if (type === 'died') keeper.news = endingOf(keeper, parseFrame(payload) ?? {});
@@ -222,9 +229,7 @@ export class Control implements RemoteMembers {
     const { workers, servers, graceMs, silenceMs, hosts } = this.options;
     const { place, pid, host } = hello;
     if (
-      typeof place !== 'number' ||
-      !Number.isInteger(place) ||
-      !(place >= 0 && place < workers + servers) ||
+      !wholeUpTo(workers + servers - 1, place) ||
       this.keepers.has(place) ||
       this.events === undefined
     ) {
@@ -237,8 +242,8 @@ export class Control implements RemoteMembers {
       role,
       index,
       label: labelOf(role, index),
-      pid: typeof pid === 'number' ? pid : undefined,
-      ...(typeof host === 'string' && host !== hostname() ? { host } : {}),
+      pid: wholeUpTo(maxInt32, pid) ? pid : undefined,
+      ...(typeof host === 'string' && host !== hostname() ? { host: printable(host) } : {}),
     };
     const keeper = new Keeper(member, line);
     this.keepers.set(place, keeper);
@@ -262,7 +267,6 @@ export class Control implements RemoteMembers {
   }
 
   private exited(keeper: Keeper, exit: Record<string, unknown>): void {
-    if (keeper.done) return;
     const ending = endingOf(keeper, exit);
     this.ended(keeper, ending);
     if (ending.exitCode === 0 || this.released) keeper.tell('seen');

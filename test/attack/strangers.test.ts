@@ -9,6 +9,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { readJob } from '../../lib/communicator/joining/job.js';
+import { frameTypes } from '../../lib/launch/frames.js';
+import { Line } from '../../lib/launch/line.js';
+import { manners } from '../../lib/launch/members.js';
 import { closed, connectTo, Launcher, ManInTheMiddle } from '../support/control-lines.js';
 import { Launches, marked, missing, until } from '../support/launching.js';
 import { Scripts, well } from '../support/processes.js';
@@ -181,6 +184,60 @@ it(
         return { frames: frames + 1, tampered };
       } finally {
         man.close();
+        launcher.control.close();
+      }
+    });
+  },
+  campaignTimeout,
+);
+
+/** Values that no field of a frame has, and some that it has. */
+const fields: readonly ((random: Random) => unknown)[] = [
+  () => null,
+  () => ({ toString: 1, valueOf: 1 }),
+  (random) => random.pick([-1, 0, 1, 3.5, 256, 2 ** 53, 1e300]),
+  (random) => random.pick(['', 'exited', 'lost', '\u001b[2J\n', 'x'.repeat(100_000)]),
+  (random) => Array<unknown>(random.int(9)).fill([]),
+];
+const names = ['exitCode', 'what', 'manner', 'pid', 'host', '__proto__'];
+
+function payload(random: Random): Buffer {
+  if (random.chance(0.3)) return Buffer.from(random.bytes(random.int(300)));
+  const pairs = names.map((name): [string, unknown] => [name, random.pick(fields)(random)]);
+  pairs.push(['place', random.pick([2, 3, -1, 1e300, '1', null])]);
+  const text = JSON.stringify(Object.fromEntries(pairs.filter(() => random.chance(0.7))));
+  return Buffer.from(random.chance(0.1) ? text.slice(0, random.int(text.length)) : text);
+}
+
+it(
+  'that know the secret and say anything end as processes do, and disturb no other',
+  async () => {
+    const said = frameTypes.filter((type) => type !== 'challenge' && type !== 'stdout');
+    await campaign('keepers that say anything', 100, async (random): Promise<Counts> => {
+      const launcher = await Launcher.open(3);
+      try {
+        // One that says anything from its first word on, and one that has been welcomed.
+        const wild = connectTo(launcher.port);
+        Line.answer(wild, launcher.secret, payload(random), () => undefined);
+        const [odd, well] = await Promise.all([launcher.keeper(0), launcher.keeper(1)]);
+        let frames = 0;
+        for (; frames < 50 && !odd.socket.destroyed; ++frames) {
+          odd.line.write(random.pick(said), payload(random));
+        }
+        odd.socket.end();
+        well.line.write('stdout', Buffer.from('well'));
+        well.line.write('exit', { exitCode: 0, what: 'ended', manner: 'exited', pid: 7 });
+        await launcher.until(() => launcher.endings.length >= 2);
+        expect(launcher.stdout).toBe('well');
+        for (const { exitCode, what, manner, member } of launcher.endings) {
+          expect(exitCode).toBeOneOf(Array.from({ length: 256 }, (_, code) => code));
+          expect(typeof what).toBe('string');
+          expect(manner).toBeOneOf([...manners]);
+          if (member.index === 1)
+            expect({ exitCode, what }).toEqual({ exitCode: 0, what: 'ended' });
+        }
+        return { frames };
+      } finally {
         launcher.control.close();
       }
     });
