@@ -9,6 +9,7 @@ import { GradlinkError, argumentError } from '../errors.js';
 import { milliseconds, optionNames, optionsObject, rankOf } from '../checks.js';
 import { OptimizerState, type PackedState, type TensorSpec } from './optimizer-state.js';
 import { assertRankOnHost } from './ranks.js';
+import { assertWhole } from './shards.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, Trainable } from './types.js';
 import { allVariables } from './variables.js';
@@ -81,6 +82,7 @@ export async function broadcastOptimizerState(
   const [{ state, packed, calls }] = await beginTogether(comm, op, options, async () => {
     const calls = checkedOptions(comm, options, op);
     const state = OptimizerState.of(optimizer);
+    assertWhole(optimizer, op);
     const packed = comm.rank === calls.root ? await state.pack() : undefined;
     packed?.tensors.forEach((tensor, i) => {
       assertSendable(tensor, `tensor ${i} of the optimizer`);

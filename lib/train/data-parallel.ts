@@ -5,14 +5,26 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 import type { Communicator } from '../communicator/communicator.js';
 import { failForAll, refuse } from '../communicator/composed/agreement.js';
 import { GradlinkError, argumentError, ruleError } from '../errors.js';
-import { aFunction, having, notConstructed, optionNames, optionsObject } from '../checks.js';
+import {
+  aBoolean,
+  aFunction,
+  having,
+  notConstructed,
+  optionNames,
+  optionsObject,
+  orAbsent,
+} from '../checks.js';
 import { syncLayersOf } from './batch-norm/models.js';
 import { broadcastVariables } from './broadcast.js';
+import { bucketLimits } from './buckets/plan.js';
 import { GradientReducer } from './buckets/reducer.js';
 import type { BucketPlan, BucketTimes } from './buckets/types.js';
+import type { NamedArray } from './checkpoints/types.js';
 import { reducedTensors } from './gradient-gather.js';
 import { endPass, runPass, sinkOf } from './gradient-pass.js';
+import { setStateArrays, stateArrays } from './optimizer-arrays.js';
 import { assertRankOnHost } from './ranks.js';
+import { Shards } from './shards.js';
 import { tf } from './tfjs.js';
 import type {
   DataParallelOptions,
@@ -37,6 +49,7 @@ const parallelNames = optionNames<DataParallelOptions>({
   findUnused: true,
   gather: true,
   uneven: true,
+  shard: true,
   broadcast: true,
   timeline: true,
 });
@@ -46,6 +59,10 @@ const joinNames = optionNames<JoinTrainingOptions>({ optimizer: true });
 /** What create() alone has. */
 const making = Symbol('create');
 const applies = having({ applyGradients: aFunction });
+const optionKinds = having({ shard: orAbsent(aBoolean) });
+
+/** What steps. */
+type Stepping = Pick<InnerOptimizer, 'applyGradients'>;
 
 /**
  * Trains the same model on every rank, each with its own batch, as if one had trained with all batches: gradients are
@@ -72,6 +89,7 @@ export class DistributedDataParallel {
   readonly #model: Trainable;
   readonly #comm: Communicator;
   readonly #reducer: GradientReducer;
+  readonly #shards: Shards;
   readonly #options: DataParallelOptions;
   #times: PassTimes | undefined;
   #bucketTimes: readonly BucketTimes[] = [];
@@ -104,6 +122,14 @@ export class DistributedDataParallel {
       hook,
       timeoutMs,
     });
+    const { shard = false, gather } = options;
+    const [, capBytes] = bucketLimits(options);
+    this.#shards = new Shards(variables, comm, {
+      shard,
+      capBytes: capBytes!,
+      gather,
+      calls: this.#calls(),
+    });
   }
 
   /**
@@ -121,6 +147,15 @@ export class DistributedDataParallel {
     let ddp: DistributedDataParallel;
     try {
       const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
+      optionKinds(given, 'options');
+      if (given.shard === true && comm.joinable) {
+        const why =
+          'nobody would step the variables of a rank that has joined; give uneven instead';
+        throw ruleError(
+          'ERR_INVALID_ARG_VALUE',
+          `shard needs a communicator that is not joinable: ${why}`,
+        );
+      }
       ddp = new DistributedDataParallel(making, model, modelOf(model, given), comm, given);
     } catch (cause) {
       if (options?.broadcast ?? true) await refuse(comm, cause, {});
@@ -133,6 +168,11 @@ export class DistributedDataParallel {
   /** Which variables share a bucket, in the order in which the buckets are reduced. */
   get buckets(): readonly BucketPlan[] {
     return this.#reducer.plan;
+  }
+
+  /** With `shard`, of each variable the rank that steps it; else undefined. */
+  get owners(): readonly number[] | undefined {
+    return this.#options.shard === true ? this.#shards.owners : undefined;
   }
 
   /** Of the last pass; undefined before the first. */
@@ -153,41 +193,70 @@ export class DistributedDataParallel {
    *   arguments are wrong on one rank alone, the communicator is aborted: the others get ERR_ABORTED with its reason.
    */
   async gradients(loss: () => Scalar, options?: GradientOptions): Promise<Gradients> {
-    const { value, tensors } = await this.#run(loss, options, true);
+    const { value, tensors } = await this.#run(loss, options);
     return { value, gradients: tensors };
   }
 
   /**
-   * {@link gradients}, and one `applyGradients` with all of them. Inside {@link noSync} nothing is applied.
+   * {@link gradients}, and one `applyGradients` with all of them, or with those of this rank's variables (`shard`). Inside
+   * {@link noSync} nothing is applied.
    *
    * @returns this rank's own loss; the caller disposes it.
    */
-  async step(
-    optimizer: Pick<InnerOptimizer, 'applyGradients'>,
-    loss: () => Scalar,
-    options?: GradientOptions,
-  ): Promise<Scalar> {
-    const { value, tensors } = await this.#run(loss, options, false, () => {
-      applies(optimizer, 'optimizer');
-    });
-    this.#apply(optimizer, tensors);
+  async step(optimizer: Stepping, loss: () => Scalar, options?: GradientOptions): Promise<Scalar> {
+    const { value } = await this.#run(loss, options, { optimizer });
     return value;
   }
 
-  #apply(optimizer: Pick<InnerOptimizer, 'applyGradients'>, tensors: NamedTensor[]): void {
-    if (tensors.length === 0) return;
-    const apply = () => {
-      try {
-        optimizer.applyGradients(tensors);
-      } catch (cause) {
-        // The others have made the step.
-        failForAll(this.#comm, 'the step', cause);
-        throw cause;
-      }
+  #check(optimizer: Stepping): void {
+    applies(optimizer, 'optimizer');
+    this.#shards.assertFits(optimizer);
+  }
+
+  /** A step of this rank's variables, after which all have those of the others. */
+  async #apply(optimizer: Stepping, used: Uint8Array | undefined): Promise<void> {
+    const { timeline } = this.#options;
+    const tensors = this.#gather(used, false, this.#shards.own);
+    this.#shards.hold(optimizer);
+    const step = (): void => {
+      optimizer.applyGradients(tensors);
     };
-    if (this.#options.timeline === undefined) apply();
-    else this.#options.timeline.span('compute', 'apply', apply);
+    if (timeline === undefined) step();
+    else timeline.span('compute', 'apply', step);
     tf.dispose(tensors.map(({ tensor }) => tensor));
+    if (!this.#shards.areSeveral) return;
+    const spread = (): Promise<void> => this.#shards.spread();
+    await (timeline === undefined ? spread() : timeline.span('communication', 'values', spread));
+  }
+
+  /**
+   * Collective. The optimizer's steps and all that it keeps of the variables, as arrays for {@link saveCheckpoint}: the same
+   * on every rank, whichever keeps what of it, and whatever the number of ranks. Rates and other settings are not among
+   * them.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED for an optimizer that keeps state otherwise than those of `tf.train`;
+   *   ERR_MISMATCH where ranks have optimizers of other classes, or after other steps.
+   */
+  async optimizerState(optimizer: InnerOptimizer): Promise<NamedArray[]> {
+    this.#assertIdle();
+    this.#busy = true;
+    try {
+      return await stateArrays(optimizer, this.variables, this.#shards, this.#comm, this.#calls());
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  /**
+   * Gives an optimizer what {@link optimizerState} gave, of which it takes the part of this rank's variables. Other arrays,
+   * those of the model for example, may be among them.
+   *
+   * @throws GradlinkError ERR_MISMATCH for the state of another class or of other variables: nothing is changed then.
+   */
+  setOptimizerState(optimizer: InnerOptimizer, arrays: readonly NamedArray[]): void {
+    this.#assertIdle();
+    setStateArrays(optimizer, this.variables, this.#shards.own, arrays);
+    this.#shards.hold(optimizer);
   }
 
   /**
@@ -215,10 +284,14 @@ export class DistributedDataParallel {
    */
   async join(options?: JoinTrainingOptions): Promise<number> {
     const { optimizer } = optionsObject(options, joinNames, 'join');
-    if (optimizer !== undefined) applies(optimizer, 'optimizer');
+    if (optimizer !== undefined) this.#check(optimizer);
     this.#assertIdle();
     const { findUnused = false, uneven = false } = this.#options;
     if (!uneven) throw unsupported('join() needs the option uneven, on every rank');
+    if (optimizer === undefined && this.#shards.areSeveral) {
+      const why = 'this rank steps its variables for the others until all have joined';
+      throw ruleError('ERR_INVALID_ARG_VALUE', `join() needs an optimizer with shard: ${why}`);
+    }
     this.#busy = true;
     try {
       let used: Promise<Uint8Array> | undefined;
@@ -230,7 +303,7 @@ export class DistributedDataParallel {
         },
         after: async () => {
           const seen = await used;
-          if (optimizer !== undefined) this.#apply(optimizer, this.#gather(seen, false));
+          if (optimizer !== undefined) await this.#apply(optimizer, seen);
         },
       });
       await broadcastVariables(this.#model, this.#comm, { root: last, ...this.#calls() });
@@ -243,15 +316,14 @@ export class DistributedDataParallel {
   async #run(
     loss: () => Scalar,
     options: GradientOptions | undefined,
-    keep: boolean,
-    check?: () => void,
+    step?: { readonly optimizer: Stepping },
   ): Promise<{ value: Scalar; tensors: NamedTensor[] }> {
     this.#assertIdle();
     const reduce = this.#syncing;
     const { findUnused = false, gather, timeline } = this.#options;
     this.#busy = true;
     try {
-      check?.();
+      if (step !== undefined) this.#check(step.optimizer);
       const { samples } = optionsObject(options, gradientNames, 'gradients');
       aFunction(loss, 'loss');
       const scale = await this.#scaleFor(samples, reduce);
@@ -270,7 +342,11 @@ export class DistributedDataParallel {
       const [buckets, used] = await Promise.all([this.#reducer.finish(), usedByAny]);
       this.#bucketTimes = buckets;
       this.#times = endPass(pass, buckets, timeline);
-      return { value: pass.value, tensors: reduce ? this.#gather(used, keep) : [] };
+      const { value } = pass;
+      if (!reduce) return { value, tensors: [] };
+      if (step === undefined) return { value, tensors: this.#gather(used, true) };
+      await this.#apply(step.optimizer, used);
+      return { value, tensors: [] };
     } catch (cause) {
       // The others are in this pass, or will be.
       if (reduce || this.#options.uneven === true) failForAll(this.#comm, 'the pass', cause);
@@ -296,7 +372,10 @@ export class DistributedDataParallel {
   }
 
   #assertIdle(): void {
-    if (this.#busy) throw unsupported('a pass or join() is under way; await it before the next');
+    if (this.#busy)
+      throw unsupported(
+        'a pass, join() or optimizerState() is under way; await it before the next',
+      );
   }
 
   /** Collective. For each variable whether any rank has used it. */
@@ -309,10 +388,15 @@ export class DistributedDataParallel {
     return timeoutMs === undefined ? {} : { timeoutMs };
   }
 
-  #gather(used: Uint8Array | undefined, keep: boolean): NamedTensor[] {
-    const gradients = reducedTensors(this.#reducer, this.variables, keep, this.#options.gather);
-    return gradients.map(({ name, tensor }, index) => {
-      if (used?.[index] !== 0) return { name, tensor };
+  #gather(
+    used: Uint8Array | undefined,
+    keep: boolean,
+    indices: readonly number[] = [...this.variables.keys()],
+  ): NamedTensor[] {
+    const { gather } = this.#options;
+    const gradients = reducedTensors(this.#reducer, this.variables, { keep, indices, gather });
+    return gradients.map(({ name, tensor }, at) => {
+      if (used?.[indices[at]!] !== 0) return { name, tensor };
       tensor.dispose();
       return { name, tensor: null as unknown as Tensor };
     });

@@ -392,7 +392,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
   #gradientsOf({ reducer, variables }: Training, pass: OwnPass, keep: boolean): NamedTensor[] {
     return reducer === undefined
       ? variables.map(({ name }) => ({ name, tensor: pass.grads![name]! }))
-      : reducedTensors(reducer, variables, keep, this.#options.gather);
+      : reducedTensors(reducer, variables, { keep, gather: this.#options.gather });
   }
 
   #applyLocally(

@@ -1,8 +1,8 @@
 // The values of all variables in one array, which is what ranks average.
-import type { Variable } from '@tensorflow/tfjs-core';
+import type { Tensor, Variable } from '@tensorflow/tfjs-core';
 
 import type { Communicator } from '../communicator/communicator.js';
-import { crossingCosts, gathered, scattered } from './crossing.js';
+import { crossingCosts, gathered, liveValues, scattered } from './crossing.js';
 import { tf } from './tfjs.js';
 
 export class FlatWeights {
@@ -26,30 +26,64 @@ export class FlatWeights {
 
   /** From the variables. */
   read(): void {
-    if (this.#gather) {
-      this.data.set(gathered(this.#variables));
-      return;
-    }
-    this.#variables.forEach((variable, i) => {
-      this.data.set(variable.dataSync(), this.offsets[i]);
-    });
+    readValues(this.#variables, this.data, this.#gather);
   }
 
   /** To the variables. */
   write(): void {
-    if (this.#gather) {
-      const values = scattered(
-        this.data,
-        this.#variables.map(({ shape }) => shape),
-      );
-      this.#variables.forEach((variable, i) => variable.assign(values[i]!));
-      tf.dispose(values);
-      return;
-    }
-    this.#variables.forEach((variable, i) => {
-      // A copy: the cpu backend keeps the array it is given.
-      const values = this.data.slice(this.offsets[i], this.offsets[i + 1]);
-      tf.tidy(() => variable.assign(tf.tensor(values, variable.shape)));
-    });
+    writeValues(this.#variables, this.data, this.#gather);
   }
+}
+
+/**
+ * Values of tensors, one after the other.
+ *
+ * @param gather - whether all cross at once.
+ */
+export function readValues(tensors: readonly Tensor[], into: Float32Array, gather: boolean): void {
+  if (tensors.length === 0) return;
+  if (gather) {
+    into.set(gathered(tensors));
+    return;
+  }
+  let offset = 0;
+  for (const tensor of tensors) {
+    into.set(liveValues(tensor), offset);
+    offset += tensor.size;
+  }
+}
+
+/**
+ * To variables what lies one after the other.
+ *
+ * @param gather - whether all cross at once.
+ * @param wanted - which of them take theirs, by their place in the list; all when absent.
+ */
+export function writeValues(
+  variables: readonly Variable[],
+  values: Float32Array,
+  gather: boolean,
+  wanted: (at: number) => boolean = () => true,
+): void {
+  if (variables.length === 0) return;
+  if (gather) {
+    const tensors = scattered(
+      values,
+      variables.map(({ shape }) => shape),
+    );
+    variables.forEach((variable, at) => {
+      if (wanted(at)) variable.assign(tensors[at]!);
+    });
+    tf.dispose(tensors);
+    return;
+  }
+  let offset = 0;
+  variables.forEach((variable, at) => {
+    const end = offset + variable.size;
+    // A copy: the cpu backend keeps the array it is given.
+    if (wanted(at)) {
+      tf.tidy(() => variable.assign(tf.tensor(values.slice(offset, end), variable.shape)));
+    }
+    offset = end;
+  });
 }

@@ -112,31 +112,51 @@ class BucketGather implements GradientGather {
   }
 }
 
-/**
- * The reduced gradients as tensors, in the order of the variables: by one write for each bucket with `gather`.
- *
- * @param keep - whether they outlive the next pass.
- * @param gather - as {@link gatherOf} has it.
- */
+/** Options of {@link reducedTensors}. */
+interface TensorOptions {
+  /** Whether they outlive the next pass. */
+  readonly keep: boolean;
+  /** Of which variables, in this order; of all when absent. */
+  readonly indices?: readonly number[] | undefined;
+  /** As {@link gatherOf} has it. */
+  readonly gather?: boolean | undefined;
+}
+
+/** Reduced gradients as tensors, in the order of the variables: by one write for each bucket with `gather`. */
 export function reducedTensors(
   reducer: GradientReducer,
   variables: readonly Variable[],
-  keep: boolean,
-  gather = crossingCosts(),
+  { keep, indices = [...variables.keys()], gather = crossingCosts() }: TensorOptions,
 ): NamedTensor[] {
   if (!gather) {
-    return variables.map(({ name, shape }, index) => {
+    return indices.map((index) => {
+      const { name, shape } = variables[index]!;
       const view = reducer.gradient(index);
       // The cpu backend keeps the very array it is given, which the next pass overwrites.
       return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
     });
   }
+  const wanted = new Set(indices);
   const tensors: Tensor[] = [];
   for (const { gradients, data } of reducer.buckets) {
-    const shapes = gradients.map((index) => variables[index]!.shape);
-    scattered(data, shapes).forEach((tensor, i) => {
-      tensors[gradients[i]!] = tensor;
+    const some = gradients.filter((index) => wanted.has(index));
+    if (some.length === 0) continue;
+    const shapes = some.map((index) => variables[index]!.shape);
+    const values = some.length === gradients.length ? data : joined(reducer, some);
+    scattered(values, shapes).forEach((tensor, i) => {
+      tensors[some[i]!] = tensor;
     });
   }
-  return variables.map(({ name }, index) => ({ name, tensor: tensors[index]! }));
+  return indices.map((index) => ({ name: variables[index]!.name, tensor: tensors[index]! }));
+}
+
+function joined(reducer: GradientReducer, indices: readonly number[]): Float32Array {
+  const views = indices.map((index) => reducer.gradient(index));
+  const flat = new Float32Array(views.reduce((sum, { length }) => sum + length, 0));
+  let offset = 0;
+  for (const view of views) {
+    flat.set(view, offset);
+    offset += view.length;
+  }
+  return flat;
 }

@@ -135,7 +135,7 @@ export class OptimizerState {
 const countOf = (name: string): string => `wrapper ${name}`;
 
 /** Whether its class has a getWeights() of its own, beside what TensorFlow.js has. */
-function hasOwnWeights(optimizer: InnerOptimizer): boolean {
+export function hasOwnWeights(optimizer: InnerOptimizer): boolean {
   const ofTensorFlow = [
     tf.Optimizer,
     tf.SGDOptimizer,
@@ -266,9 +266,14 @@ function fits(before: unknown, { shape, dtype }: Tensor): before is Variable {
   );
 }
 
-/** The tensors in a value that is given up. */
+/** The tensors in a value, which is given up. */
 function release(value: unknown): void {
+  for (const tensor of tensorsIn(value)) if (!tensor.isDisposed) tensor.dispose();
+}
+
+/** The tensors in a value that can travel. */
+export function tensorsIn(value: unknown): Tensor[] {
   const tensors: Tensor[] = [];
   pack(value, tensors, new Set());
-  for (const tensor of tensors) if (!tensor.isDisposed) tensor.dispose();
+  return tensors;
 }

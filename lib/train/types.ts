@@ -37,6 +37,12 @@ export interface DataParallelOptions extends ReducerOptions {
    * and only those that make a pass count in its average. Costs one small all-gather a pass. The same on every rank.
    */
   readonly uneven?: boolean | undefined;
+  /**
+   * Whether each rank steps some of the variables only and keeps the optimizer's state of these alone; the new values then
+   * go to all. The same bits as without, for optimizers that step element by element, as those of `tf.train` do. Of
+   * {@link DistributedDataParallel.step}; {@link DistributedDataParallel.gradients} stays as it is. The same on every rank.
+   */
+  readonly shard?: boolean | undefined;
   /** Whether all ranks start from rank 0's values; true when absent. */
   readonly broadcast?: boolean | undefined;
   /** Told when the passes ran and when buckets travelled. */
@@ -56,7 +62,7 @@ export interface GradientOptions {
 export interface JoinTrainingOptions {
   /**
    * This rank's own: it makes the steps of the others, so that its state is theirs afterwards. Without it variables alone
-   * follow, once all have joined.
+   * follow, once all have joined. With `shard` it is needed.
    */
   readonly optimizer?: Pick<InnerOptimizer, 'applyGradients'> | undefined;
 }

@@ -26,6 +26,19 @@ export async function asRanks<T>(
   return await Promise.all(ranks.map((comm) => body(comm)));
 }
 
+/** One of each kind that TensorFlow.js has. */
+export const optimizers: Readonly<Record<string, () => tf.Optimizer>> = {
+  sgd: () => tf.train.sgd(0.1),
+  momentum: () => tf.train.momentum(0.05, 0.9),
+  nesterov: () => tf.train.momentum(0.05, 0.9, true),
+  adagrad: () => tf.train.adagrad(0.1),
+  adadelta: () => tf.train.adadelta(0.5, 0.9, 1e-4),
+  adam: () => tf.train.adam(0.01),
+  adamax: () => tf.train.adamax(0.01, 0.7, 0.99, 1e-3, 0.1),
+  rmsprop: () => tf.train.rmsprop(0.01, 0.9, 0.5),
+  'rmsprop, centered': () => tf.train.rmsprop(0.01, 0.7, 0.5, 1, true),
+};
+
 /** Samples of 3 numbers and what 2 numbers they go with. */
 export interface Samples {
   readonly x: Tensor2D;
