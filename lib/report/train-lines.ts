@@ -86,7 +86,8 @@ function stepLines(config: TrainConfig, result: TrainResult): string[] {
       .map(([name, title]) => `${title} ${timeText(parts[name])}`)
       .join(', ')}`,
     `  gradients ${sizeText(gradientBytes)} in ${gradientArrays} arrays, ${config.distOptimizer}` +
-      (config.distOptimizer === 'gradient_allreduce' ? `, ${config.mode}` : ''),
+      (config.distOptimizer === 'gradient_allreduce' ? `, ${config.mode}` : '') +
+      (config.shard ? ', shared steps' : ''),
     `  loss      ${(losses[0] ?? NaN).toFixed(4)} in the first iteration, ${(losses.at(-1) ?? NaN).toFixed(4)} in the last`,
     ...(result.resumedAt > 0 ? [`  resumed   at step ${result.resumedAt}`] : []),
     `  used      cpu ${share(utilisation.cpuShare)}, memory ${share(utilisation.memoryShare)}, disk ` +

@@ -14,6 +14,7 @@ describe('gradlink train', () => {
     [['--style', 'elasticdl', '--workers', '1', '--launch-arg=--dry-run'], /-arg .*--dry-run\b/],
     [['--model', 'bert-tiny', '--dataset', 'cifar10'], /--dataset .*bert-tiny: .*\btokens\b/],
     [['--dataset', 'mnist', '--data-dir', '/'], /--data-dir .*--dataset cifar10\b/],
+    [['--shard', '--dist-optimizer', 'adasum'], /--shard .*--dist-optimizer gradient_allreduce\b/],
     [['--dist-optimizer', 'adam'], /--dist-optimizer .*'adam'.*: gradient_allreduce\b/],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await gradlink(['train', ...args]);

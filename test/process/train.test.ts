@@ -236,6 +236,7 @@ describe('gradlink train', () => {
     const file = join(scratch, 'elastic.json');
     const { child, ended } = launches.start([
       ...['-n', '2', '--elastic', '--tag-output', ...program, ...tiny, '--steps', '200'],
+      ...['--shard', '--optimizer', 'adam'],
       ...['--checkpoint-dir', checkpoints, '--checkpoint-every', '20', '--output', file],
     ]);
     await until(() => completeCheckpoints(checkpoints).length > 0);
@@ -252,7 +253,7 @@ describe('gradlink train', () => {
     expect(code).toBe(0);
     const [one] = readReport(file).cases;
     if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
-    expect(one.parameters.workers).toBe(1);
+    expect(one.parameters).toMatchObject({ workers: 1, shard: true });
     expect(one.values?.resumedAtStep).toBeGreaterThanOrEqual(20);
     expect(one.values?.steps).toBe(201);
     expect(existsSync(join(checkpoints, 'checkpoint-200', 'complete.json'))).toBe(true);

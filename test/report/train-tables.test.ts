@@ -31,6 +31,7 @@ const config: TrainConfig = {
   distOptimizer: 'gradient_allreduce',
   dynamicTopology: true,
   adaptThenCombine: false,
+  shard: false,
   checkpointEvery: 100,
 };
 

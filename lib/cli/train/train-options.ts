@@ -86,6 +86,9 @@ export function trainConfig(options: OwnTrainOptions): TrainConfig {
     throw new UsageError('--image-size applies to synthetic image data sets only.');
   }
   const [warmup, perIteration, iterations] = defaults[options.style];
+  if (all.shard && all.distOptimizer !== 'gradient_allreduce') {
+    throw new UsageError('--shard needs --dist-optimizer gradient_allreduce.');
+  }
   const counted = options.steps !== undefined;
   return {
     ...all,

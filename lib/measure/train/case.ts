@@ -10,7 +10,8 @@ export function samplesName(sampleName: TrainResult['sampleName']): 'images' | '
 }
 
 export function trainIdentity(config: TrainConfig, workers: number): CaseIdentity {
-  const { model, dataset, batchSize, optimizer, distOptimizer, mode, hook } = config;
+  const { model, dataset, batchSize, optimizer, distOptimizer, mode, hook, shard } = config;
+  const compression = hook ?? 'none';
   return {
     name: 'train',
     parameters: {
@@ -19,7 +20,8 @@ export function trainIdentity(config: TrainConfig, workers: number): CaseIdentit
       batchSize,
       optimizer,
       distOptimizer,
-      ...(distOptimizer === 'gradient_allreduce' ? { mode, compression: hook ?? 'none' } : {}),
+      ...(distOptimizer === 'gradient_allreduce' ? { mode, compression } : {}),
+      ...(shard ? { shard } : {}),
       workers,
     },
   };

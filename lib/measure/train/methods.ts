@@ -8,7 +8,7 @@ import { monotonicSeconds } from '../../time.js';
 import { DistributedDataParallel } from '../../train/data-parallel.js';
 import type { Timeline } from '../../files/timeline.js';
 import { tf } from '../../train/tfjs.js';
-import type { Gradients, InnerOptimizer, PassTimes } from '../../train/types.js';
+import type { InnerOptimizer, PassTimes } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';
 import type { TrainingMethod } from './method.js';
 import type { TrainOptimizer } from './train-options.js';
@@ -81,30 +81,35 @@ export function gradientSizes(model: LayersModel): {
 /** Gradients are averaged over all ranks in buckets, then every rank makes the same step. */
 export async function gradientAllReduceMethod(options: MethodOptions): Promise<TrainingMethod> {
   const { model, communicator, config, timeline } = options;
-  const { mode, hook, bucketCapBytes } = config;
+  const { mode, hook, bucketCapBytes, shard } = config;
   const ddp = await DistributedDataParallel.create(model, communicator, {
     mode,
     hook,
     bucketCapBytes,
+    shard,
     timeline,
   });
-  const optimizer = makeOptimizer(config.optimizer, config.learningRate);
+  const update = timedUpdate(makeOptimizer(config.optimizer, config.learningRate));
+  const { optimizer } = update;
   return {
     ...gradientSizes(model),
     async step(loss: () => Scalar) {
-      const { value, gradients }: Gradients = await ddp.gradients(loss);
-      const reduced = monotonicSeconds();
-      optimizer.applyGradients(gradients);
-      tf.dispose(gradients.map(({ tensor }) => tensor));
-      const applied = monotonicSeconds();
-      timeline?.add('compute', 'apply', reduced, applied);
-      return {
-        loss: take(value),
-        parts: { ...passParts(ddp.times!), updateSeconds: applied - reduced },
-      };
+      const start = monotonicSeconds();
+      update.seconds = 0;
+      const value = await ddp.step(optimizer, loss);
+      const seconds = monotonicSeconds() - start;
+      const { modelSeconds, ...parts } = stepParts(ddp.times!, seconds, update.seconds);
+      return { loss: take(value), parts: shard ? { ...parts, modelSeconds } : parts };
     },
-    state: () => optimizerState(optimizer),
-    setState: (arrays) => setOptimizerState(optimizer, arrays),
+    state: () => ddp.optimizerState(optimizer),
+    setState(arrays) {
+      // As 0.2 and earlier versions wrote them, whole.
+      if (arrays.some(({ name }) => name.startsWith('optimizer/0/'))) {
+        return setOptimizerState(optimizer, arrays);
+      }
+      ddp.setOptimizerState(optimizer, arrays);
+      return Promise.resolve();
+    },
     close() {
       optimizer.dispose();
       return Promise.resolve();
@@ -120,7 +125,7 @@ export function take(scalar: Scalar): number {
 }
 
 /** The parts that a pass has measured itself. */
-export function passParts({
+function passParts({
   forwardSeconds,
   backwardSeconds,
   waitSeconds,

@@ -163,6 +163,13 @@ export const trainTable = optionTable({
     help: 'bucket size with gradient_allreduce (default: 25, the first 1)',
     kind: inUnits(above(0), mebibyte, above(0)),
   },
+  /** With gradient_allreduce: each worker steps some of the variables, and keeps the optimizer's state of these alone. */
+  shard: {
+    flag: '--shard',
+    help: 'with gradient_allreduce: share steps and the state of the optimizer among the workers',
+    kind: flag,
+    default: false,
+  },
   /** Of neighbor_allreduce: a neighbour a step, instead of the graph's all. Default true. */
   dynamicTopology: {
     flag: '--disable-dynamic-topology',

@@ -1,0 +1,52 @@
+// What a method writes of its optimizer, and what it goes on from.
+import * as tf from '@tensorflow/tfjs-core';
+import '@tensorflow/tfjs-backend-cpu';
+import * as layers from '@tensorflow/tfjs-layers';
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import { createMethod } from '../../../lib/measure/train/create-method.js';
+import { trainTable } from '../../../lib/measure/train/train-options.js';
+import { givenOptions } from '../../../lib/measure/common-run.js';
+import { asRanks, samples, sines, useTestBackend } from '../../train/support.js';
+
+beforeAll(async () => {
+  await useTestBackend();
+});
+
+type Given = Partial<Parameters<typeof givenOptions<typeof trainTable>>[1]>;
+
+/** A model with its method, and a step of theirs. */
+async function methodOf(communicator: Parameters<Parameters<typeof asRanks>[1]>[0], given: Given) {
+  const model = layers.sequential({
+    layers: [layers.layers.dense({ units: 2, inputShape: [3] })],
+  });
+  model.setWeights([tf.tensor2d(sines(6, 0.4), [3, 2]), tf.tensor1d(sines(2, 0.3))]);
+  const config = { ...givenOptions(trainTable, given), dataset: 'mnist' as const };
+  const method = await createMethod({ model, communicator, config });
+  const step = async (at: number): Promise<void> => {
+    const { x, y } = samples(4 * at, 4 * at + 4);
+    await method.step(() => tf.mean(tf.square(tf.sub(model.apply(x) as tf.Tensor, y))));
+  };
+  const values = () => model.getWeights().map((weight) => [...weight.dataSync()]);
+  return { model, method, step, values };
+}
+
+describe('gradient_allreduce', () => {
+  it.each([
+    ['as 0.2 wrote it', { distOptimizer: 'allreduce' }, {}],
+    ['of shared steps', { shard: true }, {}],
+    ['of its own, with shared steps', {}, { shard: true }],
+  ] as const)('goes on from the state %s', async (_, before, after) => {
+    const results = await asRanks(2, async (comm) => {
+      const first = await methodOf(comm, { ...before, optimizer: 'momentum' });
+      for (const at of [0, 1]) await first.step(at);
+      const second = await methodOf(comm, { ...after, optimizer: 'momentum' });
+      second.model.setWeights(first.model.getWeights());
+      await second.method.setState(await first.method.state());
+      await first.step(2);
+      await second.step(2);
+      return [second.values(), first.values()];
+    });
+    for (const [own, expected] of results) expect(own).toEqual(expected);
+  });
+});
