@@ -26,12 +26,30 @@ async function methodOf(communicator: Parameters<Parameters<typeof asRanks>[1]>[
   const step = async (at: number): Promise<void> => {
     const { x, y } = samples(4 * at, 4 * at + 4);
     await method.step(() => tf.mean(tf.square(tf.sub(model.apply(x) as tf.Tensor, y))));
+    tf.dispose([x, y]);
   };
   const values = () => model.getWeights().map((weight) => [...weight.dataSync()]);
   return { model, method, step, values };
 }
 
 describe('gradient_allreduce', () => {
+  it.each([
+    [false, 4],
+    [true, 2],
+  ])('keeps momenta, with shared steps %s %d of two ranks', async (shard, momenta) => {
+    const kept = await asRanks(2, async (comm) => {
+      const { step } = await methodOf(comm, { shard, optimizer: 'momentum' });
+      // All ranks share this process's tensors.
+      await comm.barrier();
+      const before = tf.memory().numTensors;
+      await comm.barrier();
+      await step(0);
+      await comm.barrier();
+      return tf.memory().numTensors - before;
+    });
+    expect(kept).toEqual([momenta, momenta]);
+  });
+
   it.each([
     ['as 0.2 wrote it', { distOptimizer: 'allreduce' }, {}],
     ['of shared steps', { shard: true }, {}],
