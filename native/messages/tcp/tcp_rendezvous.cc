@@ -17,7 +17,9 @@ namespace gradlink::messages::tcp {
 namespace {
 
 constexpr int kLookMs = 10;
-constexpr std::chrono::milliseconds kAgain(50);
+/// Ranks that are started together miss each other by little, others by seconds.
+constexpr std::chrono::milliseconds kSoonest(2);
+constexpr std::chrono::milliseconds kLatest(50);
 /// Who has reached rank 0 waits for its error, which names the missing.
 constexpr double kFailureMs = 2000;
 
@@ -163,8 +165,9 @@ Engine::Call Engine::callMaster(Deadline deadline) {
 
 void Engine::follow(Deadline deadline) {
   Call call = callMaster(deadline);
-  while (!call.reason.empty() && !deadline.passed()) {
-    std::this_thread::sleep_for(kAgain);
+  for (auto pause = kSoonest; !call.reason.empty() && !deadline.passed();
+       pause = std::min(2 * pause, kLatest)) {
+    std::this_thread::sleep_for(pause);
     Call again = callMaster(deadline);
     // A stranger who has gone says more than that nobody listens now.
     if (again.reason.empty() || again.stranger || !call.stranger) call = std::move(again);
