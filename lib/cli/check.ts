@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 
 import { presentGpus } from './gpus.js';
 import { namedHosts } from './launch/options.js';
-import type { Io } from './io.js';
+import { endingSignals, type Io } from './io.js';
 import { measured, type Print } from './measured-command.js';
 import { durationText } from './progress/estimate.js';
 import { addTable, givenOf, typedOf } from './parse.js';
@@ -91,16 +91,14 @@ class Kept extends Writable {
   }
 }
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
 /** Of a burn-in: a signal says that it is enough, and the next one ends the process as ever. */
 function stoppedBy(io: Io): AbortSignal {
   const stop = new AbortController();
   const enough = (): void => {
-    for (const signal of signals) io.off(signal, enough);
+    for (const signal of endingSignals) io.off(signal, enough);
     stop.abort();
   };
-  for (const signal of signals) io.on(signal, enough);
+  for (const signal of endingSignals) io.on(signal, enough);
   return stop.signal;
 }
 
@@ -127,9 +125,9 @@ function jobsOf(io: Io, stop: AbortSignal | undefined): RunAsJob {
     const quiet: Io = { env, stdout, stderr, on: io.on.bind(io), off: io.off.bind(io) };
     let received: NodeJS.Signals | undefined;
     const note = (signal: NodeJS.Signals): void => void (received = signal);
-    for (const signal of signals) io.on(signal, note);
+    for (const signal of endingSignals) io.on(signal, note);
     const code = await runAsJob(ranks, [...args, '--format', 'json'], quiet).finally(() => {
-      for (const signal of signals) io.off(signal, note);
+      for (const signal of endingSignals) io.off(signal, note);
     });
     // It ended the job, and was meant for all of the check.
     if (received !== undefined && stop?.aborted !== true) process.kill(process.pid, received);

@@ -3,7 +3,7 @@ import { Command, CommanderError, type Option } from 'commander';
 
 import { commands, commandsFor, type Commands } from './commands.js';
 import { fitted, helpLayout } from './terminal/help-text.js';
-import { exitCodes, type Io, type Output } from './io.js';
+import { exitCodes, Interrupted, type Io, type Output } from './io.js';
 import { version } from '../version.js';
 import { ownSpelling } from './launch/spelling.js';
 import { printableLines } from '../printable.js';
@@ -126,7 +126,8 @@ function describe(error: unknown): string {
  * @param argv arguments after the program's name: `['measure', '--cpus', '2']`
  * @param io `process`, or streams of a test
  * @param table the commands there are
- * @returns the exit code: 0, 1 for failures and wrong results, 2 for wrong usage, or that of the launched job
+ * @returns the exit code: 0, 1 for failures and wrong results, 2 for wrong usage, that of the launched job, or 128 and the
+ *   number of the signal that ended it
  */
 export async function main(
   argv: readonly string[],
@@ -156,6 +157,6 @@ export async function main(
     }
     print(`gradlink: ${describe(error)}`);
     if (io.env.GRADLINK_DEBUG !== undefined && error instanceof Error) print(error.stack ?? '');
-    return exitCodes.failure;
+    return error instanceof Interrupted ? error.exitCode : exitCodes.failure;
   }
 }

@@ -166,7 +166,8 @@ describe('gradlink train', () => {
       await until(() => marked.members().length === 2 || child.exitCode !== null);
       expect(readdirSync(marked.temporary)).not.toEqual([]);
       process.kill(-child.pid!, 'SIGINT');
-      await ended;
+      // 128 and the number of SIGINT.
+      expect(await ended).toEqual([130, null]);
       await until(() => marked.pids().length === 0);
       expect([...readdirSync(marked.temporary), ...readdirSync(folder)]).toEqual([]);
     } finally {

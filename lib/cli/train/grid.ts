@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 
 import type { Command } from 'commander';
 
-import type { Io } from '../io.js';
+import { endingSignals, Interrupted, type Io } from '../io.js';
 import { ProgressBar } from '../progress/bar.js';
 import { runTrainJob, withParameters, type TrainJob } from './job.js';
 import { typedOf } from '../parse.js';
@@ -53,16 +53,24 @@ function serversOf(method: string): number {
   return /^(kv:)?dist_/.test(method) ? 1 : 0;
 }
 
-/** The runs of a grid or a series, one after the other: which of how many, and which step of how many. */
+/**
+ * The runs of a grid or a series, one after the other: which of how many, and which step of how many. Until it is stopped a
+ * signal ends the run that it meets, or keeps the next from being started.
+ */
 class Runs {
   private readonly bar: ProgressBar;
   private done = 0;
+  private received: NodeJS.Signals | undefined;
+  private readonly note = (signal: NodeJS.Signals): void => {
+    this.received ??= signal;
+  };
 
   constructor(
     private readonly io: Io,
     count: number,
   ) {
     this.bar = new ProgressBar(io, count, 'runs', { parts: true });
+    for (const signal of endingSignals) io.on(signal, this.note);
   }
 
   /**
@@ -70,6 +78,7 @@ class Runs {
    * @param name what it is called in the bar
    */
   async run(job: TrainJob, place: string, name = place): Promise<CaseResult> {
+    if (this.received !== undefined) throw new Interrupted(this.received);
     this.bar.clear();
     this.io.stderr.write(`gradlink train: ${place} …\n`);
     this.bar.show(this.done, name);
@@ -91,6 +100,7 @@ class Runs {
 
   stop(): void {
     this.bar.stop();
+    for (const signal of endingSignals) this.io.off(signal, this.note);
   }
 }
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 
-import type { Io } from '../io.js';
+import { endingSignals, Interrupted, type Io } from '../io.js';
 import { environmentFor, readProgress, type ProgressMessage } from '../progress/messages.js';
 import { openOwnFile, writeOwnFile } from '../../files/index.js';
 import { LineSplitter } from '../../launch/line-splitter.js';
@@ -25,15 +25,7 @@ export interface TrainJob {
   readonly logFile: string;
 }
 
-/** Thrown when a signal ends the whole of it. */
-export class Interrupted extends Error {
-  constructor(readonly signal: NodeJS.Signals) {
-    super(`ended by ${signal}`);
-  }
-}
-
 const program = (): string => packageFile('bench/gradlink.js');
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const keptLength = 2000;
 
 /**
@@ -64,7 +56,7 @@ export async function runTrainJob(
     received = signal;
     child.kill(signal);
   };
-  for (const signal of signals) io.on(signal, pass);
+  for (const signal of endingSignals) io.on(signal, pass);
   let last = '';
   let printed = '';
   const keep = (text: string): void => {
@@ -103,7 +95,7 @@ export async function runTrainJob(
     if (error instanceof Interrupted) throw error;
     return failedCase(identity, error);
   } finally {
-    for (const signal of signals) io.off(signal, pass);
+    for (const signal of endingSignals) io.off(signal, pass);
   }
 }
 
