@@ -90,7 +90,10 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
             advice: 'see CUDA_VISIBLE_DEVICES and nvidia-smi',
           } as const,
         ]
-      : [...visibility(probed.found), ...gpus.map((gpu) => gpuFinding(machine, gpu))]),
+      : [
+          ...visibility(probed.found),
+          ...gpus.map((gpu) => gpuFinding(machine, gpu, driverVersion)),
+        ]),
   ];
 }
 
@@ -137,13 +140,36 @@ function pcieComplaint(health: NativeGpuHealth): Complaint | undefined {
   };
 }
 
-function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
+/** As native/cuda/kernel_image.cc refuses them: the first that the kernels are made for. */
+const oldestCapability = 5;
+const oldestDriver = 10_000;
+
+function kernelComplaint(
+  { computeCapability, kernels }: NativeGpuInfo,
+  driver: number,
+): Complaint | undefined {
+  if (Number.parseInt(computeCapability, 10) < oldestCapability) {
+    return {
+      text: `compute capability ${computeCapability}, gradlink's kernels need ${String(oldestCapability)}.0`,
+      advice: 'copies work, sums and steps do not: leave this GPU out of --gpus',
+    };
+  }
+  if (driver >= oldestDriver || kernels.startsWith('cubin')) return undefined;
+  return {
+    text: `the driver's CUDA ${cudaVersion(driver)} cannot compile gradlink's kernels, CUDA ${cudaVersion(oldestDriver)} can`,
+    advice: 'install a newer driver',
+  };
+}
+
+function complaintsOf(machine: Machine, gpu: NativeGpuInfo, driver: number): Complaint[] {
   const { health } = gpu;
   const down = linksDown(machine, gpu.ordinal);
   // What an idle GPU does is no fault.
   const held = (health?.throttleReasons ?? []).filter((reason) => !/idle/i.test(reason));
   const pcie = health === null ? undefined : pcieComplaint(health);
+  const kernels = kernelComplaint(gpu, driver);
   return [
+    ...(kernels === undefined ? [] : [kernels]),
     ...(gpu.computeMode === 'prohibited'
       ? [
           {
@@ -180,7 +206,7 @@ function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
   ];
 }
 
-function gpuFinding(machine: Machine, gpu: NativeGpuInfo): Finding {
+function gpuFinding(machine: Machine, gpu: NativeGpuInfo, driver: number): Finding {
   const { health } = gpu;
   const links = linksOf(machine, gpu.ordinal);
   const now = health === null ? null : pcieText(health.pcieGeneration, health.pcieWidth);
@@ -190,7 +216,7 @@ function gpuFinding(machine: Machine, gpu: NativeGpuInfo): Finding {
     maxPcieGeneration === null || maxPcieWidth === null
       ? undefined
       : pcieRate(maxPcieGeneration, maxPcieWidth);
-  const complaints = complaintsOf(machine, gpu);
+  const complaints = complaintsOf(machine, gpu, driver);
   const facts = [
     gpu.name,
     `${(gpu.memoryBytes / 2 ** 30).toFixed(0)} GiB`,

@@ -41,6 +41,13 @@ describe('gradlink doctor', () => {
       expect(of('gpu:3')?.advice).toContain('cooling');
     });
 
+    it('names GPUs that are too old for the kernels', async () => {
+      const { of } = await doctor({ GRADLINK_FAKE_CAPABILITY: '37' });
+      expect(of('gpu:0')).toMatchObject({ status: 'degraded' });
+      expect(of('gpu:0')?.text).toMatch(/capability 3\.7, .* 5\.0$/);
+      expect(of('gpu:0')?.advice).toContain('--gpus');
+    });
+
     it('says what memory NCCL takes to know ahead', async () => {
       const said = async (env: Record<string, string> = {}) => (await doctor(env)).of('nccl')?.text;
       expect(await said()).toMatch(/registers memory.*symmetric windows$/);
