@@ -162,7 +162,11 @@ export function build({
   const onGpus = testsOf.some((layer) => !/^(core|shm|process|hosts|mpi|train)$/.test(layer));
   const targets =
     testsOf.length > 0
-      ? [...(onGpus ? ['fakes'] : []), ...testsOf.map((layer) => `${layer}_test`)]
+      ? [
+          ...(addon ? ['addon'] : []),
+          ...(onGpus || fakes ? ['fakes'] : []),
+          ...testsOf.map((layer) => `${layer}_test`),
+        ]
       : [named.length > 1 ? 'all' : (named[0] ?? 'addon')];
   for (const target of targets) {
     cmakeJs(folder, ['build', '--target', target, '--parallel', String(jobs)]);
