@@ -7,9 +7,9 @@ import {
   broadcastVariables,
   DistributedOptimizer,
   KVStoreTrainer,
-  syntheticImages,
   useBackend,
 } from 'gradlink/tfjs';
+import { learnable } from '../learnable.js';
 
 /** What all ranks' batches have together: the same for one worker as for four. */
 const globalBatch = 64;
@@ -17,15 +17,9 @@ const globalBatch = 64;
 const quick = process.argv.includes('--quick');
 const steps = quick ? 24 : 120;
 const every = 6;
-const trained = 50_000;
-const held = 1000;
 const learningRate = 0.1;
 const seeds = quick ? [1] : [1, 2, 3];
 
-/**
- * Patterns under noise: `signal` of the noise's strength, so that single pixels tell nothing and even the best guess
- * is not always right.
- */
 const sets = {
   'MNIST-like': { shape: [28, 28, 1], signal: 0.15 },
   'CIFAR-10-like': { shape: [32, 32, 3], signal: 0.09 },
@@ -58,35 +52,6 @@ const methods = {
   },
 };
 
-function noisy({ shape, signal }, seed) {
-  const elements = shape.reduce((product, length) => product * length, 1);
-  const [patterns, noise] = [
-    syntheticImages('x', shape, { seed }),
-    syntheticImages('x', shape, { seed, classes: 2 ** 16, samples: trained + held }),
-  ];
-  const pattern = new Float32Array(elements);
-  const classPatterns = Array.from({ length: 10 }, (_, label) => {
-    // The mean over samples of a class is its pattern.
-    const sum = new Float32Array(elements);
-    for (let i = 0; i < 64; ++i) {
-      patterns.read(label + 10 * i, pattern);
-      for (let j = 0; j < elements; ++j) sum[j] += pattern[j] / 64;
-    }
-    return sum;
-  });
-  return {
-    ...patterns,
-    samples: trained,
-    read(index, into) {
-      noise.read(index, into);
-      const label = index % 10;
-      const own = classPatterns[label];
-      for (let i = 0; i < elements; ++i) into[i] = into[i] * Math.SQRT1_2 + signal * own[i];
-      return label;
-    },
-  };
-}
-
 /** One hidden layer: training takes seconds, and most of them are the ranks' meetings. */
 function network(inputShape, seed) {
   const kernelInitializer = layers.initializers.glorotUniform({ seed });
@@ -108,8 +73,8 @@ function tensors({ inputs, labels }, shape) {
 
 for (const [set, spec] of Object.entries(sets).slice(0, quick ? 1 : undefined)) {
   for (const seed of seeds) {
-    const data = noisy(spec, 7);
-    const batches = new Batches(data, { batchSize: globalBatch / size, rank, size, seed });
+    const { train, held } = learnable(spec);
+    const batches = new Batches(train, { batchSize: globalBatch / size, rank, size, seed });
     const read = Array.from({ length: steps }, (_, i) => batches.at(i * globalBatch));
     for (const [method, make] of Object.entries(methods)) {
       const model = network(spec.shape, seed);
@@ -126,14 +91,10 @@ for (const [set, spec] of Object.entries(sets).slice(0, quick ? 1 : undefined)) 
         curve.push([(i + 1) * globalBatch, total / every]);
         sum = 0;
       }
-      const others = new Batches(
-        { ...data, samples: held, read: (i, into) => data.read(trained + i, into) },
-        { batchSize: held },
-      );
-      const batch = others.at(0);
+      const batch = new Batches(held, { batchSize: held.samples }).at(0);
       const { x, y } = tensors(batch, spec.shape);
       const guessed = tf.tidy(() => tf.argMax(model.predict(x), 1)).dataSync();
-      const right = guessed.filter((label, i) => label === batch.labels[i]).length / held;
+      const right = guessed.filter((label, i) => label === batch.labels[i]).length / held.samples;
       const [accuracy] = await comm.allReduce(Float64Array.of(right), { op: 'avg' });
       if (rank === 0)
         console.log(JSON.stringify({ set, method, workers: size, seed, accuracy, curve }));
