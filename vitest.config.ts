@@ -45,7 +45,7 @@ const parts: Readonly<
     hookTimeout: 15 * 60_000,
   },
   training: {
-    include: ['test/process/{batch-norm,ddp,ddp-model,train,training}.test.ts'],
+    include: ['test/process/{batch-norm,ddp,ddp-model,train,training,training-job}.test.ts'],
     workers: 2,
   },
   browser: { include: ['test/report/page*.test.ts'], workers: 2 },
