@@ -94,7 +94,7 @@ export async function pictures({ jobs }) {
 }
 
 function jobTable({ jobs }) {
-  const rows = jobs.map(({ title, starts, samples, accuracy, stepSeconds, seconds, distance }) =>
+  const rows = jobs.map(({ title, starts, samples, accuracy, stepSeconds, seconds, beside }) =>
     [
       title,
       starts.map(({ samples: from }) => from).join(', '),
@@ -102,11 +102,11 @@ function jobTable({ jobs }) {
       percent(accuracy),
       `${(stepSeconds * 1000).toFixed(0)} ms`,
       `${seconds.toFixed(0)} s`,
-      distance === 0 ? '–' : distance.toExponential(0),
+      beside.title === title ? '–' : `${beside.distance.toExponential(0)} from ${beside.title}`,
     ].join(' | '),
   );
   return [
-    '| job | begins after | ends after | accuracy, % | step | all of it | farthest from 1 rank |',
+    '| job | begins after | ends after | accuracy, % | step | all of it | loss, at most |',
     '| --- | ---: | ---: | ---: | ---: | ---: | ---: |',
     ...rows.map((row) => `| ${row} |`),
   ].join('\n');
@@ -128,9 +128,11 @@ export function pageOf(result) {
   const settings =
     `A ${length === 'quick' ? 'short' : 'whole'} run: ${steps} steps of ${globalBatch} samples, ` +
     `${secondsText(seconds)} s in all, on ${machine.cores} cores of ${machine.cpu}, Node ${machine.node}. ` +
-    `Wanted: ${percent(target)} % of samples that were not trained on. ` +
-    `Who knows the patterns guesses ${percent(knownAccuracy)} %.`;
-  const said = cut.cut.said.map(({ at, text }) => `${at.toFixed(1).padStart(6)}  ${text}`);
+    `Wanted: ${percent(target)} % of samples that were not trained on; ` +
+    `by the patterns themselves, without noise, ${percent(knownAccuracy)} % can be told.`;
+  // Open MPI's mpirun speaks at length too, of a daemon that it could not start.
+  const ours = cut.cut.said.filter(({ text }) => text.startsWith('gradlink launch: '));
+  const said = ours.map(({ at, text }) => `${at.toFixed(1).padStart(6)}  ${text}`);
   return `# A training job end to end
 
 ${settings}
@@ -138,7 +140,7 @@ ${settings}
 ${jobTable(result)}
 
 Samples are those of all ranks together. A step is the median on rank 0, on ${machine.cores} cores whatever the number of
-ranks. The last column is the largest difference between the loss and that of 1 rank after as many samples.
+ranks. The last column is the largest difference of the loss from that of another job after as many samples.
 
 ![Loss over samples of each job](job-loss.svg)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // A training job end to end, over two hosts of this machine: with 1, 2 and 4 ranks, resumed on another number of them, and
 // with one host cut off in the middle. Writes a page of it.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,24 +11,27 @@ import { cutOff, interrupt, resumed, steady } from './jobs.js';
 import { pageOf, percent, pictures } from './page.js';
 import { globalBatch, lengths, makeData } from './settings.js';
 
-const usage = `usage: node lab/job/run.js [OPTIONS]
+const usage = `usage: node lab/job/run.js [OPTIONS] [RESULTS]
 
+  RESULTS          job.json of an earlier run, to write its page anew instead of training
   --output FOLDER  write job.md, its pictures and job.json there (default: build/job)
   --quick          a short training to a lower accuracy: proves that all of it runs
   -h, --help       print this
 
-Needs root, iproute2 and Open MPI's mpirun. Exit status: 0, or 1 where a job failed or missed its accuracy, 2 for bad usage.`;
+Needs root, iproute2 and Open MPI's mpirun. Exit status: 0, or 1 where a job failed or missed its accuracy, 2
+for bad usage.`;
 
 function options() {
   try {
-    const { values } = parseArgs({
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
       options: {
         output: { type: 'string', default: join(import.meta.dirname, '../../build/job') },
         quick: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
     });
-    return values;
+    return { ...values, results: positionals[0] };
   } catch (error) {
     console.error(`${error.message}\n\n${usage}`);
     process.exit(2);
@@ -37,8 +40,9 @@ function options() {
 
 async function trained(length) {
   const name = `jb${process.pid % 100_000}`;
+  const addresses = makeHosts(name);
   const folder = mkdtempSync(join(tmpdir(), 'gradlink-job-'));
-  const place = { name, length, folder, addresses: makeHosts(name) };
+  const place = { name, length, folder, addresses };
   const jobs = [];
   let left;
   try {
@@ -51,7 +55,9 @@ async function trained(length) {
       () => cutOff(place, 4),
     ]) {
       const job = await make();
-      jobs.push({ ...job, distance: distance(job, jobs[0] ?? job) });
+      // Of a job that was disturbed, the one that began alike and was not.
+      const other = jobs.find(({ id }) => id === `steady-${job.ranks[0]}`) ?? jobs[0] ?? job;
+      jobs.push({ ...job, beside: { title: other.title, distance: distance(job, other) } });
       const seconds = job.seconds.toFixed(0);
       process.stderr.write(`${job.title}: ${percent(job.accuracy)} % in ${seconds} s\n`);
     }
@@ -80,11 +86,10 @@ function failuresOf({ jobs, left, target }) {
   ];
 }
 
-async function main({ output, quick }) {
-  const length = quick ? 'quick' : 'whole';
+async function measured(length) {
   const begun = performance.now();
   const taken = await trained(length);
-  const result = {
+  return {
     length,
     ...lengths[length],
     globalBatch,
@@ -93,12 +98,21 @@ async function main({ output, quick }) {
     seconds: (performance.now() - begun) / 1000,
     ...taken,
   };
+}
+
+/** @returns what is not as it should be */
+async function main({ output, quick, results }) {
+  const result =
+    results === undefined
+      ? await measured(quick ? 'quick' : 'whole')
+      : JSON.parse(readFileSync(results, 'utf8'));
   mkdirSync(output, { recursive: true });
-  writeFileSync(join(output, 'job.json'), `${JSON.stringify(result, null, 1)}\n`);
-  for (const [file, svg] of Object.entries(await pictures(result))) {
-    writeFileSync(join(output, file), svg);
-  }
-  writeFileSync(join(output, 'job.md'), pageOf(result));
+  const files = {
+    'job.json': `${JSON.stringify(result, null, 1)}\n`,
+    'job.md': pageOf(result),
+    ...(await pictures(result)),
+  };
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(output, file), text);
   console.log(`wrote ${join(output, 'job.md')}`);
   return failuresOf(result);
 }
