@@ -141,7 +141,8 @@ export async function cutOff(place, ranks) {
     step: at,
     at: cutAt,
     reachedStep: reached,
-    blamedAt: run.said.find(({ text }) => /\blost\b/.test(text)).at,
+    // In the same moment: who is to blame, and that the job starts again.
+    blamedAt: run.said.find(({ text }) => text.includes('(--elastic)')).at,
     resumedAt: starts[1].at,
     caughtUpAt: caughtUp.at,
     lostSeconds: caughtUp.at - cutAt,

@@ -34,6 +34,10 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     'trains for minutes; lab/test/convergence.test.ts trains in small',
   ],
   [
+    /^node lab\/job\/run\.js$/,
+    'trains for minutes; test/process/training-job.test.ts does in small',
+  ],
+  [
     /train --style elasticdl --plan /,
     'trains for hours; test/process/train.test.ts has a small plan',
   ],
