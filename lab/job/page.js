@@ -72,7 +72,7 @@ function cutChart(job) {
       },
       {
         data: { values },
-        mark: { type: 'line', strokeWidth: 2, point: { size: 12 } },
+        mark: { type: 'line', strokeWidth: 2 },
         encoding: {
           x,
           y: { field: 'samples', type: 'quantitative', axis: { title: 'samples', tickCount: 5 } },
