@@ -1,7 +1,7 @@
 // The job of docs/job.md, in short: trained with 1, 2 and 4 ranks on two hosts, resumed on another number of ranks, and with
 // one host cut off in the middle.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { execFile } from 'node:child_process';
+import { execFile, type ExecFileException } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -45,7 +45,9 @@ it(
     const reason = noHosts() ?? missing(['mpirun.openmpi']);
     if (reason !== undefined) skip(reason);
     const program = join(root, 'lab/job/run.js');
-    await promisify(execFile)(process.execPath, [program, '--quick', '--output', scratch]);
+    const run = (...args: string[]) =>
+      promisify(execFile)(process.execPath, [program, '--output', scratch, ...args]);
+    await run('--quick');
     const result = JSON.parse(readFileSync(join(scratch, 'job.json'), 'utf8')) as Result;
     const { jobs, steps, globalBatch, target, left } = result;
     expect(jobs.map(({ id, ranks }) => [id, ranks])).toEqual([
@@ -81,5 +83,12 @@ it(
     for (const [, picture] of page.matchAll(/\]\((job-\w+\.svg)\)/g)) {
       expect(readFileSync(join(scratch, picture!), 'utf8')).toMatch(/^<svg/);
     }
+
+    const wanting = join(scratch, 'wanting.json');
+    writeFileSync(wanting, JSON.stringify({ ...result, target: 0.999, left: { processes: 2 } }));
+    const failed = (await run(wanting).catch((error: unknown) => error)) as ExecFileException;
+    expect(failed.code).toBe(1);
+    // A line for each job, and for what was left.
+    expect(failed.stderr?.trimEnd().split('\n')).toHaveLength(jobs.length + 1);
   },
 );
