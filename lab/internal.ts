@@ -2,7 +2,6 @@
 // state, and not packed: nobody outside the checkout may rely on it.
 export { benchMain as main } from './gpu/command.js';
 export { surroundings } from '../lib/cli/surroundings.js';
-export { optimizerState, setOptimizerState } from '../lib/measure/train/methods.js';
 export { nativeOf } from '../lib/communicator/communicator.js';
 export { reduceOpNumber } from '../lib/communicator/calls/reduce-op.js';
 export { chartSvg } from '../lib/report/charts/render.js';

@@ -12,7 +12,6 @@ import {
   saveCheckpoint,
   useBackend,
 } from 'gradlink/tfjs';
-import { optimizerState, setOptimizerState } from '../../dist/internal.js';
 import { globalBatch, lengths, logEvery, makeData, rateAt, shape } from './settings.js';
 
 const [length, folder] = process.argv.slice(2);
@@ -110,7 +109,7 @@ async function arrays() {
     shape: tensor.shape,
     data: tensor.dataSync().slice(),
   }));
-  return [...weights, ...(await optimizerState(optimizer))];
+  return [...weights, ...(await ddp.optimizerState(optimizer))];
 }
 
 async function resume() {
@@ -121,6 +120,6 @@ async function resume() {
   const values = weights.map(({ data, shape: own }) => tf.tensor(data, own));
   model.setWeights(values);
   tf.dispose(values);
-  await setOptimizerState(optimizer, kept);
+  ddp.setOptimizerState(optimizer, kept);
   return { step: checkpoint.step, samples: checkpoint.samplesSeen, from: checkpoint.size };
 }
