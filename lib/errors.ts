@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 
+import { beginAtCaller } from './caller.js';
 import { packageFolder } from './package-folder.js';
 import { printable, printableLines } from './printable.js';
 
@@ -61,6 +62,8 @@ export class GradlinkError extends Error {
     this.help = helpFor(code);
     if (details.rank !== undefined) this.rank = details.rank;
     if (details.op !== undefined) this.op = details.op;
+    // What is wrong here is the library's own.
+    if (code !== 'ERR_INTERNAL') beginAtCaller(this);
   }
 
   static {
@@ -160,7 +163,7 @@ export function argumentError(
 export function ruleError(code: ArgumentErrorCode, rule: string): ArgumentError {
   const message = printableLines(rule);
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
-  return Object.assign(error, { code, help: helpFor(code) });
+  return beginAtCaller(Object.assign(error, { code, help: helpFor(code) }));
 }
 
 function isText(got: unknown): got is { readonly text: string } {

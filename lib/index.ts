@@ -5,6 +5,9 @@
  *
  * @packageDocumentation
  */
+import { publish } from './caller.js';
+import * as entry from './index.js';
+
 export { GradlinkError } from './errors.js';
 export type { ArgumentError, ArgumentErrorCode, ErrorCode, ErrorDetails } from './errors.js';
 export { nativePath } from './native/load.js';
@@ -120,3 +123,5 @@ export type {
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';
 export type { Node, NodeWeights, Rank, RankWeights } from './topology/rank.js';
+
+publish(entry);

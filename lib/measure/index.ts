@@ -4,6 +4,9 @@
  *
  * @packageDocumentation
  */
+import { publish } from '../caller.js';
+import * as entry from './index.js';
+
 export type { CollectivesOptions } from './collectives/collectives-options.js';
 export { run as runCollectives } from './collectives/collectives-run.js';
 export { averages, type Average, type Sweep } from './collectives/sweep.js';
@@ -85,3 +88,5 @@ export { describe, medianInterval, percentile } from '../results/statistics.js';
 export { judge, type VerdictContext } from '../results/verdict.js';
 export * from '../compare/index.js';
 export * from '../predict/index.js';
+
+publish(entry);

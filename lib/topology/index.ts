@@ -3,6 +3,9 @@
  *
  * @packageDocumentation
  */
+import { publish } from '../caller.js';
+import * as entry from './index.js';
+
 export { toDot, toMermaid } from './drawing.js';
 export type { DrawingOptions } from './drawing.js';
 export {
@@ -27,3 +30,5 @@ export type { Node, NodeWeights, Rank, RankWeights, WeightsOf } from './rank.js'
 export type { Exchange, NodePlace } from './schedules.js';
 export { Topology } from './topology.js';
 export type { Edge, NeighborWeights } from './topology.js';
+
+publish(entry);

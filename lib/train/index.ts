@@ -4,6 +4,9 @@
  *
  * @packageDocumentation
  */
+import { publish } from '../caller.js';
+import * as entry from './index.js';
+
 export { useBackend } from './backends.js';
 export type { Backend, BackendOptions } from './backends.js';
 export type { GpuShare } from '../launch/gpus.js';
@@ -61,3 +64,5 @@ export type {
   TrainableModel,
   TrainingAlgorithm,
 } from './types.js';
+
+publish(entry);

@@ -1,11 +1,12 @@
-// An error that native code makes on another thread shows where the program made the call.
+// An error shows where the program made the call, also one that native code makes on another thread.
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { describe, expect, it } from 'vitest';
 
-import { Communicator, KVStore } from '../../lib/index.js';
-import type { GradlinkError } from '../../lib/index.js';
+import { Communicator, GradlinkError, KVStore, SGD } from '../../lib/index.js';
+import * as topology from '../../lib/topology/index.js';
+import { Scripts } from '../support/processes.js';
 
 const own = basename(fileURLToPath(import.meta.url));
 
@@ -62,5 +63,46 @@ describe('the stack of a rejection names the file of the caller', () => {
     await using kv = await KVStore.create('local');
     const error = await failureOf(() => kv.report());
     expect(error.stack).toContain(own);
+  });
+});
+
+describe('the stack of a misuse begins in the file of the caller', () => {
+  const wrong = 'wrong' as never;
+  const firstFrame = ({ stack = '' }: Error): string | undefined =>
+    stack.split('\n').find((line) => line.startsWith('    at '));
+
+  it.for<[string, () => unknown]>([
+    ['a method', () => Communicator.local(1).barrier(wrong)],
+    ['a constructor', () => new SGD({ learningRate: wrong })],
+    ['a function of an entry', () => topology.ringGraph(wrong)],
+    ['an error that the program makes', () => Promise.reject(new GradlinkError('ERR_CLOSED', 'x'))],
+  ])('%s', async ([, call]) => {
+    const error = await failureOf(async () => await call());
+    expect(firstFrame(error)).toContain(own);
+  });
+
+  it('unless GRADLINK_DEBUG asks for all of it', async () => {
+    process.env['GRADLINK_DEBUG'] = '1';
+    try {
+      const error = await failureOf(() => KVStore.create(wrong));
+      expect(firstFrame(error)).not.toContain(own);
+      expect(error.stack).toContain(own);
+    } finally {
+      delete process.env['GRADLINK_DEBUG'];
+    }
+  });
+
+  it('so that Node shows the line of a program that nobody catches it for', async () => {
+    const scripts = new Scripts();
+    try {
+      const { ended } = scripts.start("await KVStore.create('unheard of');");
+      const { code, stderr } = await ended;
+      expect(code).toBe(1);
+      expect(stderr.split('\n').slice(0, 3).join('\n')).toContain(
+        "await KVStore.create('unheard of');",
+      );
+    } finally {
+      await scripts.remove();
+    }
   });
 });

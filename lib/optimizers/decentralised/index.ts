@@ -3,6 +3,9 @@
  *
  * @packageDocumentation
  */
+import { publish } from '../../caller.js';
+import * as entry from './index.js';
+
 export {
   adaptThenCombine,
   adaptWithCombine,
@@ -23,3 +26,5 @@ export type {
   Gradient,
   Vector,
 } from './types.js';
+
+publish(entry);
