@@ -124,7 +124,8 @@ class PartOverRounds {
     if (bad !== undefined) return poor(this.told(bad), causeOf(bad));
     const of = countText(this.rounds, 'round');
     if (drift !== undefined && drift >= driftLimits.fair) {
-      const text = `${percentText(drift - 1)} slower in the last third of ${of} than in the first`;
+      const limits = [driftLimits.fair - 1, driftLimits.poor - 1];
+      const text = `${percentText(drift - 1, limits)} slower in the last third of ${of} than in the first`;
       return (drift >= driftLimits.poor ? poor : fair)(text, driftCause);
     }
     const { slow } = this;

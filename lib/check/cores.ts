@@ -42,6 +42,7 @@ function names(cores: readonly CoreFigures[]): string {
 }
 
 const freeOf = ({ shares }: CoreFigures): number => median([...shares]);
+const freeText = (share: number): string => percentText(share, [busyShare, freeShare]);
 const rateOf = ({ stepsPerSecond }: CoreFigures): number => median([...stepsPerSecond]);
 
 function secondsOf({ stepsPerSecond }: CoreFigures): Spread {
@@ -98,8 +99,8 @@ export function judgeCores(
   };
   const told = (verdict: Verdict): CoresFound => ({ verdict, values });
   if (busy.length > 0) {
-    const share = percentText(Math.min(...busy.map(freeOf)));
-    const others = percentText(lowerMedian(free.filter((one) => one >= freeShare)) ?? 0);
+    const share = freeText(Math.min(...busy.map(freeOf)));
+    const others = freeText(lowerMedian(free.filter((one) => one >= freeShare)) ?? 0);
     const who = busy.map(({ core }) => running(core)).filter((text) => text !== '');
     const text = `${names(busy)} free for ${share} of the time, the others for ${others}`;
     return told(
@@ -114,10 +115,10 @@ export function judgeCores(
   }
   const count = figures.length === 1 ? 'one core' : `${String(figures.length)} cores alike`;
   if (leastFree < busyShare) {
-    const text = `${count}; ${percentText(leastFree)} of the time free at the least`;
+    const text = `${count}; ${freeText(leastFree)} of the time free at the least`;
     return told(fair(text, 'the machine is busy: figures of this run are lower for it'));
   }
-  return told(good(`${count}, free for ${percentText(leastFree)} of the time or more`));
+  return told(good(`${count}, free for ${freeText(leastFree)} of the time or more`));
 }
 
 function textOf(file: string): string {

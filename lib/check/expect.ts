@@ -8,7 +8,7 @@ import {
   type Verdict,
   type VerdictLevel,
 } from '../results/result.js';
-import { bandwidthText, countText, timeText } from '../results/units.js';
+import { bandwidthText, countText, sidedText, timeText } from '../results/units.js';
 import { figureOf, type NamedRuns } from '../compare/compare.js';
 import { publishedFrom, publishedOf } from './expected-table.js';
 import { copies } from './gpus.js';
@@ -73,6 +73,7 @@ function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[])
     text: `${text} (${source})`,
     likelyCause: null,
   });
+  const limits = (way: 1 | -1): number[] => tolerances.map((one) => 1 + way * one);
   if (count !== undefined) {
     const found = count(one, all);
     return rated(1 - found / value, `${String(found)} of ${String(value)} ${path.split('.')[0]!}`);
@@ -81,11 +82,11 @@ function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[])
     const share = seconds / value;
     return rated(
       share - 1,
-      `${timeText(seconds)}${best}, ${share.toFixed(2)} of ${timeText(value)}`,
+      `${timeText(seconds)}${best}, ${sidedText(share, 2, limits(1))} of ${timeText(value)}`,
     );
   }
   const found = (one.busBandwidth.bytesPerSecond * medianSeconds) / seconds;
-  const of = `${(found / value).toFixed(2)} of ${String(Number((value / 1e9).toPrecision(6)))}`;
+  const of = `${sidedText(found / value, 2, limits(-1))} of ${String(Number((value / 1e9).toPrecision(6)))}`;
   return rated(1 - found / value, `${bandwidthText(found)}${best}, ${of}`);
 }
 

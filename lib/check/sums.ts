@@ -45,7 +45,7 @@ export function sumParts(
     }
     const ratio = bound.seconds / statistics.minSeconds;
     const level = ratio >= bound.good ? 'good' : ratio >= bound.poor ? 'fair' : 'poor';
-    const share = ratio > 1 ? 'more than' : `${percentText(ratio)} of`;
+    const share = ratio > 1 ? 'more than' : `${percentText(ratio, [bound.good, bound.poor])} of`;
     const text = `${share} what ${bound.of}, at best`;
     const likelyCause = level === 'good' ? null : bound.likelyCause;
     return failedWherePoor({ ...named, verdict: { level, text, likelyCause } });

@@ -74,13 +74,15 @@ function sideOf(runs: Runs): Side | null {
   return { runs: runs.length, samples, medianSeconds: quantileOfRuns(runs, 0.5) };
 }
 
-function difference(ratio: number): string {
+function difference(ratio: number, tolerance: number): string {
   if (Math.abs(ratio - 1) < 5e-4) return 'the same time';
-  return ratio > 1 ? `${percentText(ratio - 1)} slower` : `${percentText(1 - ratio)} faster`;
+  return ratio > 1
+    ? `${percentText(ratio - 1, [tolerance])} slower`
+    : `${percentText(1 - ratio, [tolerance / (1 + tolerance)])} faster`;
 }
 
-function intervalText({ lower, upper }: Ratio): string {
-  return `between ${difference(lower)} and ${difference(upper)}`;
+function intervalText({ lower, upper }: Ratio, tolerance: number): string {
+  return `between ${difference(lower, tolerance)} and ${difference(upper, tolerance)}`;
 }
 
 interface Judgement {
@@ -113,7 +115,7 @@ function apart(base: Runs, next: Runs, towards: -1 | 1): boolean {
 
 function judgeRatio(ratio: Ratio, base: Runs, next: Runs, tolerance: number): Judgement {
   const towards = direction(ratio, tolerance);
-  const words = `${difference(ratio.median)}, ${intervalText(ratio)}`;
+  const words = `${difference(ratio.median, tolerance)}, ${intervalText(ratio, tolerance)}`;
   if (towards === 0) {
     const within = ratio.upper <= 1 + tolerance && ratio.lower >= 1 / (1 + tolerance);
     return within

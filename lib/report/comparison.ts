@@ -120,7 +120,7 @@ const singleRuns =
 /** One sentence: how it ended, and what follows. */
 export function comparisonVerdict(comparison: Comparison): string {
   const counts = countChanges(comparison);
-  const limit = `beyond ${percentText(comparison.tolerance)}`;
+  const limit = `beyond ${percentText(comparison.tolerance, [comparison.tolerance])}`;
   if (!comparison.cases.some(({ base, next }) => base !== null && next !== null)) {
     return 'nothing to compare: no case has figures on both sides; run both with the same options';
   }

@@ -5,6 +5,7 @@ import {
   type Report,
   type ReportHead,
 } from '../results/result.js';
+import { goodShare } from '../measure/ddp/cases.js';
 import { environmentLine } from './summary.js';
 import { tableLines, type Column } from './table.js';
 import type { Tool } from './tool.js';
@@ -93,7 +94,9 @@ function rows(cases: readonly CaseResult[], room?: number): string[] {
 }
 
 function hiddenText(share: number): string {
-  return share < 0 ? 'nothing is' : `${percentText(share)} ${share === 1 ? 'are' : 'is'}`;
+  return share < 0
+    ? 'nothing is'
+    : `${percentText(share, [goodShare])} ${share === 1 ? 'are' : 'is'}`;
 }
 
 /** What ran, before the first table. */

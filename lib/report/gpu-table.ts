@@ -3,6 +3,7 @@ import { hasMeasurement, type CaseResult, type Report } from '../results/result.
 import { gpuLines } from './summary.js';
 import { tableLines, type Column } from './table.js';
 import type { Tool } from './tool.js';
+import { percentText } from '../results/units.js';
 
 const columns: readonly Column[] = [
   { title: 'what', align: 'left' },
@@ -13,7 +14,6 @@ const columns: readonly Column[] = [
   { title: 'the limit is', align: 'left', weight: 1 },
 ];
 
-const percentText = (share: number): string => `${(share * 100).toFixed(1)} %`;
 const gigabytes = (bytesPerSecond: number): string => (bytesPerSecond / 1e9).toFixed(2);
 
 /** What is measured quickly is measured wrongly: then no target counts. */
@@ -26,8 +26,10 @@ function cells(result: CaseResult, quick: boolean): string[] {
     result.name,
     gigabytes(algorithmBandwidth.bytesPerSecond),
     limit === null ? '' : gigabytes(limit.copyBytesPerSecond),
-    limit === null ? '' : percentText(limit.ratio),
-    judged ? `${limit.ratio >= target ? 'reached' : 'MISSED'} ${percentText(target)}` : '',
+    limit === null ? '' : percentText(limit.ratio, judged ? [target] : []),
+    judged
+      ? `${limit.ratio >= target ? 'reached' : 'MISSED'} ${percentText(target, [target])}`
+      : '',
     limit?.basis ?? '',
   ];
 }

@@ -1,6 +1,6 @@
 // The hosts of a run beside one another, in words.
 import type { HostsComparison, SlowestHost } from '../results/hosts.js';
-import { bandwidthText, sizeText, timeText } from '../results/units.js';
+import { bandwidthText, sidedText, sizeText, timeText } from '../results/units.js';
 
 /** `rank 6`, `ranks 4 to 7`, `ranks 0, 2, 4`. */
 function ranksText(ranks: readonly number[]): string {
@@ -20,7 +20,7 @@ function chance(margin: number): string {
 function hostLine(slowest: SlowestHost, { hosts, margin }: HostsComparison): string {
   const { host, ranks, by, times, standsOut } = slowest;
   const others = hosts.length === 2 ? 'that of the other host' : 'the median of the other hosts';
-  const figure = `${times.toFixed(1)} times ${others}`;
+  const figure = `${sidedText(times, 1, [margin])} times ${others}`;
   return standsOut
     ? `slowest host: ${host} (${ranksText(ranks)}), ${figure} ${deeds[by]}`
     : `slowest host: no host stands out (at most ${host}, ${figure} ${deeds[by]}; ${chance(margin)})`;
@@ -34,7 +34,7 @@ function linkLine(comparison: HostsComparison): string[] {
   const what = `${sizeText(messageBytes)} of ${memory === 'gpu' ? 'GPU' : 'host'} memory`;
   const took = `${timeText(messageSeconds)} for ${what} there and back, ${bandwidthText(bytesPerSecond)}`;
   if (times === null) return [`slowest link: ${way} is the only one (${took})`];
-  const figure = `${times.toFixed(1)} times the median of the other ${linkCount - 1}`;
+  const figure = `${sidedText(times, 1, [margin])} times the median of the other ${linkCount - 1}`;
   if (!standsOut) {
     return [
       `slowest link: no link stands out (at most ${way}, ${figure}: ${took}; ${chance(margin)})`,

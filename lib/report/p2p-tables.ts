@@ -173,7 +173,7 @@ function verdictLines(measured: readonly Measured[]): string[] {
   const bases = new Set(
     good.map(({ limit }) => limit?.basis).filter((basis) => basis !== undefined),
   );
-  const shares = new Set([Math.min(...ratios), Math.max(...ratios)].map(percentText));
+  const shares = new Set([Math.min(...ratios), Math.max(...ratios)].map((one) => percentText(one)));
   const range =
     ratios.length === 0
       ? ''

@@ -4,7 +4,7 @@ import { isAllReduce } from '../predict/schemes.js';
 import type { Validation } from '../predict/validate.js';
 import { markdownTable, plain } from './markdown.js';
 import { tableLines, type Column } from './table.js';
-import { percentText, sizeText, timeText } from '../results/units.js';
+import { percentText, sidedText, sizeText, timeText } from '../results/units.js';
 import { groupBy } from '../results/grouping.js';
 
 /** What `gradlink predict --format` takes. */
@@ -44,7 +44,7 @@ function cells(step: PredictedStep, target: number): string[] {
     ...(step.best ? ['best'] : []),
     ...(isAllReduce(step.scheme) ? [] : ['no all-reduce: a neighbour only']),
     ...(step.scheme === 'parameter-server' ? ['with servers of their own'] : []),
-    ...(efficiency.value < target ? [`below ${percentText(target)}`] : []),
+    ...(efficiency.value < target ? [`below ${percentText(target, [target])}`] : []),
     ...(step.quickerThan === null ? [] : [`quicker than ${String(step.quickerThan)} workers`]),
   ];
   return [
@@ -55,7 +55,7 @@ function cells(step: PredictedStep, target: number): string[] {
     about(timeText(step.exposedSeconds)),
     about(countText(step.throughput.value)),
     about(step.speedup.value.toFixed(2)),
-    about(percentText(efficiency.value)),
+    about(percentText(efficiency.value, [target])),
     percentBand(efficiency),
     notes.join(', '),
   ];
@@ -75,7 +75,7 @@ function chosenSteps({ steps }: Prediction, all: boolean): PredictedStep[] {
 }
 
 function crossingLines({ crossings, targetEfficiency, searchedWorkers }: Prediction): string[] {
-  const line = percentText(targetEfficiency);
+  const line = percentText(targetEfficiency, [targetEfficiency]);
   const alike = groupBy(crossings, ({ workers }) =>
     workers === null
       ? `stays above ${line} up to ${String(searchedWorkers)} workers`
@@ -143,7 +143,7 @@ function signedPercent(error: number): string {
 }
 
 function verdictOf({ summary, error, target, passed }: Validation): string {
-  const figure = `${summary} error ${(error * 100).toFixed(1)} %`;
+  const figure = `${summary} error ${sidedText(error * 100, 1, target === null ? [] : [target * 100])} %`;
   if (target === null) return `${figure}; nothing is promised`;
   return `${figure}, at most ${(target * 100).toFixed(1)} % promised: ${passed ? 'kept' : 'MISSED'}`;
 }

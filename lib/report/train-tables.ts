@@ -179,6 +179,7 @@ export interface GridRow {
   /** Of the median of one device on one machine with the same batch; null where that is missing. */
   readonly speedup: number | null;
   readonly efficiency: number | null;
+  readonly target: number;
   readonly passed: boolean | null;
   /** Of all runs, means; null where unknown. */
   readonly utilisation: Readonly<Record<(typeof utilisationNames)[number], number | null>>;
@@ -203,7 +204,7 @@ export function gridRows(cases: readonly CaseResult[], target: number): GridRow[
     const key = JSON.stringify([model, machines, devicesPerMachine, batchSize]);
     cells.set(key, [...(cells.get(key) ?? []), one]);
   }
-  const rows = [...cells.values()].map((runs) => gridRow(runs));
+  const rows = [...cells.values()].map((runs) => gridRow(runs, target));
   return rows
     .map((row) => {
       const one = rows.find(
@@ -218,7 +219,7 @@ export function gridRows(cases: readonly CaseResult[], target: number): GridRow[
     .sort((a, b) => b.batchSize - a.batchSize || a.machines - b.machines || a.devices - b.devices);
 }
 
-function gridRow(runs: readonly CaseResult[]): GridRow {
+function gridRow(runs: readonly CaseResult[], target: number): GridRow {
   const [first] = runs;
   const { model, machines, devicesPerMachine, batchSize } = first!.parameters;
   const measured = runs.filter(hasMeasurement).filter(({ status }) => status === 'ok');
@@ -236,6 +237,7 @@ function gridRow(runs: readonly CaseResult[]): GridRow {
     median: throughputs.length === 0 ? null : median(throughputs),
     speedup: null,
     efficiency: null,
+    target,
     passed: null,
     utilisation: Object.fromEntries(
       utilisationNames.map((name) => [name, meanOf(name)]),
@@ -266,7 +268,8 @@ const gridTitles = [
 function gridCells(rows: readonly GridRow[]): Rows {
   const fixed = (known: number | null, digits: number): string =>
     known === null ? none : known.toFixed(digits);
-  const share = (known: number | null): string => (known === null ? none : percentText(known));
+  const share = (known: number | null, limits?: readonly number[]): string =>
+    known === null ? none : percentText(known, limits);
   return rows.map((row) => {
     const used = row.utilisation;
     const megabytesOf = (rate: number | null): string =>
@@ -281,7 +284,7 @@ function gridCells(rows: readonly GridRow[]): Rows {
         : row.throughputs.map((rate) => rate.toFixed(2)).join(' '),
       fixed(row.median, 2),
       fixed(row.speedup, 2),
-      share(row.efficiency),
+      share(row.efficiency, [row.target]),
       row.passed === null ? none : row.passed ? 'pass' : 'fail',
       share(used.cpuShare),
       share(used.memoryShare),
@@ -318,7 +321,7 @@ export function gridMarkdown(rows: readonly GridRow[], target: number): string {
     '# Training throughput',
     '',
     'Samples a second of all devices, the median of the runs. Speedup is against one device on one machine with the same batch,',
-    `efficiency is speedup by devices; the target is ${percentText(target)}. Utilisation is the mean over the machines, in the same steps.`,
+    `efficiency is speedup by devices; the target is ${percentText(target, [target])}. Utilisation is the mean over the machines, in the same steps.`,
     '',
     ...markdownTable(columnsOf(gridTitles, 1), gridCells(rows)),
     '',

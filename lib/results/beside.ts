@@ -1,5 +1,6 @@
 // What was measured several times, each beside its like: which is slow and not by chance, and what slow ways have in common.
 import type { Statistics } from './result.js';
+import { sidedText } from './units.js';
 
 /** So many times the usual time is slow: half as much again is told, twice is a fault. */
 export const margins = { fair: 1.5, poor: 2 } as const;
@@ -51,10 +52,11 @@ export interface Judged {
 
 /** `2.1 times`, and what says that this is chance. */
 export function timesText({ times, fastest, level, isBusy }: Judged): string {
-  const text = `${times.toFixed(1)} times`;
+  const factor = (value: number): string => sidedText(value, 1, [margins.fair, margins.poor]);
+  const text = `${factor(times)} times`;
   if (level !== 'good' || isBusy || times < margins.fair) return text;
   return fastest < margins.fair
-    ? `${text} (at best ${fastest.toFixed(1)} times)`
+    ? `${text} (at best ${factor(fastest)} times)`
     : `${text} (the others scatter as much)`;
 }
 

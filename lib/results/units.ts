@@ -30,10 +30,27 @@ export function timeText(seconds: number): string {
   return `${(seconds * 1e6).toPrecision(4)} us`;
 }
 
-/** `82 %`, `3.4 %`. */
-export function percentText(ratio: number): string {
-  return `${(ratio * 100).toFixed(ratio < 0.1 ? 1 : 0)} %`;
+/** At three quarters of a limit there is little left to win; below half something specific is wrong. */
+export const shareLevels = { good: 0.75, fair: 0.5 } as const;
+
+/** `82 %`, `3.4 %`; beside what a share of a limit is judged by, and beside `limits`, on its own side: `49.9 %`. */
+export function percentText(ratio: number, limits: readonly number[] = []): string {
+  const all = [shareLevels.fair, shareLevels.good, ...limits];
+  const hundredths = all.map((limit) => limit * 100);
+  return `${sidedText(ratio * 100, ratio < 0.1 ? 1 : 0, hundredths)} %`;
 }
+
+/** With at least so many decimals, and as many as show on which side of the limits it lies: 0.996 is not 1.00. */
+export function sidedText(value: number, decimals: number, limits: readonly number[]): string {
+  const shown = value.toFixed(decimals);
+  const isTrue = limits.every((limit) => side(Number(shown), limit) === side(value, limit));
+  return isTrue || decimals >= mostDecimals ? shown : sidedText(value, decimals + 1, limits);
+}
+
+/** Closer than this to a limit is at it: 1 - 0.95 is 0.05. */
+const mostDecimals = 9;
+const side = (value: number, limit: number): number =>
+  Math.abs(value - limit) < 10 ** -mostDecimals ? 0 : Math.sign(value - limit);
 
 /** `1 case`, `14 cases`. */
 export function countText(count: number, one: string, several = `${one}s`): string {

@@ -1,6 +1,7 @@
 import { aNumber, having, orNull } from '../checks.js';
 import { contextKind, limitKind, statisticsKind } from './kinds.js';
 import type { Limit, Statistics, TimeShares, Verdict, VerdictLevel } from './result.js';
+import { percentText, shareLevels } from './units.js';
 
 /** What the verdict may know about a run besides its times. */
 export interface VerdictContext {
@@ -30,9 +31,6 @@ export interface VerdictContext {
   optimizer?: string | null;
 }
 
-// At three quarters of the copy bandwidth there is little left to win; below half something specific is wrong.
-const goodRatio = 0.75;
-const fairRatio = 0.5;
 // An estimate is no clock: a hair above it is at it.
 const aboveRatio = 1.02;
 // Below this bound a call's fixed cost (waking threads, crossing into native code) outweighs any copying.
@@ -57,7 +55,7 @@ export function judge(context: VerdictContext): Verdict {
       likelyCause: noise(statistics),
     };
   }
-  const percent = `${(limit.ratio * 100).toFixed(limit.ratio < 0.1 ? 1 : 0)} %`;
+  const percent = percentText(limit.ratio, [1]);
   if (limit.basis !== undefined) return judgeExpected(context, limit, limit.basis, percent);
   if (limit.kind === 'between cores') return judgeCores(context, limit, percent);
   if (limit.loopBytes !== undefined && limit.ratio > 1) return aboveLoop(limit, percent);
@@ -70,7 +68,7 @@ export function judge(context: VerdictContext): Verdict {
         : 'part of the data stayed in a cache, or the copy was disturbed when it was measured',
     };
   }
-  if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
+  if (limit.ratio < shareLevels.good && limit.boundSeconds < latencyBoundSeconds) {
     return {
       level: 'none',
       reason: 'fixed cost',
@@ -106,7 +104,7 @@ function judgeCores(context: VerdictContext, limit: Limit, percent: string): Ver
     const cause = limit.ratio > repeatsWithin ? disturbed : null;
     return { level: 'good', text: `${text}: as fast as they allow`, likelyCause: cause };
   }
-  if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
+  if (limit.ratio < shareLevels.good && limit.boundSeconds < latencyBoundSeconds) {
     return {
       level: 'none',
       reason: 'fixed cost',
@@ -136,7 +134,7 @@ function judgeExpected(
     };
   }
   const steady = noise(context.statistics);
-  if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
+  if (limit.ratio < shareLevels.good && limit.boundSeconds < latencyBoundSeconds) {
     return {
       level: 'none',
       reason: 'fixed cost',
@@ -164,8 +162,8 @@ const coreTexts: Record<Exclude<VerdictLevel, 'none'>, string> = {
 
 /** What a share of a limit is worth by itself. */
 export function levelOf(ratio: number): Exclude<VerdictLevel, 'none'> {
-  if (ratio >= goodRatio) return 'good';
-  return ratio >= fairRatio ? 'fair' : 'poor';
+  if (ratio >= shareLevels.good) return 'good';
+  return ratio >= shareLevels.fair ? 'fair' : 'poor';
 }
 
 /** Most specific first: a cause that the run was told to have comes before one that has to be guessed. */

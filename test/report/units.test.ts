@@ -13,6 +13,7 @@ import {
   p2pTool,
   type Tool,
 } from '../../lib/report/index.js';
+import { judge } from '../../lib/results/verdict.js';
 import { isAboveLimit } from '../../lib/report/verdict-words.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
 import { describe as describeSamples } from '../../lib/results/statistics.js';
@@ -26,6 +27,7 @@ import {
   bandwidthText,
   megabytes,
   percentText,
+  sidedText,
   sizeText,
   timeText,
 } from '../../lib/results/units.js';
@@ -64,10 +66,49 @@ describe('figures in words', () => {
     [bandwidthText, [0.0999e9, 0.1e9, 1e9], ['0.09990 GB/s', '0.10 GB/s', '1.00 GB/s']],
     [sizeText, [1023, 1024, 2 ** 20, 2 ** 30], ['1023 B', '1 KiB', '1 MiB', '1 GiB']],
     [timeText, [0.999e-3, 1e-3, 0.999, 1], ['999.0 us', '1.000 ms', '999.0 ms', '1.000 s']],
-    [percentText, [0.0999, 0.1, 1], ['10.0 %', '10 %', '100 %']],
     [megabytes, [1e6, 2 ** 20], ['1.000000', '1.048576']],
   ])('%o on both sides of each unit', (text, figures, expected) => {
     expect(figures.map(text)).toEqual(expected);
+  });
+});
+
+describe('a share', () => {
+  it.each([
+    [0.0999, '10.0 %'],
+    [0.1, '10 %'],
+    [0.494, '49 %'],
+    [0.4949, '49 %'],
+    [0.499, '49.9 %'],
+    [0.49996, '49.996 %'],
+    [0.5, '50 %'],
+    [0.5004, '50.04 %'],
+    [0.746, '74.6 %'],
+    [0.75, '75 %'],
+    [0.9996, '100 %'],
+    [1, '100 %'],
+  ])('of %d is on the side of what it is judged by: %s', (ratio, text) => {
+    expect(percentText(ratio)).toBe(text);
+  });
+
+  it('is on the side of the limits of a judgement of its own', () => {
+    expect([0.799, 0.8, 0.801].map((ratio) => percentText(ratio, [0.8]))).toEqual([
+      '79.9 %',
+      '80 %',
+      '80.1 %',
+    ]);
+    // As binary fractions have them.
+    expect(percentText(1 - 0.95, [0.05])).toBe('5.0 %');
+    expect(percentText(0.05004, [0.05])).toBe('5.004 %');
+    expect(sidedText(0.899, 2, [0.9])).toBe('0.899');
+  });
+
+  it('is printed so with the verdict', () => {
+    const { statistics, limit } = measured('any');
+    const judged = (ratio: number) =>
+      judge({ statistics: statistics!, bytes: 6e6, limit: { ...limit!, ratio } });
+    expect(judged(0.499).level).toBe('poor');
+    expect(judged(0.499).text).toMatch(/^49\.9 % /);
+    expect(judged(1.004).text).toMatch(/^100\.4 % .*faster/);
   });
 });
 
@@ -110,7 +151,7 @@ describe('tables', () => {
     const { limit } = measured('any');
     expect(limit!.ratio).toBe(0.5);
     expect(told(gpuTool, measured('copies', {}, { target: 0.5 }))).toMatch(
-      /copies +3\.00 +12\.00 +50\.0 % +reached 50\.0 %/,
+      /copies +3\.00 +12\.00 +50 % +reached 50 %/,
     );
     expect(told(gpuTool, measured('copies', {}, { target: 0.501 }))).toMatch(/MISSED 50\.1 %/);
   });

@@ -1,5 +1,5 @@
 // Rows of a comparison as cases of a report.
-import { mebibyte } from '../../results/units.js';
+import { mebibyte, percentText } from '../../results/units.js';
 import { mean } from 'simple-statistics';
 
 import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../../results/result.js';
@@ -25,7 +25,7 @@ export const ddpFigures = ['mean', 'p50', 'p90', 'p95', 'p99'] as const;
 export type DdpFigure = (typeof ddpFigures)[number];
 
 // At 85 % the rest is hardly more than the last bucket, which nothing can hide; at half of it, hiding does not work.
-const goodShare = 0.85;
+export const goodShare = 0.85;
 const fairShare = 0.5;
 
 type Figures = Readonly<Record<DdpFigure, number>>;
@@ -71,7 +71,7 @@ function verdictOf(row: DdpRow, phase: DdpPhase): Verdict {
   }
   const share = hiddenShare(row);
   // Below 0 it made the backward pass longer than one after the other would.
-  const hidden = share < 0 ? 'nothing' : `${(100 * share).toFixed(0)} %`;
+  const hidden = share < 0 ? 'nothing' : percentText(share, [goodShare]);
   const percent = `${hidden} of the communication is hidden behind the backward pass`;
   if (row.mode !== 'overlap') {
     return { level: 'none', reason: 'comparison', text: percent, likelyCause: null };

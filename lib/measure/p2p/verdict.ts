@@ -6,6 +6,7 @@ import type { NativeGpuHealth } from '../../native/gpu.js';
 import type { ExpectedRate } from '../machine/gpu-rates.js';
 import { linksBetween, linksDown, placeName, type Machine } from '../machine/gpus.js';
 import type { Statistics, Verdict, VerdictLevel } from '../../results/result.js';
+import { percentText, shareLevels, sidedText } from '../../results/units.js';
 
 /** All that a verdict may know of one figure. */
 export interface P2pEvidence {
@@ -38,8 +39,7 @@ export interface P2pEvidence {
 }
 
 // Links carry headers too: NVLink reaches 0.8 to 0.92 of its rate with large copies, PCIe 0.8 to 0.9.
-const goodRatio = 0.75;
-const fairRatio = 0.5;
+const { good: goodRatio, fair: fairRatio } = shareLevels;
 // What is faster than its link goes another way, or is faster than what is said of it: such a limit says nothing.
 const mostRatio = 1.1;
 // Like pairs of one machine are within a few percent of each other.
@@ -139,7 +139,7 @@ export function judgeP2p(
     return {
       level: 'none',
       reason: 'fixed cost',
-      text: `${percent(ratio)} of ${limit.basis}; for a copy of ${evidence.bytes} bytes its fixed cost decides: use a larger --buffer-size`,
+      text: `${percentText(ratio)} of ${limit.basis}; for a copy of ${evidence.bytes} bytes its fixed cost decides: use a larger --buffer-size`,
       likelyCause: null,
     };
   }
@@ -153,7 +153,7 @@ export function judgeP2p(
   const share =
     ratio === undefined || limit === undefined
       ? 'no limit is known'
-      : `${percent(ratio)} of ${limit.basis}${wordOf(limit, ratio, tooFast)}`;
+      : `${percentText(ratio)} of ${limit.basis}${wordOf(limit, ratio, tooFast)}`;
   const text = `${share}${comparison}`;
   if (tooFast && level === 'good') {
     return { level: 'none', reason: 'above limit', text, likelyCause: null };
@@ -185,10 +185,6 @@ function wordOf({ over }: ExpectedRate, ratio: number, tooFast: boolean): string
     : ': faster than what NVML says of the link, so that it is no limit here';
 }
 
-function percent(ratio: number): string {
-  return `${(ratio * 100).toFixed(ratio < 0.1 ? 1 : 0)} %`;
-}
-
 function comparisonText(
   { quantity }: P2pEvidence,
   { share, median, count }: { share: number; median: number; count: number },
@@ -198,7 +194,7 @@ function comparisonText(
       ? `${(median * 1e9).toFixed(0)} ns`
       : `${(median / 1e9).toFixed(2)} GB/s`;
   const times = quantity === 'latency' ? 1 / share : share;
-  return `; ${times.toFixed(2)} times the median of ${count} similar figures (${shown})`;
+  return `; ${sidedText(times, 2, [fairOfPeers, poorOfPeers])} times the median of ${count} similar figures (${shown})`;
 }
 
 /** Most specific first: what was counted or read comes before what has to be guessed. */

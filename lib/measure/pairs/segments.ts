@@ -74,7 +74,7 @@ export function lossBetween(ends: readonly [End, End]): Loss | undefined {
   return {
     share,
     level: again < leastAgain ? 'good' : levelOf(share, losses),
-    text: `${percentText(share)} of the segments from ${host} sent again`,
+    text: `${percentText(share, [losses.fair, losses.poor])} of the segments from ${host} sent again`,
     cause: `packets are lost between ${ends.map((end) => end.host).join(' and ')}: cable, port, switch or an interface whose queue overflows`,
   };
 }

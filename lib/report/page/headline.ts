@@ -2,6 +2,7 @@
 // runs what has changed.
 import { compareRuns, defaultConfidence } from '../../compare/compare.js';
 import type { Change } from '../../compare/result.js';
+import { goodShare } from '../../measure/ddp/cases.js';
 import { identityOf, repeatsOf } from '../../results/repeats.js';
 import type { VerdictLevel } from '../../results/result.js';
 import { bandwidthText, countText, percentText, sizeText, timeText } from '../../results/units.js';
@@ -150,7 +151,7 @@ function leading(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>):
 function hiddenText(result: Measured): string {
   const percent = result.values?.hiddenPercent;
   if (typeof percent !== 'number') return '';
-  return percent < 0 ? 'nothing' : percentText(percent / 100);
+  return percent < 0 ? 'nothing' : percentText(percent / 100, [goodShare]);
 }
 
 function answerOf(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): Answer {
