@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
+import { expectSample } from '../support/samples.js';
 import { fourGpus, onRealGpus } from './setup/fakes.js';
 
 Object.assign(process.env, fourGpus);
@@ -32,8 +33,8 @@ beforeEach((context) => {
 });
 
 describe('a slow link', () => {
-  it('is named, and no other is', async () => {
-    const { code, stdout } = await runScript('p2p.js', [...quick, '-t', '5'], {
+  it('is named, and no other is, as docs/p2p.md shows', async () => {
+    const { code, stdout } = await runScript('p2p.js', [...quick, '--samples', '3', '-t', '5'], {
       GRADLINK_FAKE_LINKS: '0-1=25e9',
     });
     expect(code).toBe(0);
@@ -44,6 +45,7 @@ describe('a slow link', () => {
     ]);
     expect(slow[0]).toContain('25.00 GB/s, 16 % of 6 NVLinks x 26.56 GB/s');
     expect(slow[0]).toContain('only gpu:0 to gpu:1 is slow');
+    expectSample('docs/p2p.md', 'device_to_device_memcpy_write_ce:', stdout);
   });
 
   const ways = ['read_ce', 'write_ce', 'read_sm', 'write_sm'];

@@ -4,7 +4,7 @@ import { failedCase } from '../../lib/results/case.js';
 import type { CaseResult, Scalar } from '../../lib/results/result.js';
 import { reportSchema } from '../../lib/results/schema.js';
 import { trainCase } from '../../lib/measure/train/case.js';
-import { endLines } from '../../lib/report/train-lines.js';
+import { endLines, iterLine, startLines } from '../../lib/report/train-lines.js';
 import {
   elasticDlTable,
   gridMarkdown,
@@ -16,6 +16,7 @@ import type { TrainConfig, TrainResult } from '../../lib/measure/train/types.js'
 import { Ajv } from 'ajv';
 import { renderReport, toCsv } from '../../lib/report/render.js';
 import { report } from '../support/reports.js';
+import { expectSample } from '../support/samples.js';
 
 const config: TrainConfig = {
   model: 'mobilenetv2',
@@ -250,6 +251,24 @@ describe('endLines', () => {
         /BlueFog's statistic {2}72.0 .*Horovod's statistic {2}48.0/s,
       );
     }
+  });
+
+  it('prints what docs/train.md shows', () => {
+    const made = run(2, 1, 0, 1);
+    const [copySeconds, exposedSeconds, updateSeconds] = [8e-3, 0.09, 9e-3];
+    const measured = { dataSeconds: 3e-3, forwardSeconds: 0.16, backwardSeconds: 0.85 };
+    const result: TrainResult = {
+      ...made,
+      backend: 'wasm',
+      parts: { ...made.parts, ...measured, copySeconds, exposedSeconds, updateSeconds },
+      utilisation: { ...made.utilisation, diskShare: 0.001 },
+    };
+    const printed = [
+      ...startLines(config, 2, 'CPU'),
+      ...[0, 1, 2].map((iteration) => iterLine(iteration, 6.8, 'CPU', 'img')),
+      ...endLines('bluefog', config, result),
+    ];
+    expectSample('docs/train.md', 'Model: mobilenetv2', printed);
   });
 
   it('says what computed, whatever the package is called', () => {
