@@ -25,9 +25,9 @@ const elsewhere = /^test\/(tfjs-node\/|native\/sanitized)/;
 /** Not those that start processes, or a browser, unless they have changed themselves. */
 const isTest = (file, changed) =>
   /^native\/test\/.*_test\.cc$/.test(file) ||
-  (/^test\/.*\.test\.ts$/.test(file) &&
+  (/^(lab\/)?test\/.*\.test\.ts$/.test(file) &&
     !elsewhere.test(file) &&
-    (file === changed || !/^test\/(process|distributed|mpi|attack|report\/page)/.test(file)));
+    (file === changed || !/^(lab|test\/(process|distributed|mpi|attack|report\/page))/.test(file)));
 /** The layers whose tests are a layer's own. */
 const ownTests = { shm: ['shm', 'process', 'hosts'] };
 const stem = (file) =>
@@ -156,9 +156,10 @@ function run(command, args, options = {}) {
   return status === 0;
 }
 
-/** Whether a test, or what it imports from test/, starts a command, which runs from dist/. */
+/** Whether a test, or what it imports from test/ or lab/, starts a command, which runs from dist/. */
 function startsCommands(tests) {
-  const inTests = importsOf(root, ['test']).filter(([, to]) => to.startsWith('test/'));
+  const folders = ['test', 'lab'];
+  const inTests = importsOf(root, folders).filter(([, to]) => folders.includes(to.split('/')[0]));
   const seen = new Set(tests);
   for (const file of seen) {
     for (const [from, to] of inTests) if (from === file) seen.add(to);

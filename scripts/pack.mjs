@@ -28,7 +28,6 @@ import { gzipSync } from 'node:zlib';
 
 import { checkNeeds, floor } from './binary-needs.mjs';
 import { makeCubins } from './cubins.mjs';
-import { exportsText } from './exports.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -99,7 +98,7 @@ function archiveSources(file) {
   writeFileSync(file, gzipSync(tar, { level: 9 }));
 }
 
-function packMain(work, output) {
+async function packMain(work, output) {
   const folder = join(work, 'gradlink');
   const [{ files }] = JSON.parse(
     npm(['pack', '--json', '--dry-run', '--ignore-scripts'], { cwd: root }),
@@ -112,6 +111,8 @@ function packMain(work, output) {
     if (!path.endsWith('.md')) continue;
     writeFileSync(target, withoutDeadLinks(readFileSync(target, 'utf8'), path, paths));
   }
+  // Brings TypeScript along, which a refusal does not wait for.
+  const { exportsText } = await import('./exports.mjs');
   writeFileSync(join(folder, 'docs', 'exports.md'), exportsText());
   archiveSources(join(folder, 'native.tar.gz'));
   const published = { ...manifest };
@@ -191,7 +192,7 @@ function packPlatform(work, output, required) {
   return pack(folder, output);
 }
 
-function main() {
+async function main() {
   const { values } = parseArgs({
     options: {
       output: { type: 'string', default: join(root, 'build', 'npm') },
@@ -213,7 +214,7 @@ function main() {
   const work = mkdtempSync(join(tmpdir(), 'gradlink-pack-'));
   try {
     for (const { filename, size, unpackedSize, entryCount } of [
-      packMain(work, output),
+      await packMain(work, output),
       packPlatform(work, output, values.cubins),
     ]) {
       const path = relative(process.cwd(), join(output, filename));
@@ -229,7 +230,7 @@ function main() {
 }
 
 try {
-  main();
+  await main();
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

@@ -29,6 +29,7 @@ describe('npm run test:changed', () => {
   it.each([
     ['a test is its own', 'test/tensor/dtype.test.ts', 'test/tensor/dtype.test.ts'],
     ['one of jobs, too', 'test/process/ending.test.ts', 'test/process/ending.test.ts'],
+    ['one of lab', 'lab/test/growth.test.ts', 'lab/test/growth.test.ts'],
     ['one that imports the file', 'lib/tensor/dtype.ts', 'test/tensor/dtype.test.ts'],
     ['one that imports what imports it', 'lib/kvstore/keys.ts', 'test/kvstore/mxnet.test.ts'],
     ['a source by its header', 'native/core/sha256.cc', 'native/test/core/sha256_test.cc'],
