@@ -37,13 +37,13 @@ import type { Report } from '../results/result.js';
 import { monotonicSeconds } from '../time.js';
 
 const examples = `
-Looks at one part of this machine after the other, and says in the first line whether it is good:
+Looks at one part of this machine after the other (--parts), and says in the first line whether it is good:
 
   doctor      the lines of gradlink doctor, without those of jobs and packages
   cores       the same arithmetic on each core: which is slow, and on which something else runs
   memory      a copy that no cache holds
-  all-reduce  between threads and between processes: right to the bit, and as fast as memory and cores allow
-  GPUs        copies each way and both ways, every pair, sums right to the bit, what their
+  ranks       sums between threads and between processes: right to the bit, and as fast as memory and cores allow
+  gpus        copies each way and both ways, every pair, sums right to the bit, what their
               counters and clocks say before and after
 
 With -H, and as the command of mpirun, srun, torchrun or gradlink launch, it looks at several hosts: each by itself, all at

@@ -64,7 +64,7 @@ function addOptions(command: Command): Command {
     .option('-e, --maxbytes <size>', 'largest size (default: 4M; see -f)', read(sizeInBytes))
     .option(
       '-f, --stepfactor <factor>',
-      'factor from size to size; of more than two ranks the sizes are 8 and 1M where neither -b nor -e is given',
+      'factor from size to size; with more than two ranks the sizes are 8 and 1M where neither -b nor -e is given',
       read(whole({ min: 2, max: 1024 })),
       2,
     );

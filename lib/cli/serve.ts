@@ -26,7 +26,7 @@ after another, as the workers make them, until SIGTERM or SIGINT, or, over MPI a
 Prints the texts that workers send with sendCommandToServers.
 
 With --module FILE, or ${moduleVariable}=FILE, a server uses the functions updater and onCommand that the JavaScript module
-FILE exports. The guide of stores of several workers describes them.
+FILE exports: docs/distributed.md describes them.
 
 Exit status: 0 in good order, 1 when a store failed; the message names the process that was lost.
 
@@ -63,7 +63,7 @@ export const registerServe: Register = (program, io, done) => {
     .description('serve a share of the distributed store of a job; gradlink launch -s starts it')
     .option(
       '--threads <count>',
-      'merge pipelines; one a core unless set',
+      'threads that merge what the workers push (default: one a core)',
       read(whole({ min: 1, max: 1024 })),
     )
     .option('--module <file>', 'a module that exports updater or onCommand, as serveJob takes them')

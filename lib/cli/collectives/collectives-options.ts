@@ -79,8 +79,8 @@ or srun, the processes of the job; then only rank 0 prints.
 With -g, -t or --gpus ranks are GPUs, and NCCL moves their data: -t x -g of this process, or the one of each process
 of a job. Times are then those of the devices' own clocks (-z: of the host's).
 
-Differences to nccl-tests: without -g, -t or --gpus -n is the number of RANKS in host memory, and --iters that of
-iterations. With -t each GPU has a thread of its own. An unknown name is an error, not a default. On small sizes a sample times several calls together, unless
+Differences from nccl-tests: without -g, -t or --gpus -n is the number of RANKS in host memory, and --iters that of
+samples. With -t each GPU has a thread of its own. An unknown name is an error, not a default. On small sizes a sample times several calls together, unless
 -m gives their number; on GPUs they are one group of NCCL. -T covers initialisation too. The two last columns are the share of
 the limit. In host memory the limit is the machine's own copy bandwidth for the bytes that must be moved. Between GPUs it is
 NCCL's own estimate where it has one, else the links of a GPU for the bytes of busbw.
@@ -172,7 +172,7 @@ export function addOptions(command: Command): Command {
     )
     .option(
       '-z, --blocking <0-3>',
-      'wait for each GPU call: 0 no, 1 yes, and for all ranks, 2 yes, 3 yes, and untimed for all ranks',
+      'wait for each GPU call: 0 no, 1 for it and then for all ranks, 2 for it alone, 3 for it and then, untimed, for all ranks',
       upTo(3),
       0,
     )

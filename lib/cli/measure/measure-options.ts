@@ -44,7 +44,7 @@ const mostDevices = 1024;
 
 const examples = `
 One batch pushes every array of the network from every device to the store and pulls the result back to every device.
-One line is the mean of --disp-batches batches, in MXNet's format, on standard error as there. The summary, on standard
+One line is the mean of --disp-batches batches, in MXNet's format, and on standard error as MXNet's are. The summary, on standard
 output, names the bytes that had to be moved, the limit, and the share of it that was reached. The limit is the copy bandwidth of the machine or the GPU,
 measured in this run, or between GPUs the rate of their links. On GPUs a batch is one call for all arrays.
 

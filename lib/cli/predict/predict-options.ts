@@ -51,7 +51,9 @@ Examples:
   $ gradlink predict run.json --between hosts.json --per-host 8 --compute 90 --all
   $ gradlink predict nvlink.json --between pair.json --per-host 8 --rails 8 --hosts 2,16,128,1000 --compute 90
   $ gradlink predict --link 20,3.1 --compute 180 --network vgg --num-layers 16 --schemes ring,one-peer
-  $ gradlink predict --validate all                  the model on tables that others published`;
+  $ gradlink predict --validate all                  the model on tables that others published
+
+Exit status: 0 predicted, 1 with --validate where an error is larger than promised, 2 wrong usage.`;
 
 const milliseconds = read(above(0));
 
@@ -103,7 +105,7 @@ export function addPredictOptions(command: Command): Command {
     .option('--no-overlap', 'exchange after the backward pass')
     .option(
       '--workers <list>',
-      'how many to predict, such as 2,8,64',
+      'numbers of workers to predict, such as 2,8,64',
       read(list(whole({ min: 1, max: 1e6 }))),
     )
     .option(

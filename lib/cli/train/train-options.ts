@@ -51,7 +51,12 @@ const positive = whole({ min: 1, max: 1_000_000_000 });
 export function addTrainOptions(command: Command): Command {
   addTable(command, trainTable)
     .option('--steps <count>', 'measure this many steps, each by itself', read(positive))
-    .option('--style <name>', trainStyles.join(', '), read(choice(trainStyles)), 'bluefog')
+    .option(
+      '--style <name>',
+      `the benchmark to measure and print like: ${trainStyles.join(', ')}`,
+      read(choice(trainStyles)),
+      'bluefog',
+    )
     .option(
       '--workers <counts>',
       'with elasticdl: start a job of each of these sizes, 1,2,4',

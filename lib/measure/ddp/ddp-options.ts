@@ -40,7 +40,7 @@ export const ddpTable = optionTable({
   /** MiB; the gradient that reaches it closes a bucket. Default 3, 5, 10, 15, 20, 25 and 27. */
   bucketSizes: {
     flag: '--bucket-sizes <list>',
-    help: 'MiB; the gradient that reaches it closes a bucket',
+    help: 'sizes of buckets in MiB; the gradient that reaches one closes the bucket',
     kind: list(above(0)),
     default: [3, 5, 10, 15, 20, 25, 27],
   },

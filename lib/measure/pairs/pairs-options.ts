@@ -42,7 +42,7 @@ export const pairsTable = optionTable({
   /** Timed samples; absent: 1000 of latency, 100 of others; of more than 8 KiB 100 and 20; fewer of slow messages. */
   iterations: {
     flag: '-i, --iters <count>',
-    help: 'samples: 1000 messages there and back, 100 windows; above 8K: 100, 20',
+    help: 'samples (default: 1000 messages there and back, 100 windows; above 8K 100 and 20)',
     kind: count,
   },
   /** Samples that are not timed; absent: a tenth as many. */
@@ -54,20 +54,20 @@ export const pairsTable = optionTable({
   /** Messages on their way before an answer; default 64. */
   window: {
     flag: '-W, --window-size <count>',
-    help: 'messages that are sent before an answer is waited for; not of latency',
+    help: 'messages that are sent before an answer is waited for; not for latency',
     kind: count,
     default: 64,
   },
   /** Whether bandwidth is measured from either rank of a pair to the other; default of more than two ranks. */
   eachWay: {
     flag: '--each-way',
-    help: 'bandwidth from either rank of a pair to the other, one after the other (default: of more than two ranks)',
+    help: 'bandwidth from either rank of a pair to the other, one after the other (default: with more than two ranks)',
     kind: flag,
   },
   /** Of many ranks: so many other ranks each has for a partner at most; default 63. */
   rounds: {
     flag: '--rounds <count>',
-    help: 'partners of each rank, of many, spread over all (default: 63)',
+    help: 'with many ranks: partners of each, spread over all (default: 63)',
     kind: whole({ min: 1, max: mostRounds }),
   },
   ...checkRows,
