@@ -3,7 +3,13 @@
 import type { StorageArray } from './arrays.js';
 
 /** Numbers of the schedules, as in native/kvstore/optimizer/lr_scheduler.h. */
-export const nativeSchedulerKinds = { factor: 0, multiFactor: 1, poly: 2, cosine: 3, table: 4 } as const;
+export const nativeSchedulerKinds = {
+  factor: 0,
+  multiFactor: 1,
+  poly: 2,
+  cosine: 3,
+  table: 4,
+} as const;
 export const nativeWarmupModes = { linear: 0, constant: 1 } as const;
 
 /** A schedule as numbers; which of them count depends on the kind. */
