@@ -203,7 +203,11 @@ export class DistributedDataParallel {
    *
    * @returns this rank's own loss; the caller disposes it.
    */
-  async step(optimizer: Stepping, loss: () => Scalar, options?: GradientOptions): Promise<Scalar> {
+  async step(
+    optimizer: Pick<InnerOptimizer, 'applyGradients'>,
+    loss: () => Scalar,
+    options?: GradientOptions,
+  ): Promise<Scalar> {
     const { value } = await this.#run(loss, options, { optimizer });
     return value;
   }

@@ -229,7 +229,8 @@ it('classes keep their names in what is packed', async () => {
     console.log(JSON.stringify({ names: classes.map(([name, { name: own }]) => [name, own]), stack }));
   `;
   const stdout = await new Promise<string>((resolve, reject) => {
-    execFile(process.execPath, ['--input-type=module', '-e', source], (error, text) => {
+    const env = { ...process.env, GRADLINK_DEBUG: '1' };
+    execFile(process.execPath, ['--input-type=module', '-e', source], { env }, (error, text) => {
       if (error) reject(new Error('it failed', { cause: error }));
       else resolve(text);
     });

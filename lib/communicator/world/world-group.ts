@@ -80,7 +80,7 @@ export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
   /**
    * As {@link Communicator.subset}: all ranks of the world in the list, of which this process may hold any.
    *
-   * @returns the part, or null where none of {@link ranks} is in the list. Close it on its own.
+   * @returns the part, or null where no rank of this process is in the list. Close it on its own.
    */
   async subset(ranks: readonly Rank[], options?: CallOptions): Promise<WorldGroup | null> {
     const given = optionsObject(options, callNames, 'subset');
