@@ -60,10 +60,12 @@ export function beginAtCaller<E extends Error>(error: E): E {
 
 function framesHere(): string[] {
   const { stackTraceLimit } = Error;
-  const here: { stack?: string } = {};
+  const here: { stack?: unknown } = {};
   // Not where intrinsics are frozen.
   Reflect.set(Error, 'stackTraceLimit', mostFrames);
   Error.captureStackTrace(here, beginAtCaller);
   Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
-  return (here.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
+  // Anything at all where the program has its own Error.prepareStackTrace.
+  const text = typeof here.stack === 'string' ? here.stack : '';
+  return text.split('\n').filter((line) => line.startsWith('    at '));
 }

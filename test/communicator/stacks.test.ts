@@ -92,6 +92,18 @@ describe('the stack of a misuse begins in the file of the caller', () => {
     }
   });
 
+  it('is left alone where the program makes stacks of its own', async () => {
+    const before = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace');
+    Error.prepareStackTrace = (_, frames) => frames;
+    try {
+      const error = await failureOf(() => KVStore.create(wrong));
+      expect(error.stack).toBeInstanceOf(Array);
+    } finally {
+      if (before === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace');
+      else Object.defineProperty(Error, 'prepareStackTrace', before);
+    }
+  });
+
   it('so that Node shows the line of a program that nobody catches it for', async () => {
     const scripts = new Scripts();
     try {
