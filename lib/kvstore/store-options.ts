@@ -32,8 +32,9 @@ export interface KVStoreOptions {
    * Of the type `allreduce`, and of `device` and `nccl` on GPUs: whether each worker, or each GPU, steps a part of every
    * large key, keeps what the optimizer has for that part alone, and hands the new values to the others; false when
    * absent. The values are the same to the bit, what the optimizer keeps takes 1/n of the memory on each of n, and as many
-   * bytes travel. The same on all workers. Not with `lamb`, `lars`, `lbsgd` and `groupadagrad`, which need norms of whole
-   * arrays; on GPUs without updaters of one's own and without rows.
+   * bytes travel. The same on all workers; where a worker's devices are GPUs, these step its part. Not with `lamb`,
+   * `lars`, `lbsgd` and `groupadagrad`, which need norms of whole arrays; `device` and `nccl` take no updaters of one's
+   * own and no rows then.
    */
   shardOptimizer?: boolean | undefined;
   /**

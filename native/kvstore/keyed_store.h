@@ -13,14 +13,15 @@
 #include "kvstore/base/whole_file.h"
 #include "kvstore/key.h"
 #include "kvstore/key_table.h"
+#include "kvstore/stepping_store.h"
 #include "kvstore/store.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink {
 
 /// `KeyT`: a Key with what the store keeps for it.
-template <class KeyT>
-class KeyedStore : public Store {
+template <class KeyT, class Base = Store>
+class KeyedStore : public Base {
  public:
   KeyId define(const std::string& name, DType dtype, std::size_t count,
                std::size_t rowLength) override {
@@ -68,7 +69,7 @@ class KeyedStore : public Store {
 /// A store that has the values, and the optimizer with its states: settings and fences in the order
 /// of submission, which an engine keeps.
 template <class KeyT>
-class ValueStore : public KeyedStore<KeyT> {
+class ValueStore : public KeyedStore<KeyT, SteppingStore> {
  public:
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override { set({optimizer, nullptr}); }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override { set({nullptr, updater}); }
@@ -89,6 +90,19 @@ class ValueStore : public KeyedStore<KeyT> {
           }));
         },
         std::move(ticket));
+  }
+  KeyId definePart(const std::string& name, DType dtype, std::size_t count,
+                   std::size_t first) override {
+    return this->add(Key{0, name, dtype, count, 1, first});
+  }
+  void copyStates(std::shared_ptr<std::vector<std::uint8_t>> to,
+                  std::shared_ptr<Ticket> ticket) override {
+    fence([this, to = std::move(to)] { *to = statesOf(false); }, std::move(ticket));
+  }
+  void takeStates(FittingStates states, std::shared_ptr<Ticket> ticket) override {
+    // A function can be copied, and states cannot.
+    const auto shared = std::make_shared<FittingStates>(std::move(states));
+    fence([this, shared] { restore(std::move(*shared)); }, std::move(ticket));
   }
 
  protected:

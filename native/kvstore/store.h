@@ -62,6 +62,9 @@ enum class OperationKind : std::uint8_t {
   rowSparsePull = 4
 };
 
+/// In place of a GPU: the host's memory.
+inline constexpr int kOnHost = -1;
+
 /// One operation on one key. Memory belongs to the submitter and must stay until the ticket is
 /// done.
 struct Operation {
@@ -73,7 +76,7 @@ struct Operation {
   std::vector<const void*> in;
   /// As in. An array of `out` may be one of `in` exactly, but may not overlap one otherwise.
   std::vector<void*> out;
-  /// Stores of GPUs: the GPU on which each array lies, -1 for the host's memory (init only). Empty:
+  /// Stores of GPUs: the GPU on which each array lies, or kOnHost. Empty:
   /// array i is on the store's device i. Other stores do not look at them.
   std::vector<int> inGpus;
   std::vector<int> outGpus;

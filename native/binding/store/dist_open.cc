@@ -119,14 +119,14 @@ Napi::Value KVStoreWrap::openAllreduce(const Napi::CallbackInfo& info) {
     const Napi::Object from = objectArg(info[1], "options");
     AllreduceStoreOptions options;
     const std::optional<GpuDistOptions> gpus = gpusOf(from);
-    options.devices = gpus ? gpus->innerDevices() : devicesArg(from);
+    if (!gpus) options.devices = devicesArg(from);
     options.shardOptimizer = booleanArg(from.Get("shardOptimizer"), "shardOptimizer");
     options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
     return openStore(
         env,
         [join = jobJoinArg(info[0]), options, gpus](const std::atomic<bool>* cancelled) {
-          std::unique_ptr<Store> store = makeAllreduceStore(join(cancelled), options);
-          return gpus ? makeGpuAllreduceStore(std::move(store), *gpus) : std::move(store);
+          return gpus ? makeGpuAllreduceStore(join(cancelled), options, *gpus)
+                      : makeAllreduceStore(join(cancelled), options);
         },
         [kind = gpus ? KVStoreHandle::Kind::distributedGpus : KVStoreHandle::Kind::distributed](
             Napi::Env at, std::unique_ptr<Store> store) {

@@ -20,10 +20,11 @@ namespace {
 
 class AllreduceStore final : public KeyedStore<Key> {
  public:
-  AllreduceStore(std::unique_ptr<Communicator> comm, const AllreduceStoreOptions& options)
+  AllreduceStore(std::unique_ptr<Communicator> comm, const AllreduceStoreOptions& options,
+                 std::unique_ptr<SteppingStore> steps)
       : values_(Placement::devices, 1),
         sharded_(options.shardOptimizer),
-        shards_(shardsFor(*comm, options)),
+        shards_(shardsFor(*comm, options, std::move(steps))),
         engine_(std::move(comm), values_, shards_.get(), options) {}
   ~AllreduceStore() override { stop(); }
 
@@ -114,6 +115,7 @@ class AllreduceStore final : public KeyedStore<Key> {
 
   void check(const UpdateRule& rule) const override {
     if (sharded_ && rule.optimizer) AllreduceShards::check(*rule.optimizer);
+    if (shards_ && rule.optimizer) shards_->store().check(rule);
   }
   WorkerReport report() const override { return engine_.report(); }
 
@@ -126,8 +128,9 @@ class AllreduceStore final : public KeyedStore<Key> {
 
  private:
   std::unique_ptr<Key> makeKey(Key key) override {
-    values_.define(key.name, key.dtype, key.count, key.rowLength);
+    // First, since a GPU may have no memory for it, and a key of the values stays.
     if (shards_) shards_->define(key.name, key.dtype, key.count);
+    values_.define(key.name, key.dtype, key.count, key.rowLength);
     engine_.define(key);
     return std::make_unique<Key>(std::move(key));
   }
@@ -145,15 +148,21 @@ class AllreduceStore final : public KeyedStore<Key> {
     };
   }
 
-  /// None where there is one worker, whose part would be the whole.
+  /// None where one worker steps on the host: its part would be the whole.
   static std::unique_ptr<AllreduceShards> shardsFor(const Communicator& comm,
-                                                    const AllreduceStoreOptions& options) {
-    if (!options.shardOptimizer || comm.size() == 1) return nullptr;
-    return std::make_unique<AllreduceShards>(comm.heldRanks().front(), comm.size());
+                                                    const AllreduceStoreOptions& options,
+                                                    std::unique_ptr<SteppingStore> steps) {
+    if (!options.shardOptimizer || (comm.size() == 1 && !steps)) return nullptr;
+    if (!steps) steps = std::make_unique<LocalStore>(Placement::devices, 1);
+    return std::make_unique<AllreduceShards>(comm.heldRanks().front(), comm.size(),
+                                             std::move(steps));
   }
 
   /// Who has the optimizer.
-  LocalStore& stepper() { return shards_ ? shards_->store() : values_; }
+  Store& stepper() {
+    if (shards_) return shards_->store();
+    return values_;
+  }
 
   // ---- bodies of fences
   void stepWith(const std::shared_ptr<Optimizer>& optimizer) {
@@ -176,8 +185,9 @@ class AllreduceStore final : public KeyedStore<Key> {
 }  // namespace
 
 std::unique_ptr<Store> makeAllreduceStore(std::unique_ptr<Communicator> comm,
-                                          const AllreduceStoreOptions& options) {
-  return std::make_unique<AllreduceStore>(std::move(comm), options);
+                                          const AllreduceStoreOptions& options,
+                                          std::unique_ptr<SteppingStore> steps) {
+  return std::make_unique<AllreduceStore>(std::move(comm), options, std::move(steps));
 }
 
 }  // namespace gradlink

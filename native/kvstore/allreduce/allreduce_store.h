@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/communicator.h"
+#include "kvstore/stepping_store.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
@@ -28,9 +29,12 @@ struct AllreduceStoreOptions {
 /// Takes the communicator over; it holds one rank, and nobody else uses it. Arrays are the host's.
 /// save: worker 0 writes the file; load: every worker reads it.
 ///
+/// `steps`: steps this worker's parts with shardOptimizer; null: the host does.
+///
 /// After leave() this worker takes part in the others' sums with zeros, until they have left or
 /// closed too.
 std::unique_ptr<Store> makeAllreduceStore(std::unique_ptr<Communicator>,
-                                          const AllreduceStoreOptions&);
+                                          const AllreduceStoreOptions&,
+                                          std::unique_ptr<SteppingStore> steps = nullptr);
 
 }  // namespace gradlink

@@ -17,8 +17,8 @@ constexpr std::size_t kCut = 32;
 
 }  // namespace
 
-AllreduceShards::AllreduceShards(int rank, int workers)
-    : rank_(rank), workers_(workers), store_(Placement::devices, 1) {}
+AllreduceShards::AllreduceShards(int rank, int workers, std::unique_ptr<SteppingStore> store)
+    : rank_(rank), workers_(workers), store_(std::move(store)) {}
 
 void AllreduceShards::check(const Optimizer& optimizer) {
   if (!optimizer.math().needsWhole()) return;
@@ -41,7 +41,7 @@ AllreduceShards::Part AllreduceShards::partOf(int worker, std::size_t count) con
 
 void AllreduceShards::define(const std::string& name, DType dtype, std::size_t count) {
   const Part part = own(count);
-  store_.definePart(name, dtype, part.count, part.first);
+  store_->definePart(name, dtype, part.count, part.first);
   const std::lock_guard lock(mutex_);
   shapes_.emplace(name, StateShape{dtype, count, 1});
 }
@@ -54,12 +54,12 @@ std::optional<StateShape> AllreduceShards::shapeOf(const std::string& name) cons
 
 void AllreduceShards::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   optimizer_ = std::move(optimizer);
-  store_.setOptimizer(optimizer_);
+  store_->setOptimizer(optimizer_);
 }
 
 std::vector<std::uint8_t> AllreduceShards::states(const Waits& waits) {
   const auto bytes = std::make_shared<std::vector<std::uint8_t>>();
-  waits([&](std::shared_ptr<Ticket> done) { store_.copyStates(bytes, std::move(done)); });
+  waits([&](std::shared_ptr<Ticket> done) { store_->copyStates(bytes, std::move(done)); });
   return std::move(*bytes);
 }
 
@@ -104,7 +104,7 @@ void AllreduceShards::loadStates(const std::string& file, const Waits& waits) {
   }
   optimizer_ = fitting.optimizer;
   waits([&](std::shared_ptr<Ticket> done) {
-    store_.takeStates(std::move(fitting), std::move(done));
+    store_->takeStates(std::move(fitting), std::move(done));
   });
 }
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/kernels/dtype.h"
-#include "kvstore/local/local_store.h"
 #include "kvstore/optimizer/optimizer.h"
+#include "kvstore/stepping_store.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink {
@@ -30,7 +30,7 @@ class AllreduceShards {
   /// Runs what `begin` begins with a ticket to its end, and throws what it failed with.
   using Waits = std::function<void(const std::function<void(std::shared_ptr<Ticket>)>& begin)>;
 
-  AllreduceShards(int rank, int workers);
+  AllreduceShards(int rank, int workers, std::unique_ptr<SteppingStore> store);
 
   /// Throws Error(unsupported) where an optimizer needs more of an array than a part of it.
   static void check(const Optimizer& optimizer);
@@ -45,8 +45,8 @@ class AllreduceShards {
   /// Numbered like the store's.
   void define(const std::string& name, DType, std::size_t count);
   /// The values of this worker's parts, their optimizer and its states.
-  LocalStore& store() { return store_; }
-  void stop() { store_.stop(); }
+  SteppingStore& store() { return *store_; }
+  void stop() { store_->stop(); }
 
   // ---- of the engine's thread
   void setOptimizer(std::shared_ptr<Optimizer> optimizer);
@@ -69,7 +69,7 @@ class AllreduceShards {
   /// Guards the shapes: keys are defined while states are read on another thread.
   mutable std::mutex mutex_;
   std::unordered_map<std::string, StateShape> shapes_;
-  LocalStore store_;
+  const std::unique_ptr<SteppingStore> store_;
 };
 
 }  // namespace gradlink

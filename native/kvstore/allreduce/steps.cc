@@ -120,7 +120,7 @@ void AllreduceEngine::refreshShard(const Share& part) {
     operation.key = announced.key;
     return operation;
   };
-  const auto run = [this](LocalStore& store, Operation operation) {
+  const auto run = [this](Store& store, Operation operation) {
     waitFor([&](std::shared_ptr<Ticket> done) {
       operation.ticket = std::move(done);
       std::vector<Operation> operations;
@@ -134,6 +134,7 @@ void AllreduceEngine::refreshShard(const Share& part) {
   Operation init = one(OperationKind::init);
   init.in = {static_cast<const std::byte*>(whole_.data()) +
              shards_->own(announced.count).first * size};
+  init.inGpus = {kOnHost};
   run(shards_->store(), std::move(init));
   part.key->sharded = true;
 }
@@ -153,6 +154,8 @@ void AllreduceEngine::stepShards(const std::vector<Share>& parts, std::size_t ro
       void* const own = at(part) + room * static_cast<std::size_t>(rank_);
       step.in = {own};
       step.out = {own};
+      step.inGpus = {kOnHost};
+      step.outGpus = {kOnHost};
       step.ticket = done;
       operations.push_back(std::move(step));
     }

@@ -103,8 +103,8 @@ void GpuStore::check(const UpdateRule& rule) const {
   const std::string& name = rule.optimizer->spec().name;
   if (!onHost_ && !runsOnGpus(rule.optimizer->math().kernel)) {
     throw storeUnsupported(name +
-                           " has no kernels for GPUs: use a store of type 'local', which steps on "
-                           "the host, or one with servers");
+                           " has no kernels for GPUs: use a store that steps on the host ('local', "
+                           "one with servers, or 'allreduce' without shardOptimizer)");
   }
   if (sharded_ && rule.optimizer->math().needsWhole()) {
     refuseInShards(name + ", which needs a norm of the whole array");
@@ -184,7 +184,7 @@ void GpuStore::restoreKey(GpuKey& key, std::unique_ptr<OptimizerState> from,
 
 }  // namespace
 
-std::unique_ptr<Store> makeGpuStore(const GpuStoreOptions& options) {
+std::unique_ptr<SteppingStore> makeGpuStore(const GpuStoreOptions& options) {
   if (options.gpus.empty()) throw storeMisuse("a store of GPUs needs at least one");
   return std::make_unique<GpuStore>(options);
 }

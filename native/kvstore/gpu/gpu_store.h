@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "kvstore/store.h"
+#include "kvstore/stepping_store.h"
 
 namespace gradlink {
 
@@ -38,8 +38,8 @@ struct GpuStoreOptions {
   double timeoutMs = 30000;
 };
 
-/// Array i of an operation is device memory of gpus[i] (init: host or device memory). Same bits as
-/// the store of CPU devices gives, where NCCL does not sum in an order of its own.
-std::unique_ptr<Store> makeGpuStore(const GpuStoreOptions&);
+/// Array i of an operation is device memory of gpus[i], or of where the operation says. Same bits
+/// as the store of CPU devices gives, where NCCL does not sum in an order of its own.
+std::unique_ptr<SteppingStore> makeGpuStore(const GpuStoreOptions&);
 
 }  // namespace gradlink

@@ -30,7 +30,12 @@ GpuRound::GpuRound(GpuPlaces& places, const GradientCompression* compression,
 void GpuRound::addPush(GpuUnit& unit) {
   GpuKey& key = unit.key();
   key.copiesCurrent = false;
-  if (key.count == 0 || share(unit)) return;
+  if (key.count == 0) {
+    // Of no elements, but it is written with the others.
+    if (unit.head().state) makeState(key, *unit.head().state, places_[key.owner]);
+    return;
+  }
+  if (share(unit)) return;
   if (fromHost(unit)) {
     work_[key.owner].arriving.push_back(
         {{key.value.data(), key.owner}, unit.in.front(), key.bytes()});
@@ -441,8 +446,8 @@ void GpuRound::addRowUpdate(GpuUnit& unit) {
   GpuKey& key = unit.key();
   key.copiesCurrent = false;
   KeyState& state = *unit.head().state;
-  if (key.count == 0) return;
   makeState(key, state, places_[key.owner]);
+  if (key.count == 0) return;
   const std::size_t size = sizeOf(key.dtype);
   const std::size_t bytes = unit.touched.rows.size() * key.rowLength * size;
   if (bytes == 0) return;

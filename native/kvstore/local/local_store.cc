@@ -43,15 +43,4 @@ void LocalStore::setCompression(const GradientCompression& compression) {
   });
 }
 
-void LocalStore::copyStates(std::shared_ptr<std::vector<std::uint8_t>> to,
-                            std::shared_ptr<Ticket> ticket) {
-  scheduler_.fence([this, to = std::move(to)] { *to = statesOf(false); }, std::move(ticket));
-}
-
-void LocalStore::takeStates(FittingStates states, std::shared_ptr<Ticket> ticket) {
-  // A function can be copied, and states cannot.
-  const auto shared = std::make_shared<FittingStates>(std::move(states));
-  scheduler_.fence([this, shared] { restore(std::move(*shared)); }, std::move(ticket));
-}
-
 }  // namespace gradlink

@@ -30,16 +30,8 @@ class LocalStore final : public ValueStore<KeyLane> {
   LocalStore(Placement placement, std::size_t devices);
   ~LocalStore() override;
 
-  /// A key that is a part of a larger one: its elements from `first` on, which are stepped here.
-  KeyId definePart(const std::string& name, DType dtype, std::size_t count, std::size_t first) {
-    return add({0, name, dtype, count, 1, first});
-  }
   void submit(std::vector<Operation> operations, bool here = false) override;
   void setCompression(const GradientCompression&) override;
-  /// As saveStates, without the optimizer, into memory.
-  void copyStates(std::shared_ptr<std::vector<std::uint8_t>> to, std::shared_ptr<Ticket>);
-  /// As loadStates, of states that fit this store's keys.
-  void takeStates(FittingStates states, std::shared_ptr<Ticket>);
   void stop() override;
 
  private:

@@ -161,14 +161,26 @@ std::unique_ptr<Store> makeGpuDistStore(std::unique_ptr<Store> inner,
   return std::make_unique<StagedStore>(std::move(inner), options);
 }
 
-std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Store> inner,
-                                             const GpuDistOptions& options) {
-  GpuDistOptions unbounded = options;
+std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Communicator> comm,
+                                             AllreduceStoreOptions options,
+                                             const GpuDistOptions& gpus) {
+  GpuDistOptions unbounded = gpus;
   unbounded.onHost = false;
   // A push is done when all workers have pushed the key. Were only some under way, two workers that
   // push in different orders would wait for one another.
   unbounded.roundBytes = std::numeric_limits<std::size_t>::max() / 16;
-  return std::make_unique<StagedStore>(std::move(inner), unbounded);
+  options.devices = unbounded.innerDevices();
+  std::unique_ptr<SteppingStore> steps;
+  if (options.shardOptimizer) {
+    // What is stepped comes from the host and goes back there: NCCL would have nothing to do.
+    steps = makeGpuStore({.gpus = gpus.gpus,
+                          .merge = GpuMerge::peer,
+                          .shardOptimizer = true,
+                          .leastShardBytes = gpus.leastShardBytes,
+                          .timeoutMs = gpus.timeoutMs});
+  }
+  return std::make_unique<StagedStore>(
+      makeAllreduceStore(std::move(comm), options, std::move(steps)), unbounded);
 }
 
 }  // namespace gradlink

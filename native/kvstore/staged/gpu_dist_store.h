@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/communicator.h"
+#include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/gpu/gpu_store.h"
 #include "kvstore/store.h"
 
@@ -23,6 +25,8 @@ struct GpuDistOptions {
   double timeoutMs = 30000;
   /// What one round moves at most, but for a single larger key.
   std::size_t roundBytes = std::size_t{64} << 20;
+  /// As of GpuStoreOptions, where the GPUs step.
+  std::size_t leastShardBytes = 64 << 10;
 
   /// What DistStoreOptions::devices of the inner store must be.
   std::size_t innerDevices() const { return onHost ? gpus.size() : 1; }
@@ -33,8 +37,11 @@ struct GpuDistOptions {
 std::unique_ptr<Store> makeGpuDistStore(std::unique_ptr<Store> inner,
                                         const GpuDistOptions& options);
 
-/// The same of a store without servers. `onHost` and `roundBytes` of the options are not looked at.
-std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Store> inner,
-                                             const GpuDistOptions& options);
+/// The same of a store without servers, whose `devices` is not looked at, nor `onHost` and
+/// `roundBytes` of the GPUs'. With shardOptimizer each GPU of each worker steps a part of every
+/// key, and has the optimizer's state of it.
+std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Communicator> comm,
+                                             AllreduceStoreOptions options,
+                                             const GpuDistOptions& gpus);
 
 }  // namespace gradlink

@@ -38,7 +38,7 @@ std::vector<std::optional<Error>> errorsOf(int workers,
 TEST(KvstoreAllreduceShards, EveryElementHasOneWorker) {
   for (const int workers : {2, 3, 4, 7}) {
     for (const std::size_t count : kLengths) {
-      const AllreduceShards shards(0, workers);
+      const AllreduceShards shards(0, workers, nullptr);
       std::size_t next = 0;
       for (int worker = 0; worker < workers; ++worker) {
         const auto [first, size] = shards.partOf(worker, count);

@@ -224,11 +224,13 @@ TEST_P(StoreStatesInOneFile, AreTheFileOfOneStoreOfTheHost) {
     const Twin twin(store);
     const TwinKeys one(store, twin, "w", 5003);
     const TwinKeys other(store, twin, "v", 33);
+    const TwinKeys none(store, twin, "empty", 0);
     store.store.setOptimizer(optimizerOf("adam"));
     twin->store.setOptimizer(optimizerOf("adam"));
     for (int round = 0; round < 2; ++round) {
       one.push(round);
       other.push(round);
+      none.push(round);
     }
     const std::string here = folder.file("here");
     const std::string there = folder.file("there");

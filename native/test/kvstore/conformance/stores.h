@@ -69,7 +69,8 @@ struct StoreMaker {
   bool cuts() const { return sharded || servers > 1; }
   bool steps(const Optimizer& optimizer) const {
     if (optimizer.math().needsWhole() && cuts()) return false;
-    return !onGpus || way != alone || onHost() || runsOnGpus(optimizer.math().kernel);
+    const bool stepsOnHost = way == alone ? onHost() : way == overServers || !sharded;
+    return !onGpus || stepsOnHost || runsOnGpus(optimizer.math().kernel);
   }
 
   std::vector<int> gpus() const { return onGpus ? gpusOf(merge, oneGpu) : std::vector<int>{}; }
@@ -124,6 +125,13 @@ inline constexpr StoreMaker kStoreMakers[] = {
      .workers = 2,
      .onGpus = true,
      .sharded = true},
+    {.name = "OneGpuShardOfThreeWorkers",
+     .way = kAllReduce,
+     .workers = 3,
+     .onGpus = true,
+     .oneGpu = true,
+     .sharded = true},
+    {.name = "GpusShardsOfOneWorker", .way = kAllReduce, .onGpus = true, .sharded = true},
 };
 
 inline std::vector<StoreMaker> makersThat(bool (*can)(const StoreMaker&)) {
@@ -242,6 +250,9 @@ class Twin {
   const AnyStore store_;
 };
 
+/// Short keys are cut too: parts that are packed for NCCL, and parts that are not.
+inline constexpr std::size_t kLeastShardBytes = 128;
+
 /// Runs body for each worker, and the servers beside them; what each threw.
 inline std::vector<std::optional<Error>> onStores(
     const StoreMaker& maker, const std::function<void(const AnyStore&)>& body) {
@@ -261,6 +272,7 @@ inline std::vector<std::optional<Error>> onStores(
   GpuDistOptions ofGpus;
   ofGpus.gpus = gpus;
   ofGpus.onHost = maker.onHost();
+  ofGpus.leastShardBytes = kLeastShardBytes;
   ofGpus.merge = maker.onHost() ? GpuMerge::peer : maker.merge;
   const std::size_t devices = !maker.onGpus ? maker.devices : ofGpus.innerDevices();
   if (maker.way == kAllReduce) {
@@ -270,8 +282,8 @@ inline std::vector<std::optional<Error>> onStores(
     options.shardOptimizer = maker.sharded;
     options.timeoutMs = 20000;
     return onRanksTaken(maker.workers, [&](std::unique_ptr<Communicator> comm, int rank) {
-      auto store = makeAllreduceStore(std::move(comm), options);
-      runOn(maker.onGpus ? makeGpuAllreduceStore(std::move(store), ofGpus) : std::move(store),
+      runOn(maker.onGpus ? makeGpuAllreduceStore(std::move(comm), options, ofGpus)
+                         : makeAllreduceStore(std::move(comm), options),
             rank);
     });
   }
@@ -298,8 +310,7 @@ inline std::vector<std::optional<Error>> onStores(
     options.merge = maker.merge;
     options.peer = maker.peer;
     options.shardOptimizer = maker.sharded;
-    // Short keys too: parts that are packed for NCCL, and parts that are not.
-    options.leastShardBytes = 128;
+    options.leastShardBytes = kLeastShardBytes;
     runOn(makeGpuStore(options), rank);
   });
 }

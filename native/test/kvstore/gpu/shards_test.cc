@@ -5,17 +5,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/collective.h"
 #include "core/error.h"
 #include "cuda/driver.h"
 #include "cuda/memory.h"
+#include "kvstore/staged/gpu_dist_store.h"
 #include "nccl/nccl.h"
 #include "test/kvstore/gpu/support.h"
+#include "test/threads_support.h"
 
 namespace gradlink::test {
 namespace {
@@ -96,6 +100,23 @@ class GpuShards : public testing::Test {
     store.submit(std::move(operations));
     waiter.wait();
   }
+  /// Bytes of each GPU's memory that `body` takes.
+  std::vector<std::size_t> takenBy(const std::function<void()>& body) const {
+    const auto freeOn = [](int gpu) {
+      cuda::Device::get(gpu).makeCurrent();
+      std::size_t free = 0;
+      std::size_t total = 0;
+      cuda::check(cuda::Driver::get().memInfo(&free, &total), "free memory");
+      return free;
+    };
+    std::vector<std::size_t> taken;
+    for (const int gpu : gpus) taken.push_back(freeOn(gpu));
+    body();
+    for (std::size_t i = 0; i < gpus.size(); ++i) taken[i] -= freeOn(gpus[i]);
+    return taken;
+  }
+  /// Taken beside values and states at most: what rounds compute with, and whole pages.
+  static constexpr std::size_t kBeside = 12 << 20;
   const std::vector<int> gpus = gpusOf(GpuMerge::nccl);
 };
 
@@ -257,15 +278,6 @@ TEST_F(GpuShards, OfManyKeysTravelInTwoGroups) {
 TEST_F(GpuShards, TakeTheirShareOfEachGpusMemory) {
   if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
   constexpr std::size_t kBytes = 16 << 20;
-  // What rounds compute with, and whole pages.
-  constexpr std::size_t kBeside = 12 << 20;
-  const auto freeOn = [](int gpu) {
-    cuda::Device::get(gpu).makeCurrent();
-    std::size_t free = 0;
-    std::size_t total = 0;
-    cuda::check(cuda::Driver::get().memInfo(&free, &total), "free memory");
-    return free;
-  };
   for (const bool sharded : {false, true}) {
     GpuStoreOptions options;
     options.gpus = gpus;
@@ -275,19 +287,49 @@ TEST_F(GpuShards, TakeTheirShareOfEachGpusMemory) {
     store->setOptimizer(adam());
     const GpuArrays gradients(gpus, Floats(kBytes / sizeof(float), 1));
     push(*store, defineWith(*store, "first", Floats(8)), GpuArrays(gpus, Floats(8)));
-    std::vector<std::size_t> before;
-    for (const int gpu : gpus) before.push_back(freeOn(gpu));
-    push(*store, defineWith(*store, "w", Floats(kBytes / sizeof(float))), gradients);
-    std::size_t most = 0;
-    for (std::size_t i = 0; i < gpus.size(); ++i) {
-      most = std::max(most, before[i] - freeOn(gpus[i]));
-    }
+    const std::vector<std::size_t> taken = takenBy(
+        [&] { push(*store, defineWith(*store, "w", Floats(kBytes / sizeof(float))), gradients); });
+    const std::size_t most = *std::max_element(taken.begin(), taken.end());
     // The value, and what Adam keeps: two arrays.
     if (sharded) {
       EXPECT_LE(most, 3 * kBytes / gpus.size() + kBeside);
     } else {
       EXPECT_GE(most, 3 * kBytes);
     }
+  }
+}
+
+TEST_F(GpuShards, OfWorkersWithoutServersAreSteppedByTheirGpus) {
+  constexpr std::size_t kBytes = 32 << 20;
+  for (const bool sharded : {false, true}) {
+    expectNone(onRanksTaken(2, [&](std::unique_ptr<Communicator> comm, int rank) {
+      const auto store =
+          makeGpuAllreduceStore(std::move(comm), {.shardOptimizer = sharded}, {.gpus = gpus});
+      const auto meet = [&] {
+        Waiter all;
+        store->barrier(all.ticket());
+        all.wait();
+      };
+      store->setOptimizer(adam());
+      push(*store, defineWith(*store, "first", Floats(8)), GpuArrays({gpus[0]}, {Floats(8)}));
+      const GpuArrays gradient({gpus[0]}, {Floats(kBytes / sizeof(float), 1)});
+      meet();
+      const std::vector<std::size_t> taken = takenBy([&] {
+        meet();
+        push(*store, defineWith(*store, "w", Floats(kBytes / sizeof(float))), gradient);
+        meet();
+      });
+      meet();
+      // Of both workers: half of the value each, and what Adam keeps for it.
+      for (const std::size_t bytes : taken) {
+        if (sharded) {
+          EXPECT_GE(bytes, 3 * kBytes / gpus.size()) << rank;
+        } else {
+          EXPECT_LE(bytes, kBeside) << rank;
+        }
+      }
+      store->stop();
+    }));
   }
 }
 
