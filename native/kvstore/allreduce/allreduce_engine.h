@@ -82,7 +82,8 @@ class AllreduceEngine {
     bool ofRows() const { return !operation.inRows.empty(); }
 
     Operation operation;
-    /// A push of rows that has been announced: what it brings, each row once.
+    /// A push of rows that has been announced: what it brings, each row once, but for halves,
+    /// which are rounded once when all workers' are added up.
     SortedRows touched = {};
   };
   struct SummedKey : Key {

@@ -106,7 +106,10 @@ void Agreement::takeRows(Slot& slot, int worker, const Announcement& announced) 
     slot.wider = slot.wider || announced.rows == kWiderArray;
     return;
   }
-  if (announced.rowLength == 0 || announced.rows > announced.count / announced.rowLength) {
+  // Rows of halves are not added up before they travel, so that one may come several times.
+  const bool tooMany = !isHalf(announced.dtype) && announced.rowLength != 0 &&
+                       announced.rows > announced.count / announced.rowLength;
+  if (announced.rowLength == 0 || tooMany) {
     throw Error(ErrorCode::mismatch, "worker " + std::to_string(worker) + " brings " +
                                          std::to_string(announced.rows) + " rows, each once, to " +
                                          describe(announced) + ", which has fewer")

@@ -4,19 +4,24 @@
 // A worker's block has for each key the numbers of its rows, then the rows. Blocks are as long as
 // the longest, since gathering blocks of one length is one call.
 
+#include <utility>
+
 #include "core/kernels/copy_bytes.h"
 #include "kvstore/allreduce/allreduce_engine.h"
 
 namespace gradlink {
 
-/// How many rows there are is known once those that come several times are added up.
+/// How many rows there are is known once those that come several times are added up. Sums of halves
+/// would be rounded here and again where they arrive: those travel one by one.
 void AllreduceEngine::countRows(News& news) const {
   const Operation& operation = news.ofRows->operation;
   std::vector<SomeRows> parts;
   for (std::size_t i = 0; i < operation.in.size(); ++i) {
     parts.push_back({operation.in[i], operation.inRows[i]});
   }
-  news.ofRows->touched = sumRows(parts, news.announced.rowLength, news.announced.dtype);
+  const auto [rowLength, dtype] = std::pair(news.announced.rowLength, news.announced.dtype);
+  news.ofRows->touched = isHalf(dtype) ? listRows(parts, rowLength, dtype)
+                                       : sumRows(parts, rowLength, Partial::none(dtype));
   news.announced.rows = static_cast<std::uint32_t>(news.ofRows->touched.rows.size());
 }
 

@@ -146,12 +146,13 @@ void AllreduceEngine::fill(const std::vector<Share>& parts) {
     } else if (part.waiting == nullptr) {
       std::memset(at(part), 0, bytesOf(announced, part.partial.dtype));
     } else if (part.waiting->ofRows()) {
-      const std::size_t rowBytes = announced.rowLength * sizeOf(announced.dtype);
-      const std::size_t bytes = bytesOf(announced, announced.dtype);
+      const SomeRows own{part.waiting->touched.data.data(), part.waiting->touched.rows};
+      const SortedRows sum = sumRows({&own, 1}, announced.rowLength, part.partial);
+      const std::size_t bytes = bytesOf(announced, sum.dtype);
       // Where it becomes wider, from the end of its place on to all of it.
-      std::byte* const own = at(part) + bytesOf(announced, part.partial.dtype) - bytes;
-      spreadRows(part.waiting->touched, rowBytes, own, bytes);
-      if (own != at(part)) part.partial.take(own, at(part), announced.count);
+      std::byte* const to = at(part) + bytesOf(announced, part.partial.dtype) - bytes;
+      spreadRows(sum, announced.rowLength, to, announced.count);
+      if (to != at(part)) part.partial.take(to, at(part), announced.count);
     } else {
       sumInto(at(part), part.waiting->operation.in, 0, announced.count, part.partial);
     }

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/kernels/copy_bytes.h"
-#include "core/kernels/reduce_kernels.h"
 
 namespace gradlink {
 
@@ -13,8 +12,8 @@ void sortEachOnce(std::vector<std::int64_t>& rows) {
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
 }
 
-SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, DType dtype) {
-  const std::size_t rowBytes = rowLength * sizeOf(dtype);
+SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, const Partial& partial) {
+  const std::size_t rowBytes = rowLength * sizeOf(partial.result);
   struct Source {
     std::int64_t row;
     const std::byte* data;
@@ -31,26 +30,47 @@ SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, DType
   for (const Source& source : sources) {
     if (sum.rows.empty() || sum.rows.back() != source.row) sum.rows.push_back(source.row);
   }
-  sum.data = AlignedBuffer(sum.rows.size() * rowBytes);
+  const bool adds = sum.rows.size() < sources.size();
+  const Partial into = adds ? partial : Partial::none(partial.result);
+  sum.dtype = into.dtype;
+  const std::size_t step = rowLength * sizeOf(sum.dtype);
+  sum.data = AlignedBuffer(sum.rows.size() * step);
   auto* to = static_cast<std::byte*>(sum.data.data());
   std::vector<const void*> same;
-  for (std::size_t i = 0; i < sources.size(); to += rowBytes) {
+  for (std::size_t i = 0; i < sources.size(); to += step) {
     same.clear();
     const std::int64_t row = sources[i].row;
     for (; i < sources.size() && sources[i].row == row; ++i) same.push_back(sources[i].data);
     if (same.size() == 1) {
-      copyBytes(to, same[0], rowBytes);
+      into.take(same[0], to, rowLength);
     } else {
-      void* const target[] = {to};
-      reduceMany(target, same, rowLength, dtype, ReduceOp::sum);
+      into.sum(same, 0, to, rowLength);
     }
   }
   return sum;
 }
 
-void spreadRows(const SortedRows& rows, std::size_t rowBytes, void* to, std::size_t bytes) {
-  if (bytes == 0) return;
-  std::memset(to, 0, bytes);
+SortedRows listRows(std::span<const SomeRows> parts, std::size_t rowLength, DType dtype) {
+  const std::size_t rowBytes = rowLength * sizeOf(dtype);
+  SortedRows list;
+  list.dtype = dtype;
+  for (const SomeRows& part : parts) {
+    list.rows.insert(list.rows.end(), part.rows.begin(), part.rows.end());
+  }
+  list.data = AlignedBuffer(list.rows.size() * rowBytes);
+  auto* to = static_cast<std::byte*>(list.data.data());
+  for (const SomeRows& part : parts) {
+    if (part.rows.empty()) continue;
+    copyBytes(to, part.data, part.rows.size() * rowBytes);
+    to += part.rows.size() * rowBytes;
+  }
+  return list;
+}
+
+void spreadRows(const SortedRows& rows, std::size_t rowLength, void* to, std::size_t count) {
+  if (count == 0) return;
+  const std::size_t rowBytes = rowLength * sizeOf(rows.dtype);
+  std::memset(to, 0, count * sizeOf(rows.dtype));
   const auto* const from = static_cast<const std::byte*>(rows.data.data());
   forEachRun(rows.rows, [&](std::size_t first, std::size_t count, std::size_t at) {
     copyBytes(static_cast<std::byte*>(to) + first * rowBytes, from + at * rowBytes,

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/kernels/dtype.h"
+#include "core/kernels/partial.h"
 #include "core/memory/aligned_buffer.h"
 
 namespace gradlink {
@@ -23,15 +23,20 @@ struct SomeRows {
 struct SortedRows {
   std::vector<std::int64_t> rows;
   AlignedBuffer data;
+  DType dtype{};
 };
 
-/// What the parts hold for each row that any of them has, added up in the order of the parts.
-SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, DType);
+/// What the parts hold for each row that any of them has, added up in the order of the parts: of
+/// the partial's wider type where a row comes twice, else of the parts' own.
+SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, const Partial&);
+
+/// The same rows one after another, none added up.
+SortedRows listRows(std::span<const SomeRows> parts, std::size_t rowLength, DType);
 
 void sortEachOnce(std::vector<std::int64_t>& rows);
 
-/// Makes the array at `to`, of `bytes` bytes, of these rows; the others become 0.
-void spreadRows(const SortedRows& rows, std::size_t rowBytes, void* to, std::size_t bytes);
+/// Makes the array of `count` elements at `to` of these rows, of their type; the others become 0.
+void spreadRows(const SortedRows& rows, std::size_t rowLength, void* to, std::size_t count);
 
 /// Calls `body(first row, rows, where the first is in the list)` for each run of rows that follow
 /// one another in a list that is sorted, each once.

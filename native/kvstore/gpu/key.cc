@@ -8,13 +8,13 @@ void GpuUnit::gatherRows() {
   for (std::size_t i = 0; i < in.size(); ++i) {
     parts.push_back({in[i].data, head().operation->inRows[i]});
   }
-  SortedRows sum = sumRows(parts, key().rowLength, key().dtype);
+  SortedRows sum = sumRows(parts, key().rowLength, Partial::none(key().dtype));
   if (isLazy()) {
     touched = std::move(sum);
     return;
   }
   void* const whole = key().room(0);
-  spreadRows(sum, key().rowLength * sizeOf(key().dtype), whole, key().bytes());
+  spreadRows(sum, key().rowLength, whole, key().count);
   gathered = {whole, kHostPlace};
   in = {&gathered, 1};
 }

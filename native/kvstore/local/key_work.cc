@@ -224,12 +224,10 @@ void KeyWork::gather() {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     parts.push_back({inputs_[i], head().operation.inRows[i]});
   }
-  touched_ = sumRows(parts, key_.rowLength, key_.dtype);
+  touched_ = sumRows(parts, key_.rowLength, Partial::none(key_.dtype));
 }
 
-void KeyWork::spreadInto(void* to) const {
-  spreadRows(touched_, key_.rowLength * sizeOf(key_.dtype), to, key_.bytes());
-}
+void KeyWork::spreadInto(void* to) const { spreadRows(touched_, key_.rowLength, to, key_.count); }
 
 void KeyWork::updateRows() { update_->runRows(touched_, key_.rowLength); }
 

@@ -11,8 +11,17 @@
 #include <vector>
 
 #include "core/kernels/dtype.h"
+#include "kvstore/protocol/protocol.h"
 
 namespace gradlink::dist {
+
+constexpr bool isOfRows(Encoding encoding) {
+  return encoding == Encoding::rows || encoding == Encoding::widerRows;
+}
+/// What the elements of a push of rows of such a key travel as.
+constexpr DType rowTypeOf(Encoding encoding, DType dtype) {
+  return encoding == Encoding::widerRows ? DType::float32 : dtype;
+}
 
 /// Elements of a piece that follow one another.
 struct ElementRun {

@@ -51,8 +51,9 @@ enum class Encoding : std::uint8_t {
   oneBit = 2,
   float16 = 3,  // float32 keys sent as halves
   bfloat16 = 4,
-  rows = 5,   // of some rows: protocol/piece_rows.h
-  wider = 6,  // keys of halves: the sum of several devices' halves, as float32
+  rows = 5,       // of some rows: protocol/piece_rows.h
+  wider = 6,      // keys of halves: the sum of several devices' halves, as float32
+  widerRows = 7,  // the same of some rows
 };
 
 struct Header {

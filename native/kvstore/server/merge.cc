@@ -25,7 +25,11 @@ bool arePlain(std::span<const PushedPiece> pieces) {
                      [](const PushedPiece& p) { return p.encoding == Encoding::plain; });
 }
 
-bool isOfRows(const PushedPiece& piece) { return piece.encoding == Encoding::rows; }
+bool isOfSomeRows(const PushedPiece& piece) { return isOfRows(piece.encoding); }
+
+PushedRuns rowsOf(const PushedPiece& piece, std::size_t count, DType dtype) {
+  return *readPush(piece.data, piece.bytes, count, rowTypeOf(piece.encoding, dtype));
+}
 
 // Where element 0 would be of an array whose element `first` is at `data`.
 const void* arrayOf(const void* data, std::size_t first, DType dtype) {
@@ -65,16 +69,18 @@ void Merger::giveRoom(AlignedBuffer room) {
 
 std::span<const PushedPiece> Merger::whole(std::span<const PushedPiece> pieces, std::size_t count,
                                            DType dtype) {
-  if (std::ranges::none_of(pieces, isOfRows)) return pieces;
+  if (std::ranges::none_of(pieces, isOfSomeRows)) return pieces;
   whole_.assign(pieces.begin(), pieces.end());
   if (rooms_.size() < pieces.size()) rooms_.resize(pieces.size());
-  const std::size_t bytes = count * sizeOf(dtype);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (!isOfRows(pieces[i])) continue;
-    if (rooms_[i].size() == 0) rooms_[i] = AlignedBuffer(kPieceBytes);
+    if (!isOfSomeRows(pieces[i])) continue;
+    const bool wider = pieces[i].encoding == Encoding::widerRows;
+    const DType rowType = rowTypeOf(pieces[i].encoding, dtype);
+    const std::size_t bytes = count * sizeOf(rowType);
+    if (rooms_[i].size() < bytes) rooms_[i] = AlignedBuffer(std::max(bytes, kPieceBytes));
     std::memset(rooms_[i].data(), 0, bytes);
-    scatter(*readPush(pieces[i].data, pieces[i].bytes, count, dtype), dtype, rooms_[i].data());
-    whole_[i] = {rooms_[i].data(), Encoding::plain, bytes};
+    scatter(rowsOf(pieces[i], count, dtype), rowType, rooms_[i].data());
+    whole_[i] = {rooms_[i].data(), wider ? Encoding::wider : Encoding::plain, bytes};
   }
   return whole_;
 }
@@ -84,7 +90,7 @@ void Merger::updateRows(UpdateRun& run, std::span<const PushedPiece> pieces, std
   const std::size_t size = sizeOf(dtype);
   std::vector<ElementRun> touched;
   for (const PushedPiece& piece : pieces) {
-    const PushedRuns read = *readPush(piece.data, piece.bytes, count, dtype);
+    const PushedRuns read = rowsOf(piece, count, dtype);
     touched.insert(touched.end(), read.runs.begin(), read.runs.end());
   }
   if (touched.empty()) return;
@@ -149,7 +155,7 @@ void Merger::update(UpdateRun& run, int phase, void* weight, std::span<const Pus
                     std::size_t first, std::size_t count, DType dtype,
                     const GradientCompression* compression) {
   const auto begin = Clock::now();
-  if (run.takesElements() && std::ranges::all_of(pieces, isOfRows)) {
+  if (run.takesElements() && std::ranges::all_of(pieces, isOfSomeRows)) {
     updateRows(run, pieces, first, count, dtype);
     update_ += secondsSince(begin);
     return;

@@ -62,9 +62,11 @@ std::size_t ServerShard::wireBytes(const Header& header) const {
 }
 
 bool ServerShard::hasRightSize(const Header& header, const WireMessage& message) const {
-  if (header.encoding != Encoding::rows) return message.bytes == wireBytes(header);
-  return header.type == MessageType::push &&
-         readPush(message.payload, message.bytes, header.count, dtype_).has_value();
+  if (!isOfRows(header.encoding)) return message.bytes == wireBytes(header);
+  if (header.type != MessageType::push) return false;
+  if (header.encoding == Encoding::widerRows && !isHalf(dtype_)) return false;
+  const DType rowType = rowTypeOf(header.encoding, dtype_);
+  return readPush(message.payload, message.bytes, header.count, rowType).has_value();
 }
 
 void ServerShard::check(const Header& header, const WireMessage& message) const {

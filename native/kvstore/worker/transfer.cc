@@ -87,10 +87,10 @@ Transfer::Transfer(DistKey& key, std::uint64_t request)
 void Transfer::sumInputs(const std::vector<std::vector<std::int64_t>>& rows) {
   std::vector<SomeRows> parts;
   for (std::size_t i = 0; i < inputs_.size(); ++i) parts.push_back({inputs_[i], rows[i]});
-  SortedRows sum = sumRows(parts, key_.rowLength, key_.dtype);
+  SortedRows sum = sumRows(parts, key_.rowLength, Partial(key_.dtype, ReduceOp::sum));
   rows_ = std::move(sum.rows);
   rowData_ = std::move(sum.data);
-  encoding_ = Encoding::rows;
+  encoding_ = sum.dtype == key_.dtype ? Encoding::rows : Encoding::widerRows;
 }
 
 /// Only pieces that have some of the rows are answered.
@@ -160,7 +160,7 @@ Piece Transfer::pieceOf(const Header& header) const {
 }
 
 std::size_t Transfer::wireBytes(const Piece& piece) const {
-  if (isOfRows()) return pushBytes(runsIn(piece), key_.dtype);
+  if (isOfRows()) return pushBytes(runsIn(piece), rowTypeOf(encoding_, key_.dtype));
   if (encoding() == Encoding::wider) return piece.count * sizeof(float);
   if (isCompressed()) return key_.compression->compressedBytes(piece.count);
   return piece.count * sizeOf(key_.dtype);
@@ -177,7 +177,9 @@ const void* Transfer::memoryOf(const Piece& piece) const {
 
 void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
   const std::size_t size = sizeOf(key_.dtype);
-  if (isOfRows()) return writePush(runsIn(piece), rowData_.data(), key_.dtype, to);
+  if (isOfRows()) {
+    return writePush(runsIn(piece), rowData_.data(), rowTypeOf(encoding_, key_.dtype), to);
+  }
   if (encoding() == Encoding::wider) {
     return Partial(key_.dtype, ReduceOp::sum)
         .sum(inputs_, piece.first, static_cast<std::byte*>(to), piece.count);

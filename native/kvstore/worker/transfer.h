@@ -103,7 +103,7 @@ class Transfer {
   std::vector<RowRun> runsIn(const Piece&) const;
   /// Of a pull of rows: whether so many bytes are what is wanted of the piece.
   bool expects(const Piece&, std::size_t bytes) const;
-  bool isOfRows() const { return encoding_ == Encoding::rows; }
+  bool isOfRows() const { return dist::isOfRows(encoding_); }
   bool isCompressed() const {
     return encoding_ != Encoding::plain && encoding_ != Encoding::wider && !isOfRows();
   }

@@ -25,7 +25,7 @@ TEST(Rows, AddUpInTheOrderOfTheParts) {
   const std::vector<float> a{1, 2, 3, 4, 5, 6};
   const std::vector<float> b{10, 20, 30, 40};
   const SomeRows parts[] = {{a.data(), first}, {b.data(), second}};
-  const SortedRows sum = sumRows(parts, 2, DType::float32);
+  const SortedRows sum = sumRows(parts, 2, Partial::none(DType::float32));
   EXPECT_EQ(sum.rows, (Rows{2, 7, 9}));
   EXPECT_EQ(floatsOf(sum, 2), (std::vector<float>{13, 24, 6, 8, 30, 40}));
 }
@@ -33,7 +33,7 @@ TEST(Rows, AddUpInTheOrderOfTheParts) {
 TEST(Rows, MayBeNone) {
   const Rows none;
   const SomeRows parts[] = {{nullptr, none}};
-  EXPECT_TRUE(sumRows(parts, 4, DType::float64).rows.empty());
+  EXPECT_TRUE(sumRows(parts, 4, Partial::none(DType::float64)).rows.empty());
 }
 
 TEST(Rows, FormRuns) {

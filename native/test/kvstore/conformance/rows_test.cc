@@ -68,7 +68,7 @@ Step pushOfAllRows(const Twin& twin, const AnyStore& store, KeyId key, int round
     for (std::size_t i = from; i < from + store.devices(); ++i) {
       parts.push_back({all.in[i].data(), all.inRows[i]});
     }
-    const SortedRows sum = sumRows(parts, kRowLength, DType::float32);
+    const SortedRows sum = sumRows(parts, kRowLength, Partial::none(DType::float32));
     const auto* const data = reinterpret_cast<const float*>(sum.data.data());
     step.in.emplace_back(data, data + sum.rows.size() * kRowLength);
     step.inRows.push_back(sum.rows);

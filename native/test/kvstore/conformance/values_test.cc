@@ -144,7 +144,9 @@ TEST_P(StoreValues, OfEveryTypeAreSums) {
 TEST_P(StoreValuesOnTheHost, OfHalvesAreRoundedOnce) {
   onEveryStore(GetParam(), [](const AnyStore& store) {
     const int all = static_cast<int>(store.arrays());
-    constexpr std::size_t kCount = 1025;
+    constexpr std::size_t kRows = 205;
+    constexpr std::size_t kRowLength = 5;
+    constexpr std::size_t kCount = kRows * kRowLength;
     for (const DType dtype : {DType::float16, DType::bfloat16}) {
       const bool brain = dtype == DType::bfloat16;
       const auto halvesOf = [&](const Floats& values) {
@@ -164,12 +166,39 @@ TEST_P(StoreValuesOnTheHost, OfHalvesAreRoundedOnce) {
       Floats sums(kCount);
       for (std::size_t i = 0; i < kCount; i += 2) sums[i] = base + static_cast<float>(all - 1);
       const std::vector<Halves> expected = store.everywhere(halvesOf(sums));
-      const auto pushed = [&](const char* name) {
-        const KeyId key = store.define(name + std::to_string(brain), dtype, Halves(kCount));
-        store.run<Halves>({{push, key, store.own(brought)}});
+      // As rows from the last to the first, each in two halves of its length that are added up.
+      std::vector<std::int64_t> rows(2 * kRows);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = static_cast<std::int64_t>((rows.size() - 1 - i) / 2);
+      }
+      const auto asRows = [&](int device) {
+        const Halves whole = brought(device);
+        Halves parts;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          for (std::size_t j = 0; j < kRowLength; ++j) {
+            const auto at = static_cast<std::size_t>(rows[i]) * kRowLength + j;
+            parts.push_back((i + j) % 2 == 0 ? whole[at] : std::uint16_t{0});
+          }
+        }
+        return parts;
+      };
+      const auto pushed = [&](const char* name, bool ofRows = false) {
+        const KeyId key =
+            store.define(name + std::to_string(brain), dtype, Halves(kCount), kRowLength);
+        StepOf<Halves> step{push, key, store.own(brought)};
+        if (ofRows) {
+          step.in = store.own(asRows);
+          step.inRows = store.own([&](int) { return rows; });
+        }
+        store.run<Halves>({step});
         return store.pulled<Halves>(key, kCount);
       };
       EXPECT_EQ(pushed("assigned"), expected);
+      if (store.maker.stepsRows()) {
+        EXPECT_EQ(pushed("rows", true), expected);
+        // Beside whole arrays of another worker.
+        EXPECT_EQ(pushed("mixed", store.rank > 0), expected);
+      }
       // What is stepped at a rate of 1 from 0 is the sum with the other sign.
       store.store.setOptimizer(optimizerOf("sgd", {{"learningRate", 1}}));
       std::vector<Halves> stepped = pushed("stepped");

@@ -115,7 +115,7 @@ std::vector<std::byte> payloadFor(Chance& chance, const Header& header) {
       return bytesOf(std::vector<dist::ShardRun>(1 + chance.below(3),
                                                  {chance.below(120), 1 + chance.below(9)}));
     case MessageType::push:
-      if (header.encoding == dist::Encoding::rows) {
+      if (dist::isOfRows(header.encoding)) {
         std::vector<std::byte> rows = bytesOf(std::vector<std::uint64_t>{1});
         const auto run = bytesOf(
             std::vector<dist::ElementRun>{{static_cast<std::uint32_t>(chance.below(99)), 1}});
@@ -144,7 +144,7 @@ void sayOne(Chance& chance, ScriptedWire& wire, std::uint64_t round) {
   header.request = defines ? 1 : 1 + chance.below(100);
   header.flags = defines ? 0 : static_cast<std::uint8_t>(chance.below(8));
   if (header.type == MessageType::push) {
-    header.encoding = static_cast<dist::Encoding>(chance.oneIn(3) ? chance.below(6) : 0);
+    header.encoding = static_cast<dist::Encoding>(chance.oneIn(3) ? chance.below(9) : 0);
   }
   std::vector<std::byte> payload = payloadFor(chance, header);
   if (chance.oneIn(6)) {
