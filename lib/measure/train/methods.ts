@@ -7,6 +7,8 @@ import type { NamedArray } from '../../train/checkpoints/types.js';
 import { monotonicSeconds } from '../../time.js';
 import { DistributedDataParallel } from '../../train/data-parallel.js';
 import type { Timeline } from '../../files/timeline.js';
+import { setStateArrays, stateArrays } from '../../train/optimizer-arrays.js';
+import { Shards } from '../../train/shards.js';
 import { tf } from '../../train/tfjs.js';
 import type { InnerOptimizer, PassTimes } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';
@@ -33,27 +35,28 @@ export function makeOptimizer(name: TrainOptimizer, learningRate: number): Optim
   }
 }
 
-/** The optimizer's state as arrays, and back. */
-export async function optimizerState(
-  optimizer: Pick<InnerOptimizer, 'getWeights'>,
-): Promise<NamedArray[]> {
-  const weights = await optimizer.getWeights();
-  return Promise.all(
-    weights.map(async ({ name, tensor }, index) => {
-      const values = await tensor.data();
-      const data =
-        tensor.dtype === 'int32'
-          ? Int32Array.from(values as Int32Array)
-          : Float32Array.from(values as Float32Array);
-      // Made for the asking, while the others are the optimizer's own.
-      if (index === 0) tensor.dispose();
-      return { name: `optimizer/${index}/${name}`, shape: tensor.shape, data };
-    }),
-  );
+/** The state of an optimizer that every rank keeps whole, as arrays, and back. */
+export function wholeState(
+  { model, communicator }: MethodOptions,
+  optimizer: InnerOptimizer,
+): Pick<TrainingMethod, 'state' | 'setState'> {
+  const variables = trainableVariables(model);
+  const shards = new Shards(variables, communicator, { shard: false, capBytes: 1, calls: {} });
+  return {
+    state: () => stateArrays(optimizer, variables, shards, communicator, {}),
+    async setState(arrays) {
+      if (isOld(arrays)) return setOldState(optimizer, arrays);
+      setStateArrays(optimizer, variables, shards.own, arrays);
+    },
+  };
 }
 
-export async function setOptimizerState(
-  optimizer: Pick<InnerOptimizer, 'setWeights'>,
+/** As 0.2 and earlier versions wrote it, whole: by `getWeights()`. */
+const isOld = (arrays: readonly NamedArray[]): boolean =>
+  arrays.some(({ name }) => name.startsWith('optimizer/0/'));
+
+async function setOldState(
+  optimizer: InnerOptimizer,
   arrays: readonly NamedArray[],
 ): Promise<void> {
   const weights = arrays
@@ -62,7 +65,7 @@ export async function setOptimizerState(
       name: name.replace(/^optimizer\/\d+\//, ''),
       tensor: tf.tensor(data, [...shape], data instanceof Int32Array ? 'int32' : 'float32'),
     }));
-  if (weights.length > 0) await optimizer.setWeights(weights);
+  await optimizer.setWeights(weights);
 }
 
 /** Bytes and number of the arrays that are trained. */
@@ -102,13 +105,9 @@ export async function gradientAllReduceMethod(options: MethodOptions): Promise<T
       return { loss: take(value), parts: shard ? { ...parts, modelSeconds } : parts };
     },
     state: () => ddp.optimizerState(optimizer),
-    setState(arrays) {
-      // As 0.2 and earlier versions wrote them, whole.
-      if (arrays.some(({ name }) => name.startsWith('optimizer/0/'))) {
-        return setOptimizerState(optimizer, arrays);
-      }
+    async setState(arrays) {
+      if (isOld(arrays)) return setOldState(optimizer, arrays);
       ddp.setOptimizerState(optimizer, arrays);
-      return Promise.resolve();
     },
     close() {
       optimizer.dispose();

@@ -12,11 +12,10 @@ import { KVStoreTrainer } from '../../train/kvstore-trainer.js';
 import {
   gradientSizes,
   makeOptimizer,
-  optimizerState,
   stepParts,
-  setOptimizerState,
   take,
   timedUpdate,
+  wholeState,
   type MethodOptions,
 } from './methods.js';
 import type { TrainingMethod } from './method.js';
@@ -40,10 +39,8 @@ function storeOptimizer({ optimizer, learningRate }: TrainConfig): StoreOptimize
  * @throws GradlinkError ERR_UNSUPPORTED for a store of one worker in a job of several, and for checkpoints of a store that
  *   keeps the weights.
  */
-export async function storeMethod(
-  type: string,
-  { model, communicator, config, timeline }: MethodOptions,
-): Promise<TrainingMethod> {
+export async function storeMethod(type: string, options: MethodOptions): Promise<TrainingMethod> {
+  const { model, communicator, config, timeline } = options;
   const { kind } = parseStoreType(type);
   const { size } = communicator;
   if (size > 1 && !isDistributed(kind)) {
@@ -70,8 +67,7 @@ export async function storeMethod(
       const seconds = monotonicSeconds() - start;
       return { loss: take(value), parts: stepParts(trainer.times!, seconds, update.seconds) };
     },
-    state: () => optimizerState(update.optimizer),
-    setState: (arrays) => setOptimizerState(update.optimizer, arrays),
+    ...wholeState(options, update.optimizer),
     async close() {
       await kv.close();
       update.optimizer.dispose();

@@ -17,11 +17,10 @@ import { trainableVariables } from '../../train/variables.js';
 import {
   gradientSizes,
   makeOptimizer,
-  optimizerState,
   stepParts,
-  setOptimizerState,
   take,
   timedUpdate,
+  wholeState,
   type MethodOptions,
 } from './methods.js';
 import type { TrainingMethod } from './method.js';
@@ -79,12 +78,8 @@ export function oneMachine({
 }
 
 /** @returns undefined where `config.distOptimizer` names another kind of method. */
-export async function weightMethod({
-  model,
-  communicator,
-  config,
-  timeline,
-}: MethodOptions): Promise<TrainingMethod | undefined> {
+export async function weightMethod(options: MethodOptions): Promise<TrainingMethod | undefined> {
+  const { model, communicator, config, timeline } = options;
   const algorithm = algorithmOf(config);
   if (algorithm === undefined) return undefined;
   if (algorithm === 'hierarchical') await communicator.setMachineTopology();
@@ -110,8 +105,7 @@ export async function weightMethod({
       const seconds = monotonicSeconds() - start;
       return { loss: take(value!), parts: stepParts(optimizer.times!, seconds, update.seconds) };
     },
-    state: () => optimizerState(update.optimizer),
-    setState: (arrays) => setOptimizerState(update.optimizer, arrays),
+    ...wholeState(options, update.optimizer),
     async close() {
       await optimizer.close();
       optimizer.dispose();

@@ -4,6 +4,7 @@ import '@tensorflow/tfjs-backend-cpu';
 import * as layers from '@tensorflow/tfjs-layers';
 import { beforeAll, describe, expect, it } from 'vitest';
 
+import type { NamedArray } from '../../../lib/train/checkpoints/types.js';
 import { createMethod } from '../../../lib/measure/train/create-method.js';
 import { trainTable } from '../../../lib/measure/train/train-options.js';
 import { givenOptions } from '../../../lib/measure/common-run.js';
@@ -32,35 +33,51 @@ async function methodOf(communicator: Parameters<Parameters<typeof asRanks>[1]>[
   return { model, method, step, values };
 }
 
-describe('gradient_allreduce', () => {
+/** Version 0.2 numbered what getWeights() gave. */
+const asOld = ({ shape, data, name }: NamedArray, index: number): NamedArray => ({
+  name: `optimizer/${index}/${index === 0 ? 'iter' : name.split('/').at(-1)!}`,
+  shape,
+  data,
+});
+
+describe('a method', () => {
   it.each([
     [false, 4],
     [true, 2],
-  ])('keeps momenta, with shared steps %s %d of two ranks', async (shard, momenta) => {
-    const kept = await asRanks(2, async (comm) => {
-      const { step } = await methodOf(comm, { shard, optimizer: 'momentum' });
-      // All ranks share this process's tensors.
-      await comm.barrier();
-      const before = tf.memory().numTensors;
-      await comm.barrier();
-      await step(0);
-      await comm.barrier();
-      return tf.memory().numTensors - before;
-    });
-    expect(kept).toEqual([momenta, momenta]);
-  });
+  ])(
+    'that reduces gradients keeps momenta, with shared steps %s %d of two ranks',
+    async (shard, momenta) => {
+      const kept = await asRanks(2, async (comm) => {
+        const { step } = await methodOf(comm, { shard, optimizer: 'momentum' });
+        // All ranks share this process's tensors.
+        await comm.barrier();
+        const before = tf.memory().numTensors;
+        await comm.barrier();
+        await step(0);
+        await comm.barrier();
+        return tf.memory().numTensors - before;
+      });
+      expect(kept).toEqual([momenta, momenta]);
+    },
+  );
 
   it.each([
-    ['as 0.2 wrote it', { distOptimizer: 'allreduce' }, {}],
+    ['as 0.2 wrote it', {}, {}],
     ['of shared steps', { shard: true }, {}],
     ['of its own, with shared steps', {}, { shard: true }],
-  ] as const)('goes on from the state %s', async (_, before, after) => {
-    const results = await asRanks(2, async (comm) => {
-      const first = await methodOf(comm, { ...before, optimizer: 'momentum' });
+    ['of averaged weights', { distOptimizer: 'allreduce' }, { distOptimizer: 'local_sgd' }],
+    ['of a store', { distOptimizer: 'kv:local' }, { distOptimizer: 'kv:local' }],
+  ] as const)('goes on from the state %s', async (form, before, after) => {
+    const old = form.startsWith('as 0.2');
+    const optimizer = old ? 'momentum' : 'adam';
+    const ranks = form.endsWith('store') ? 1 : 2;
+    const results = await asRanks(ranks, async (comm) => {
+      const first = await methodOf(comm, { ...before, optimizer });
       for (const at of [0, 1]) await first.step(at);
-      const second = await methodOf(comm, { ...after, optimizer: 'momentum' });
+      const second = await methodOf(comm, { ...after, optimizer });
       second.model.setWeights(first.model.getWeights());
-      await second.method.setState(await first.method.state());
+      const state = await first.method.state();
+      await second.method.setState(old ? state.map(asOld) : state);
       await first.step(2);
       await second.step(2);
       return [second.values(), first.values()];
