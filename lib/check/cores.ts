@@ -138,7 +138,7 @@ function kindOf(core: number): string {
 }
 
 /** Threads that run on a core now, but our own: `stress (pid 4711)`. */
-function runningOn(core: number): string {
+export function runningOn(core: number): string {
   const found = new Set<string>();
   for (const pid of readdirSync('/proc').filter(
     (name) => /^\d+$/.test(name) && Number(name) !== process.pid,

@@ -1,6 +1,10 @@
+import { spawn } from 'node:child_process';
+
 import { describe, expect, it } from 'vitest';
 
-import { judgeCores, type CoreFigures } from '../../lib/check/cores.js';
+import { judgeCores, runningOn, type CoreFigures } from '../../lib/check/cores.js';
+import { allowedCores, bindToCores } from '../../lib/launch/cores.js';
+import { until } from '../support/launching.js';
 
 const rounds = 15;
 
@@ -70,5 +74,20 @@ describe('cores', () => {
   it('of one there is nothing to compare', () => {
     expect(levelOf(look({ share: 0.5 }))).toBe('fair');
     expect(levelOf(look({}))).toBe('good');
+  });
+
+  it('know what runs on them', async () => {
+    const core = allowedCores().at(-1)!;
+    const child = spawn(process.execPath, ['-e', 'for(;;);'], { stdio: 'ignore' });
+    try {
+      bindToCores(child.pid!, [core]);
+      await until(() =>
+        runningOn(core)
+          .split(', ')
+          .includes(`node (pid ${String(child.pid)})`),
+      );
+    } finally {
+      child.kill('SIGKILL');
+    }
   });
 });

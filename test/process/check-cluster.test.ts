@@ -109,7 +109,7 @@ function partsOf({ cases }: Report): Set<string> {
   );
 }
 
-describe('a check of several hosts', { tags: 'smoke' }, () => {
+describe('a check of several hosts that measures their ways', () => {
   it('goes on without one that does not answer, and names it in a file for schedulers', () => {
     const [bad, first] = [join(folder, 'bad'), join(folder, 'first.json')];
     const args = ['-H', '127.0.0.1,localhost,n3', '--remote-shell', remoteShell()];
@@ -140,7 +140,9 @@ describe('a check of several hosts', { tags: 'smoke' }, () => {
     expect(now.status).toBe(0);
     expect(now.stdout).toMatch(/^ {2}\w+: .*host n3/m);
   });
+});
 
+describe('a check of several hosts', { tags: 'smoke' }, () => {
   it('as a job looks at each host once, and rank 0 prints', () => {
     const { status, stdout } = run(
       'launch',

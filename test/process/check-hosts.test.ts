@@ -107,8 +107,8 @@ describe('a check of three hosts with GPUs', () => {
     if (reason === undefined) buildFakes();
   });
 
-  /** By which each host is this machine under a name of its own, with two GPUs. The last may have a slow one. */
-  function remoteShell(slow: string): string {
+  /** By which each host is this machine under a name of its own, with two GPUs. The last has a slow one. */
+  function remoteShell(): string {
     const file = join(folder, 'shell');
     const variables = {
       ...fakesEnvironment,
@@ -120,7 +120,7 @@ describe('a check of three hosts with GPUs', () => {
       'host=$1; shift',
       'unset CUDA_VISIBLE_DEVICES',
       ...Object.entries(variables).map(([key, value]) => `export ${key}=${value}`),
-      `[ $host = 127.0.0.4 ] && export GRADLINK_FAKE_FAULTS=${slow}`,
+      '[ $host = 127.0.0.4 ] && export GRADLINK_FAKE_FAULTS=nccl-slow=1:200',
       'exec unshare --uts sh -c "hostname host-${host##*.}; $*"',
     ];
     writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
@@ -128,15 +128,14 @@ describe('a check of three hosts with GPUs', () => {
     return file;
   }
 
-  it.for([
-    ['nothing where all are alike', '', []],
-    ['the host of a slow GPU on its rail', 'nccl-slow=1:200', [['host', '127.0.0.4']]],
-  ] as const)('names %s', async ([, slow, expected], { skip }) => {
+  it('names the host of a slow GPU on its rail', async ({ skip }) => {
     if (reason !== undefined) skip(reason);
-    const hosts = ['-H', '127.0.0.2,127.0.0.3,127.0.0.4', '--remote-shell', remoteShell(slow)];
+    const hosts = ['-H', '127.0.0.2,127.0.0.3,127.0.0.4', '--remote-shell', remoteShell()];
     const { cases } = await reportOf(...hosts);
     const bad = cases.flatMap((one) => (one.status === 'error' ? [one] : []));
-    expect(bad.map(({ name: part, parameters: { host } }) => [part, host])).toEqual(expected);
+    expect(bad.map(({ name: part, parameters: { host } }) => [part, host])).toEqual([
+      ['host', '127.0.0.4'],
+    ]);
     for (const { reason: told } of bad) expect(told).toMatch(/^all ways: rail gpu:1 takes [^;]*$/);
     const rails = cases.map(({ parameters: { rail } }) => rail).filter(Boolean);
     expect(rails).toEqual(['gpu:0', 'gpu:1'].flatMap((rail) => [rail, rail, rail]));

@@ -4,9 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { afterEach, describe, expect, it, type TestContext } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
-import { allowedCores, bindToCores } from '../../lib/launch/cores.js';
 import { parseReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
 import { folderOfAllTests } from '../support/folders.js';
@@ -34,7 +33,7 @@ afterEach(async () => {
   group = undefined;
 });
 
-describe('a check', { tags: 'smoke' }, () => {
+describe('a check of ranks', () => {
   it('sums between threads and between processes, right to the bit', () => {
     const { stdout } = check(['--parts', 'ranks', '--format', 'json']);
     const { cases } = parseReport(stdout, 'check');
@@ -46,7 +45,9 @@ describe('a check', { tags: 'smoke' }, () => {
     const between = cases.map(({ parameters }) => parameters.between);
     expect(new Set(between)).toEqual(new Set(['threads', 'processes']));
   });
+});
 
+describe('a check', { tags: 'smoke' }, () => {
   it('is good by its exit status and its first line', () => {
     const { status, stdout } = check(['--parts', 'doctor,memory']);
     expect(status).toBe(0);
@@ -106,38 +107,5 @@ describe('a check', { tags: 'smoke' }, () => {
     expect(rounds[0]).toBeGreaterThan(1);
     expect(rounds.at(-1)).toBe(rounds[0]! - 1);
     expect(code).toBe(cases.some((one) => one.status === 'error') ? 1 : 0);
-  });
-});
-
-describe('a core', () => {
-  /** A process that does nothing but run, on one core. */
-  async function busyOn(core: number): Promise<() => Promise<void>> {
-    const child = spawn(process.execPath, ['-e', 'console.log(1);for(;;);']);
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    bindToCores(child.pid!, [core]);
-    return () => {
-      const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-      child.kill('SIGKILL');
-      return ended;
-    };
-  }
-
-  function severalCores(context: TestContext): readonly number[] {
-    const cores = allowedCores();
-    if (cores.length < 2) context.skip('one core has none to be compared with');
-    return cores;
-  }
-
-  it('that a process is bound to is named with it', { tags: 'full' }, async (context) => {
-    const core = severalCores(context).at(-1)!;
-    const end = await busyOn(core);
-    try {
-      const { status, stdout } = check(['--parts', 'cores']);
-      expect(stdout).toMatch(new RegExp(`^bad: cores: cpu:${core} free for [45]\\d(\\.\\d+)? %`));
-      expect(stdout).toContain('node (pid ');
-      expect(status).toBe(1);
-    } finally {
-      await end();
-    }
   });
 });
