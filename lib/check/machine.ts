@@ -7,7 +7,7 @@ import { beyondCaches } from '../measure/machine/array-sizes.js';
 import { measureMemoryLimit } from '../measure/machine/memory-limit.js';
 import { containerLimits } from '../results/container-limits.js';
 import type { CaseResult, EnvironmentInfo, Verdict } from '../results/result.js';
-import { bandwidthText, countText } from '../results/units.js';
+import { bandwidthText, countText, sidedText } from '../results/units.js';
 import { version } from '../version.js';
 import { fair, good, partOf, poor } from './part.js';
 
@@ -58,7 +58,7 @@ const unsteady = 1.5;
 function memoryVerdict(bytesPerSecond: number, medianOfBest: number, threads: number): Verdict {
   const rate = `${bandwidthText(bytesPerSecond)} read and written by ${countText(threads, 'thread')}`;
   if (medianOfBest > unsteady) {
-    const text = `${rate}; the median took ${medianOfBest.toFixed(1)} times as long as the best`;
+    const text = `${rate}; the median took ${sidedText(medianOfBest, 1, [unsteady])} times as long as the best`;
     return fair(text, 'something else uses the memory: repeat when the machine is quiet');
   }
   return good(`${rate}, steadily`);

@@ -12,7 +12,9 @@ const examples = `
 Examples:
   $ gradlink completion bash > ~/.local/share/bash-completion/completions/gradlink
   $ gradlink completion zsh > ~/.zfunc/_gradlink        with ~/.zfunc in fpath, before compinit
-  $ gradlink completion fish > ~/.config/fish/completions/gradlink.fish`;
+  $ gradlink completion fish > ~/.config/fish/completions/gradlink.fish
+
+Exit status: 0; 2 wrong usage.`;
 
 /** One option or command, with the values that may follow it. */
 interface Word {

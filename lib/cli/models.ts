@@ -29,7 +29,9 @@ arrays that MXNet's tool counts: weights and biases. --all-params adds gamma and
 Examples:
   $ gradlink models
   $ gradlink models resnet --num-layers 50 --json
-  $ gradlink models inception-v3 --image-shape 3,299,299`;
+  $ gradlink models inception-v3 --image-shape 3,299,299
+
+Exit status: 0; 2 wrong usage, an unknown network for example.`;
 
 /** What is left out first where a terminal has no room. */
 const lightest = ['elements', 'image'];

@@ -15,7 +15,9 @@ Examples:
   $ gradlink collectives all_reduce -n 2 --output run.json
   $ gradlink baseline save release-1 run.json
   $ gradlink baseline use release-1
-  $ gradlink baseline list`;
+  $ gradlink baseline list
+
+Exit status: 0; 2 wrong usage, no such baseline, or a file that is no report.`;
 
 const example = (line: string): string => `\nExample:\n  $ gradlink baseline ${line}`;
 
