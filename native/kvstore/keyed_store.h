@@ -71,6 +71,8 @@ class KeyedStore : public Base {
 template <class KeyT>
 class ValueStore : public KeyedStore<KeyT, SteppingStore> {
  public:
+  /// Nothing may be under way.
+  const std::shared_ptr<Optimizer>& optimizer() const { return rule_.optimizer; }
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override { set({optimizer, nullptr}); }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override { set({nullptr, updater}); }
   void setLearningRate(double value, std::shared_ptr<Ticket> ticket) override {

@@ -132,7 +132,8 @@ void AllreduceEngine::enqueue(Operation operation, bool here) {
                      : operation.kind == OperationKind::init ? SumKind::init
                                                              : SumKind::push,
              .dtype = key.dtype,
-             .rule = steps ? rule_ : std::uint16_t{0}}};
+             .changes = steps ? changes_ : std::uint16_t{0},
+             .rule = isPush(operation.kind) ? rule_ : 0}};
   key.queue.push_back({std::move(operation)});
   if (key.queue.back().ofRows()) news.ofRows = &key.queue.back();
   toAnnounce_.push_back(news);
@@ -317,9 +318,11 @@ void AllreduceEngine::waitFor(const std::function<void(std::shared_ptr<Ticket>)>
   if (outcome->error) std::rethrow_exception(outcome->error);
 }
 
-void AllreduceEngine::changeRule() {
+void AllreduceEngine::changeRule(const std::string& what, bool further) {
   const Lock lock(mutex_);
-  ++rule_;
+  ++changes_;
+  rule_ = fingerprint(further ? std::to_string(setRule_) + what : what);
+  if (!further) setRule_ = rule_;
 }
 
 // ---- the end

@@ -61,8 +61,9 @@ class AllreduceEngine {
   void fence(AllreduceFence fence);
   /// Waits for what the store of this worker still does. For the bodies of fences.
   void waitFor(const std::function<void(std::shared_ptr<Ticket>)>& begin);
-  /// For the bodies of fences: the optimizer of the shards or its rate is another from here on.
-  void changeRule();
+  /// For the bodies of fences: what steps is another from here on. `what` says all that decides a
+  /// step, as other workers that step alike say it; with `further`, beside what was said before.
+  void changeRule(const std::string& what, bool further = false);
 
   /// Ends the thread; peers that wait for this worker learn that it is gone. Idempotent.
   void stop();
@@ -176,8 +177,10 @@ class AllreduceEngine {
   bool fenceMeets_ = false;   // the fence under way waits for the other workers
   std::exception_ptr fenceError_;
   bool left_ = false;
-  std::uint16_t rule_ = 0;  // changes of what steps the shards
-  bool calling_ = false;    // the thread is in a call of the communicator
+  std::uint16_t changes_ = 0;  // of what steps
+  std::uint64_t setRule_ = 0;  // a fingerprint of it, as it was set
+  std::uint64_t rule_ = 0;     // with what came further
+  bool calling_ = false;       // the thread is in a call of the communicator
   std::atomic<bool> stopping_ = false;
   std::chrono::microseconds pause_ = kShortestPause;
   std::exception_ptr failure_;  // of the communicator: the store's end

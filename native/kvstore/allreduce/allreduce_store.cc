@@ -1,5 +1,6 @@
 #include "kvstore/allreduce/allreduce_store.h"
 
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "kvstore/allreduce/shards.h"
 #include "kvstore/keyed_store.h"
 #include "kvstore/local/local_store.h"
+#include "kvstore/optimizer/optimizer.h"
 
 namespace gradlink {
 namespace {
@@ -40,7 +42,8 @@ class AllreduceStore final : public KeyedStore<Key> {
     engine_.fence({.body = [this, optimizer = std::move(optimizer)] {
       // Where each worker steps a part, the values are assigned.
       values_.setOptimizer(shards_ ? nullptr : optimizer);
-      if (shards_) stepWith(optimizer);
+      if (shards_) shards_->setOptimizer(optimizer);
+      engine_.changeRule(described(optimizer.get()));
     }});
   }
 
@@ -50,7 +53,8 @@ class AllreduceStore final : public KeyedStore<Key> {
                          engine_.waitFor([&](std::shared_ptr<Ticket> done) {
                            stepper().setLearningRate(value, std::move(done));
                          });
-                         if (shards_) engine_.changeRule();
+                         const auto bits = std::bit_cast<std::uint64_t>(value);
+                         engine_.changeRule(std::to_string(bits), true);
                        },
                    .ticket = std::move(ticket)});
   }
@@ -58,7 +62,9 @@ class AllreduceStore final : public KeyedStore<Key> {
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
     engine_.fence({.body = [this, updater = std::move(updater)] {
       values_.setUpdater(updater);
-      if (shards_) stepWith(nullptr);
+      if (shards_) shards_->setOptimizer(nullptr);
+      // Nobody can tell which function it is.
+      engine_.changeRule("a function");
     }});
   }
 
@@ -100,10 +106,9 @@ class AllreduceStore final : public KeyedStore<Key> {
   void loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) override {
     engine_.fence({.body =
                        [this, file] {
-                         if (shards_) return loadShards(file);
-                         engine_.waitFor([&](std::shared_ptr<Ticket> done) {
-                           values_.loadStates(file, std::move(done));
-                         });
+                         load(file);
+                         engine_.changeRule(described(
+                             (shards_ ? shards_->optimizer() : values_.optimizer()).get()));
                        },
                    .meets = true,
                    .ticket = std::move(ticket)});
@@ -164,15 +169,21 @@ class AllreduceStore final : public KeyedStore<Key> {
     return values_;
   }
 
-  // ---- bodies of fences
-  void stepWith(const std::shared_ptr<Optimizer>& optimizer) {
-    shards_->setOptimizer(optimizer);
-    engine_.changeRule();
+  /// The same bytes for the same options, schedule and multipliers.
+  static std::string described(const Optimizer* optimizer) {
+    if (optimizer == nullptr) return "";
+    const std::vector<std::uint8_t> all = gradlink::saveStates(*optimizer, {}, true);
+    return {all.begin(), all.end()};
   }
-  void loadShards(const std::string& file) {
+
+  // ---- bodies of fences
+  void load(const std::string& file) {
+    if (!shards_) {
+      return engine_.waitFor(
+          [&](std::shared_ptr<Ticket> done) { values_.loadStates(file, std::move(done)); });
+    }
     shards_->loadStates(file, [this](const auto& begin) { engine_.waitFor(begin); });
     values_.setOptimizer(nullptr);
-    engine_.changeRule();
   }
 
   LocalStore values_;

@@ -32,14 +32,14 @@ std::string describe(const Announcement& one) {
       std::string(nameOf(one.kind)) + " of " + std::to_string(one.count) + " " + nameOf(one.dtype);
   if (one.rowLength > 1) text += " in rows of " + std::to_string(one.rowLength);
   if (one.kind == SumKind::step) {
-    text += ", after " + std::to_string(one.rule) + " changes of the optimizer or its rate";
+    text += ", after " + std::to_string(one.changes) + " changes of the optimizer or its rate";
   }
   return text;
 }
 
 bool sameOperation(const Announcement& a, const Announcement& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.count == b.count &&
-         a.rowLength == b.rowLength && a.name == b.name && a.rule == b.rule;
+         a.rowLength == b.rowLength && a.name == b.name && a.changes == b.changes;
 }
 
 }  // namespace
@@ -94,6 +94,16 @@ void Agreement::take(int worker, const Announcement& announced) {
                     " on worker " + std::to_string(worker) +
                     "; keys must be initialised in the same order, with the same names, types and "
                     "shapes, and the optimizer set alike, on all workers")
+        .withRank(worker);
+  }
+  if (slot.announced.rule != announced.rule) {
+    throw Error(ErrorCode::mismatch,
+                "the workers do not step alike: operation " +
+                    std::to_string(line.base + index + 1) + " of the key number " +
+                    std::to_string(announced.key) + " goes by another optimizer on worker " +
+                    std::to_string(worker) + " than on worker " + std::to_string(slot.by) +
+                    ", or by another of its options or rates; call setOptimizer(), setUpdater() "
+                    "and setLearningRate() alike on all workers")
         .withRank(worker);
   }
   slot.announced.priority = std::max(slot.announced.priority, announced.priority);

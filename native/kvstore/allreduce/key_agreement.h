@@ -41,9 +41,11 @@ struct Announcement {
   SumKind kind = SumKind::push;
   DType dtype = DType::float32;
   /// step: how often what steps was changed before it.
-  std::uint16_t rule = 0;
+  std::uint16_t changes = 0;
+  /// push, step: of what steps it here, the optimizer with its options and rate.
+  std::uint64_t rule = 0;
 };
-static_assert(sizeof(Announcement) == 40);
+static_assert(sizeof(Announcement) == 48);
 
 /// What all workers have announced.
 struct ReadySum {
@@ -86,7 +88,7 @@ class Agreement {
   void checkTimeout(double timeoutMs, const std::vector<std::string>& names) const;
 
  private:
-  static constexpr std::size_t kEntries = 24;
+  static constexpr std::size_t kEntries = 20;
   struct Frame {
     std::uint32_t entries = 0;
     std::uint32_t left = 0;

@@ -84,7 +84,7 @@ void AllreduceEngine::stepTogether(std::vector<Share>& parts, std::size_t room, 
 
 /// Of a worker that has left: whether it can still step its part as the others do theirs.
 void AllreduceEngine::checkStep(const Share& part) const {
-  if (part.key != nullptr && part.announced.rule == rule_) return;
+  if (part.key != nullptr && part.announced.changes == changes_) return;
   throw storeUnsupported(
       "this worker has left the sums before " +
       std::string(part.key == nullptr ? "a key was made"

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "test/folder.h"
 #include "test/kvstore/support.h"
 #include "test/threads_support.h"
 
@@ -49,6 +51,82 @@ TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
   EXPECT_EQ(named.code, ErrorCode::timeout);
   EXPECT_NE(std::string(named.what()).find(first ? "key a" : "key b"), std::string::npos)
       << named.what();
+}
+
+std::shared_ptr<Optimizer> optimizerWith(const std::map<std::string, double>& numbers) {
+  OptimizerSpec spec;
+  spec.name = "sgd";
+  spec.numbers = numbers;
+  return Optimizer::create(spec);
+}
+
+/// Two workers set what `set` sets, and push.
+std::vector<std::optional<Error>> afterSetting(const Worker& set, bool sharded) {
+  return onWorkers(2,
+                   [&](Store& store, int rank) {
+                     const KeyId key = makeKey(store, "w", Floats(2, 0));
+                     set(store, rank);
+                     std::vector<Floats> arrays{Floats(2, 1)};
+                     run(store, OperationKind::push, key, arrays);
+                   },
+                   {.shardOptimizer = sharded});
+}
+
+TEST(KvstoreAllreduce, WorkersThatStepDifferentlyAreAMismatch) {
+  const TestFolder folder;
+  const auto rate = [](Store& store, double value) {
+    Waiter set;
+    store.setLearningRate(value, set.ticket());
+    set.wait();
+  };
+  const Worker differences[] = {
+      [](Store& store, int rank) {
+        if (rank == 0) store.setOptimizer(optimizerWith({}));
+      },
+      [](Store& store, int rank) {
+        store.setOptimizer(optimizerWith({{"rescaleGrad", rank == 0 ? 1 : 0.5}}));
+      },
+      [&](Store& store, int rank) {
+        store.setOptimizer(optimizerWith({}));
+        rate(store, rank == 0 ? 0.1 : 0.2);
+      },
+      [](Store& store, int rank) {
+        store.setOptimizer(optimizerWith({}));
+        if (rank == 1) store.setOptimizer(nullptr);
+      },
+      [&](Store& store, int rank) {
+        // States without the optimizer, which stays.
+        store.setOptimizer(optimizerWith({}));
+        const std::string file = folder.file("states");
+        const auto done = [](const auto& begin) {
+          Waiter waiter;
+          begin(waiter.ticket());
+          waiter.wait();
+        };
+        done([&](auto ticket) { store.saveStates(file, false, ticket); });
+        store.setOptimizer(optimizerWith({{"wd", rank == 0 ? 0.1 : 0.2}}));
+        done([&](auto ticket) { store.loadStates(file, ticket); });
+      }};
+  for (const bool sharded : {false, true}) {
+    for (const Worker& set : differences) {
+      expectAll(afterSetting(set, sharded), ErrorCode::mismatch);
+    }
+  }
+}
+
+TEST(KvstoreAllreduce, WorkersMayComeToTheSameStepInTheirOwnWay) {
+  expectNone(afterSetting(
+      [](Store& store, int rank) {
+        if (rank == 0) store.setOptimizer(optimizerWith({{"momentum", 0.9}}));
+        store.setOptimizer(optimizerWith({{"learningRate", 0.5}}));
+        for (const double value : {0.25, 0.125}) {
+          if (rank == 0 && value == 0.25) continue;
+          Waiter set;
+          store.setLearningRate(value, set.ticket());
+          set.wait();
+        }
+      },
+      false));
 }
 
 TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {

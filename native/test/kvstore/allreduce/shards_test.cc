@@ -53,16 +53,6 @@ TEST(KvstoreAllreduceShards, EveryElementHasOneWorker) {
   }
 }
 
-TEST(KvstoreAllreduceShards, AnOptimizerOnSomeWorkersAloneIsAMismatch) {
-  const auto errors = errorsOf(2, [](Store& store, int rank) {
-    const KeyId key = makeKey(store, "w", Floats(2, 0));
-    if (rank == 0) store.setOptimizer(made("sgd"));
-    std::vector<Floats> arrays{Floats(2, 1)};
-    run(store, OperationKind::push, key, arrays);
-  });
-  expectAll(errors, ErrorCode::mismatch);
-}
-
 TEST(KvstoreAllreduceShards, AChangeThatAWorkerThatLeftDoesNotFollowIsRefusedOnAll) {
   const auto errors = errorsOf(2, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "w", Floats(100, 1));
