@@ -58,6 +58,8 @@ void Engine::introduce(const Hello& hello, const Address& from) {
   peer.entry.address = from;
   peer.entry.address.setPort(hello.port);
   peer.entry.host = hello.host;
+  // One that had given up may come again.
+  peer.gone = false;
 }
 
 void Engine::refuseAll(const Error& error) {

@@ -1,4 +1,5 @@
-// The meeting of a large job over TCP, with every rank a thread of this process.
+// Meetings over TCP: of a large job, with every rank a thread of this process, and of a rank that
+// comes twice.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -71,6 +72,19 @@ TEST(SlowTcpMeeting, OfAThousandRanks) {
     return sent->done && got->done;
   });
   EXPECT_EQ(place, value);
+}
+
+TEST(TcpMeeting, TakesARankThatLeftItAndComesAgain) {
+  const int port = freePort();
+  Engine engine(settingsOf(0, 3, port));
+  std::thread rendezvous([&] { engine.meet(kMostMs); });
+  { const Forger early(1, 3, port); }
+  Forger again(1, 3, port);
+  const Forger other(2, 3, port);
+  rendezvous.join();
+  EXPECT_FALSE(engine.isGone(1));
+  const std::unique_ptr<Request> sent(engine.send(kContext, nullptr, 0, 1, 0));
+  EXPECT_EQ(again.next(FrameKind::message).bytes, 0u);
 }
 
 }  // namespace
