@@ -3,7 +3,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -19,6 +18,7 @@ import { campaign, campaignTimeout } from './support/campaign.js';
 import type { Counts } from './support/campaign.js';
 import { standInMpirun } from './support/mpirun-stand-in.js';
 import type { Random } from './support/random.js';
+import { altered, crowd, kilobytes, stranger } from './support/strangers.js';
 
 let launches: Launches;
 let scripts: Scripts;
@@ -58,36 +58,8 @@ const sayings: readonly ((random: Random, heard: readonly Buffer[]) => readonly 
   () => [head(4 * mebibyte - 1, 1), ...Array<Buffer>(4).fill(Buffer.alloc(mebibyte - 1))],
   // What a keeper said, as it was or a bit of it altered.
   (_, heard) => heard,
-  (random, heard) =>
-    heard.map((frame) => {
-      const altered = Buffer.from(frame);
-      const at = random.int(altered.length);
-      altered[at] = (altered[at] ?? 0) ^ (1 << random.int(8));
-      return altered;
-    }),
+  (random, heard) => heard.map((frame) => altered(random, frame)),
 ];
-
-/** Connects, says it at once or a little at a time, and stays, goes or is cut off; also says back what it is told. */
-function stranger(random: Random, port: number, heard: readonly Buffer[]): Socket {
-  const socket = connectTo(port);
-  const parts = random.pick(sayings)(random, heard);
-  if (random.chance(0.2)) socket.on('data', (chunk: Buffer) => socket.write(chunk));
-  else socket.resume();
-  const slowly = random.chance(0.2);
-  for (const part of parts) {
-    if (slowly) for (const byte of part.subarray(0, 50)) socket.write(Buffer.of(byte));
-    else socket.write(part);
-  }
-  const way = random.int(4);
-  if (way === 0) socket.end();
-  if (way === 1) setImmediate(() => socket.resetAndDestroy());
-  return socket;
-}
-
-function kilobytes(pid: number | undefined, name: 'VmRSS' | 'VmHWM'): number {
-  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
-  return Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(status)?.[1]);
-}
 
 it(
   'at the port of a launcher change nothing for its job',
@@ -117,7 +89,9 @@ it(
         await until(() => heard.length >= 2);
         const before = kilobytes(child.pid, 'VmRSS');
         const first = heard.slice(0, 2);
-        const sockets = Array.from({ length: connections }, () => stranger(random, port, first));
+        const sockets = Array.from({ length: connections }, () =>
+          stranger(random, port, random.pick(sayings)(random, first)),
+        );
         // Of those that stay, the launcher hangs up on all but so many; one that is new is served.
         const probe = connectTo(port);
         await new Promise((resolve) => probe.once('data', resolve));
@@ -353,16 +327,6 @@ it(
   },
 );
 
-/** Connects to a port as often as it can, says nothing, and tells when there were enough. */
-const crowding = `
-  let made = 0;
-  const open = () => require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
-    .on('error', () => undefined)
-    .on('connect', () => { if (++made === 500) console.log('enough'); })
-    .on('close', () => setImmediate(open)).resume();
-  for (let i = 0; i < 200; ++i) open();
-  process.stdin.resume().on('end', () => { console.log(made); process.exit(); });`;
-
 it(
   'that crowd the port of a launcher keep no keeper away',
   async () => {
@@ -374,21 +338,12 @@ it(
       );
       await until(() => existsSync(join(folder, 'launcher')));
       const port = readFileSync(join(folder, 'launcher'), 'utf8').split(':').at(-1) ?? '';
-      const crowd = [1, 2].map(() => {
-        const child = spawn(process.execPath, ['-e', crowding, port]);
-        const said = { text: '' };
-        child.stdout.on('data', (chunk: Buffer) => (said.text += chunk.toString()));
-        const over = new Promise((resolve) => child.once('close', resolve));
-        return { child, said, over };
-      });
-      await until(() => crowd.every(({ said }) => said.text.includes('enough')));
+      const crowds = await Promise.all([1, 2].map(() => crowd(200, 500, port)));
       writeFileSync(join(folder, 'new'), port);
       renameSync(join(folder, 'new'), join(folder, 'through'));
       const { code, stderr } = await ended;
-      for (const { child } of crowd) child.stdin.end();
-      await Promise.all(crowd.map(({ over }) => over));
+      const made = await Promise.all(crowds.map((one) => one.end()));
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      const made = crowd.map(({ said }) => Number(said.text.replace('enough\n', '')));
       return { connections: made.reduce((sum, one) => sum + one, 0) };
     });
   },

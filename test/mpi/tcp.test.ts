@@ -16,7 +16,7 @@ import {
 } from '../support/hosts.js';
 import { missing } from '../support/launching.js';
 import { Scripts, well, type Ended, type Running } from '../support/processes.js';
-import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
+import { freePort, placeOf, socketsOf, startOverTcp } from '../support/tcp.js';
 import { everything, wholeWorld } from '../support/world.js';
 
 const scripts = new Scripts();
@@ -135,21 +135,13 @@ describe('a world over TCP', () => {
     await new Promise<void>((resolve) => other.listen(0, own, resolve));
     const { port: taken } = other.address() as AddressInfo;
     const source = `
-      import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
-      // This process's sockets of IPv4 as the kernel tells: the own address and port in hexadecimal, and the state.
-      const sockets = () => {
-        const links = readdirSync('/proc/self/fd').map((fd) => { try { return readlinkSync('/proc/self/fd/' + fd); } catch { return ''; } });
-        return readFileSync('/proc/self/net/tcp', 'utf8').split('\\n').slice(1).map((line) => line.trim().split(/ +/))
-          .filter((fields) => links.includes('socket:[' + fields[9] + ']'))
-          .map(([, local, , state]) => ({
-            address: local.slice(0, 8).match(/../g).reverse().map((byte) => parseInt(byte, 16)).join('.'),
-            port: parseInt(local.slice(9), 16),
-            listens: state === '0A',
-          }));
-      };
+      const woken = new Promise((resolve) => process.once('SIGUSR2', resolve));
       const comm = await Communicator.world({ backend: 'tcp' });
       await comm.allReduce(Int32Array.of(1));
-      report(sockets());
+      const alive = setInterval(() => undefined, 1000);
+      say('summed');
+      await woken;
+      clearInterval(alive);
       await comm.barrier();
       await comm.close();
     `;
@@ -162,11 +154,12 @@ describe('a world over TCP', () => {
     const ranks = [0, 1, 2].map((rank) =>
       scripts.start(source, { ...placeOf(rank, 3, port, own), ...chosen }),
     );
-    const ended = await ends(ranks);
+    await Promise.all(ranks.map((one) => one.said('summed')));
+    const open = ranks.map(({ child }) => socketsOf(child.pid));
+    for (const { child } of ranks) child.kill('SIGUSR2');
+    for (const one of await ends(ranks)) expect(one).toMatchObject(well);
     other.close();
-    for (const [rank, one] of ended.entries()) {
-      expect(one).toMatchObject(well);
-      const sockets = one.reports[0] as { address: string; port: number; listens: boolean }[];
+    for (const [rank, sockets] of open.entries()) {
       expect(new Set(sockets.map(({ address }) => address))).toEqual(new Set([own]));
       const [listening, ...more] = sockets.filter(({ listens }) => listens);
       expect(more).toEqual([]);

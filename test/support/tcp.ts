@@ -1,4 +1,5 @@
 // Jobs without MPI: processes that meet where rank 0 listens.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 
 import type { Running, Scripts } from './processes.js';
@@ -10,6 +11,29 @@ export async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/** The sockets of IPv4 of a process, as the kernel tells. */
+export function socketsOf(
+  pid: number | undefined,
+): { readonly address: string; readonly port: number; readonly listens: boolean }[] {
+  const folder = `/proc/${String(pid)}`;
+  const links = readdirSync(`${folder}/fd`).map((fd) => {
+    try {
+      return readlinkSync(`${folder}/fd/${fd}`);
+    } catch {
+      return ''; // closed meanwhile
+    }
+  });
+  const rows = readFileSync(`${folder}/net/tcp`, 'utf8').trimEnd().split('\n').slice(1);
+  return rows
+    .map((row) => row.trim().split(/ +/))
+    .filter((fields) => links.includes(`socket:[${String(fields[9])}]`))
+    .map(([, own = '', , state]) => ({
+      address: Buffer.from(own.slice(0, 8), 'hex').reverse().join('.'),
+      port: parseInt(own.slice(9), 16),
+      listens: state === '0A',
+    }));
 }
 
 const loopback = '127.0.0.1';
