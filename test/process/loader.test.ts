@@ -68,6 +68,7 @@ function load(
   env: Record<string, string> = {},
   node = process.execPath,
   file = 'dist/index.js',
+  cwd = process.cwd(),
 ): Promise<string> {
   const source = `
     import { nativePath } from ${JSON.stringify(join(root, file))};
@@ -78,7 +79,7 @@ function load(
     execFile(
       node,
       ['--preserve-symlinks', '--input-type=module', '-e', source],
-      { env: all },
+      { env: all, cwd },
       (error, stdout, stderr) => {
         if (error) reject(new Error(stderr, { cause: error }));
         else resolve(stdout.trim());
@@ -105,6 +106,16 @@ describe('the addon', () => {
     placePackage('0.0.1');
     const said = await load();
     expect(said).toMatch(new RegExp(`package ${name}: .*\\b0\\.0\\.1\\b.* ${version}`));
+  });
+
+  it('is not taken from the current folder, where others may write', async () => {
+    write('package.json', JSON.stringify({ name: 'an-app-with-gradlink-in-it', type: 'module' }));
+    const own = 'elsewhere/node_modules/gradlink';
+    write(`${own}/package.json`, JSON.stringify({ name: 'gradlink', version }));
+    place(`${own}/build/Release/gradlink.node`);
+    place('elsewhere/build/Release/gradlink.node');
+    const said = await load({}, process.execPath, 'dist/index.js', join(root, 'elsewhere'));
+    expect(said).toMatch(/^ERR_BACKEND_UNAVAILABLE /);
   });
 
   it('that is nowhere is an error that lists what was tried and what an application does', async () => {
