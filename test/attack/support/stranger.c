@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { open_at_most = 40, head_bytes = 16, text_bytes = 1024, words = 10 };
+enum { open_at_most = 300, head_bytes = 16, text_bytes = 1024, words = 10 };
 
 static uint32_t state;
 
