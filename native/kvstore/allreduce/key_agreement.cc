@@ -162,8 +162,10 @@ std::vector<ReadySum> Agreement::takeReady() {
   std::vector<ReadySum> ready;
   ready.reserve(slots.size());
   for (Slot& slot : slots) {
-    if (slot.whole) slot.rows.clear();
     const DType dtype = slot.announced.dtype;
+    // A row that comes twice is added up before the others' whole arrays are.
+    if (slot.whole && !slot.rows.empty() && isHalf(dtype)) slot.wider = true;
+    if (slot.whole) slot.rows.clear();
     const Partial partial = slot.wider ? Partial(dtype, ReduceOp::sum) : Partial::none(dtype);
     ready.push_back({slot.announced, std::move(slot.rows), partial});
   }

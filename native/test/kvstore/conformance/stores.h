@@ -95,7 +95,7 @@ inline constexpr StoreMaker kStoreMakers[] = {
     {.name = "FourOnThreeServers", .way = kServers, .workers = 4, .servers = 3},
     {.name = "AllReduceOfOne", .way = kAllReduce},
     {.name = "AllReduceOfTwo", .way = kAllReduce, .workers = 2, .devices = 3},
-    {.name = "AllReduceOfSeven", .way = kAllReduce, .workers = 7},
+    {.name = "AllReduceOfSeven", .way = kAllReduce, .workers = 7, .devices = 1},
     {.name = "AllReduceInShards", .way = kAllReduce, .workers = 3, .sharded = true},
     {.name = "GpusByPeer", .onGpus = true},
     {.name = "OneGpu", .onGpus = true, .merge = GpuMerge::automatic, .oneGpu = true},
