@@ -10,6 +10,7 @@ import { probe } from './probes.js';
 import { tfjsFinding } from './tfjs.js';
 import { seeTfjsNode, tfjsNodeFinding } from './tfjs-node.js';
 import { readTopology } from './topology.js';
+import { readText } from './system.js';
 import { diagnosisVersion, type Diagnosis, type Topology } from './types.js';
 
 /** A library that has not answered by then hangs: drivers of many GPUs take seconds to start. */
@@ -51,7 +52,7 @@ export async function diagnose({
     ...addonFindings(cores),
     sharedMemoryFinding(),
     hugePagesFinding(),
-    ptraceFinding(),
+    ptraceFinding(readText('/proc/sys/kernel/yama/ptrace_scope')),
     mpiFinding('openmpi', openmpi, builds.openmpi, env),
     mpiFinding('mpich', mpich, builds.mpich, env),
     ...gpuFindings(gpus),
