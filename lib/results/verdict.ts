@@ -190,7 +190,8 @@ function likelyCause(context: VerdictContext): string {
   if (threads !== null && availableCores !== null && threads < availableCores) {
     return `${threads} of ${availableCores} cores are used; raise GRADLINK_NUM_THREADS`;
   }
-  if (context.shares !== undefined) return largestShare(context.shares);
+  if (context.shares !== undefined)
+    return largestShare(context.shares, typeof context.optimizer === 'string');
   const unsteady = noise(statistics);
   if (unsteady !== null) return unsteady;
   if (bytes / arrays < smallArrayBytes) {
@@ -212,15 +213,20 @@ function likelyCause(context: VerdictContext): string {
 
 const shareCauses: Readonly<Record<keyof TimeShares, string>> = {
   copy: "the workers' copying between their arrays and what they send takes most of the time: fewer devices a worker, or more workers",
-  wire: 'what lies between workers and servers takes most of the time: the link, MPI or TCP across hosts; on one host processes that share cores',
+  wire: 'what passes between the processes takes most of the time: the link, MPI or TCP across hosts; on one host processes that share cores',
   merge: "the servers' summing takes most of the time: more servers, or fewer workers a server",
   update: 'the optimizer takes most of the time: more servers, or a simpler optimizer',
 };
 
-function largestShare(shares: TimeShares): string {
+/** Without an optimizer an update is a copy. */
+const assigning =
+  'storing the sums and copying them to where they are pulled takes most of the time, which memory limits: fewer devices a worker';
+
+function largestShare(shares: TimeShares, hasOptimizer: boolean): string {
   const parts = Object.keys(shareCauses) as (keyof TimeShares)[];
   const largest = parts.reduce((a, b) => (shares[b] > shares[a] ? b : a));
-  return `${shareCauses[largest]} (${(shares[largest] * 100).toFixed(0)} %)`;
+  const cause = largest === 'update' && !hasOptimizer ? assigning : shareCauses[largest];
+  return `${cause} (${(shares[largest] * 100).toFixed(0)} %)`;
 }
 
 /** Times that scatter; null when they are steady or too few to tell. */

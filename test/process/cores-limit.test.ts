@@ -52,6 +52,19 @@ describe('the limit of a job on one host', () => {
     }
   });
 
+  it('of a store whose workers sum is between cores too', { tags: 'full' }, async () => {
+    const output = join(folder, 'store.json');
+    const job = ['launch', '-n', '2', process.execPath, bench('measure.js'), '--cpus', '1'];
+    const network = ['--network', 'resnet', '--num-layers', '20', '--image-shape', '3,28,28'];
+    const store = ['--kv-store', 'allreduce', ...network, '--output', output];
+    await run(process.execPath, [bench('gradlink.js'), ...job, ...store]);
+    const { cases } = JSON.parse(await readFile(output, 'utf8')) as Report;
+    const figures = cases.filter(hasMeasurement);
+    expect(figures.map(({ limit }) => limit?.kind)).toEqual(['between cores']);
+    // What a worker writes and reads, of two: S, and S 2(n-1)/n.
+    expect(figures[0]!.limit!.mustMoveBytes).toBe(2 * figures[0]!.bytes);
+  });
+
   it('of arrays that all can reach is not', { tags: 'full' }, async () => {
     const figures = await sweep(2, 'all_reduce', '--shared');
     expect(figures.map(({ limit }) => limit?.kind)).toEqual(figures.map(() => undefined));

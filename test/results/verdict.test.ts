@@ -89,6 +89,8 @@ describe('level', () => {
   });
 });
 
+const updating = { copy: 0.1, wire: 0.2, merge: 0, update: 0.6 };
+
 describe('likely cause', () => {
   it.each<[string, Partial<VerdictContext>]>([
     ['compression', { compressed: true, processes: 4, statistics: scattered }],
@@ -98,6 +100,8 @@ describe('likely cause', () => {
     ['5000 bytes', { arrays: 200, bytes: 1e6 }],
     ['small (1000 bytes)', { bytes: 1000 }],
     ['optimizer adam', { optimizer: 'adam' }],
+    ['simpler optimizer', { optimizer: 'adam', shares: updating }],
+    ['storing the sums', { optimizer: null, shares: updating }],
     ['allocShared', { processes: 2 }],
     ['NUMA', { processes: 2, sharedMemory: true }],
     ['NUMA', {}],

@@ -7,7 +7,7 @@ import { hostsOfRanks, textsOfRanks } from '../../communicator/joining/hosts.js'
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
 import type { NativeEstimated, NativeTiming, NativeTimingOptions } from '../../native/measure.js';
-import type { TimeBetweenCores } from '../machine/cores-limit.js';
+import { timerBetweenCores, type TimeBetweenCores } from '../machine/cores-limit.js';
 import { hostMessages, type Messages } from '../hosts/messages.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import type { RankInfo } from '../common-run.js';
@@ -69,11 +69,6 @@ export async function estimateOnAll(
 async function settled<T>(all: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(all);
   return await Promise.all(all);
-}
-
-/** Of a communicator of one rank a process. */
-export function timerBetweenCores(world: Communicator): TimeBetweenCores {
-  return (options) => native().timeBetweenCores(nativeOf(world), { ...options, timeoutMs: -1 });
 }
 
 /** The ranks of a job, a process each. */

@@ -2,8 +2,12 @@
 // another wrote. A copy within one core's caches is faster, and no limit of theirs.
 import type { CaseInput } from '../../results/case.js';
 import type { Crossing, CrossingPart } from '../../results/crossing.js';
+import { nativeOf, type Communicator } from '../../communicator/communicator.js';
+import { hostsOfRanks } from '../../communicator/joining/hosts.js';
 import { GradlinkError } from '../../errors.js';
+import { native } from '../../native/load.js';
 import type { NativeBetweenCores, NativeBetweenCoresOptions } from '../../native/measure.js';
+import { gatherNumbers } from '../job.js';
 import type { Peers } from './shared-limit.js';
 import { interpolateRate, type SizedRate } from './sized-limit.js';
 
@@ -109,4 +113,24 @@ function note(rates: SizedRate[], bytes: number, seconds: number): void {
   const now = bytes / seconds;
   if (at < 0) rates.push({ bytes, bytesPerSecond: now });
   else rates[at] = { bytes, bytesPerSecond: Math.max(now, rates[at]?.bytesPerSecond ?? 0) };
+}
+
+/** Of a communicator of one rank a process. */
+export function timerBetweenCores(world: Communicator): TimeBetweenCores {
+  return (options) => native().timeBetweenCores(nativeOf(world), { ...options, timeoutMs: -1 });
+}
+
+/** What passes between the processes of a job, measured; undefined of one process, or of several hosts. */
+export async function coresLimitOfJob(
+  world: Communicator,
+  availableCores: number,
+): Promise<CoresLimit | undefined> {
+  if (world.size === 1 || new Set(await hostsOfRanks(world)).size > 1) return undefined;
+  const peers: Peers = {
+    rank: world.rank,
+    gather: (values) => gatherNumbers(world, values),
+  };
+  const cores = new CoresLimit(peers, world.size, availableCores, timerBetweenCores(world));
+  await cores.measure();
+  return cores;
 }

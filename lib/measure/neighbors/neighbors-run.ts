@@ -1,14 +1,12 @@
 // The benchmark of averaging with neighbours beside everybody's sum: all that `gradlink collectives neighbor_all_reduce`
 // does but reading its options and printing.
-import { hostsOfRanks } from '../../communicator/joining/hosts.js';
 import type { HostSweepLimit } from '../collectives/sweep.js';
-import { timerBetweenCores } from '../collectives/world.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { oneOf } from '../../checks.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
-import { CoresLimit } from '../machine/cores-limit.js';
-import { measureSharedLimit, type SharedLimit } from '../machine/shared-limit.js';
+import { coresLimitOfJob } from '../machine/cores-limit.js';
+import { measureSharedLimit } from '../machine/shared-limit.js';
 import { sizedLimit } from '../machine/sized-limit.js';
 import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../common-run.js';
 import { neighborsTable, type NeighborsOptions } from './neighbors-options.js';
@@ -32,22 +30,6 @@ function peersOf({ members: [first], processes }: NeighborRanks): {
     return { rank: 0, gather: (values) => Promise.resolve([values]) };
   }
   return { rank: first.rank, gather: (values) => gatherNumbers(first, values) };
-}
-
-/** What passes between the processes of one host; nothing of one process, or of several hosts. */
-async function coresOf(
-  { members: [first], processes, size }: NeighborRanks,
-  { availableCores }: SharedLimit,
-): Promise<Pick<HostSweepLimit, 'cores'>> {
-  if (first === undefined || processes === 1) return {};
-  if (new Set(await hostsOfRanks(first)).size > 1) return {};
-  const peers = {
-    rank: first.rank,
-    gather: (values: readonly number[]) => gatherNumbers(first, values),
-  };
-  const cores = new CoresLimit(peers, size, availableCores, timerBetweenCores(first));
-  await cores.measure();
-  return { cores };
 }
 
 /**
@@ -90,10 +72,13 @@ export async function run(options: NeighborsOptions, events: RunEvents = {}): Pr
     const { lastLevelCacheBytes } = environment;
     const peers = peersOf(ranks);
     const shared = await measureSharedLimit(peers, lastLevelCacheBytes);
+    const inJob = first !== undefined && ranks.processes > 1;
+    const cores =
+      inJob && !given.shared ? await coresLimitOfJob(first, shared.availableCores) : undefined;
     const limit: HostSweepLimit = {
       ...shared,
       sized: sizedLimit(peers, shared, lastLevelCacheBytes),
-      ...(given.shared ? {} : await coresOf(ranks, shared)),
+      ...(cores === undefined ? {} : { cores }),
     };
     tell.onStart?.(head, []);
     const steps = new Steps(tell, neighborRows(sweep));

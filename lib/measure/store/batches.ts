@@ -304,10 +304,12 @@ export async function timeStore(
       iterations: lines,
       traffic,
     });
-  const { sized, copyBytesPerSecond } = limit;
+  const { sized, copyBytesPerSecond, between } = limit;
+  // Compressed, less passes than what was pushed.
+  const passed = options.compression === null ? between : undefined;
   return sized === undefined
     ? complete({ copyBytesPerSecond })
-    : await sized.complete(volume, complete);
+    : await sized.complete(volume, complete, passed);
 }
 
 /** A Uint16Array must be told which of the half types it holds. */

@@ -4,6 +4,7 @@ import { Communicator } from '../../communicator/communicator.js';
 import { readJob } from '../../communicator/joining/job.js';
 import { parseStoreType } from '../../kvstore/types.js';
 import { gatherNumbers } from '../job.js';
+import { coresLimitOfJob, type CoresLimit } from '../machine/cores-limit.js';
 
 export interface StoreJob extends AsyncDisposable {
   readonly rank: number;
@@ -11,6 +12,8 @@ export interface StoreJob extends AsyncDisposable {
   barrier(): Promise<void>;
   /** What each worker brings, in the order of ranks; all bring equally many. */
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
+  /** Measures what passes between the workers; undefined of several hosts. Absent where there is one worker. */
+  readonly measureCores?: (availableCores: number) => Promise<CoresLimit | undefined>;
 }
 
 /** A store of one process. */
@@ -40,6 +43,7 @@ export async function openStoreJob(kvStores: readonly string[]): Promise<StoreJo
     size: world.size,
     barrier: () => world.barrier(),
     gather: (values) => gatherNumbers(world, values),
+    measureCores: (availableCores) => coresLimitOfJob(world, availableCores),
     [Symbol.asyncDispose]: () => world.close(),
   };
 }

@@ -2,13 +2,15 @@
 import { parseStoreType } from '../../kvstore/types.js';
 import type { Volume } from '../../results/bandwidth.js';
 import type { CaseInput, ExpectedTime } from '../../results/case.js';
+import { collectiveCrossing } from '../../results/crossing.js';
 import { measureGpuCopyLimit } from '../machine/gpu-copy-limit.js';
 import { gpuSweepLimit } from '../machine/gpu-sweep-limit.js';
 import { besideOpposite, hostLimit, narrowest, type ExpectedRate } from '../machine/gpu-rates.js';
 import { readMachine, type Machine } from '../machine/gpus.js';
 import type { EnvironmentInfo } from '../../results/result.js';
-import { measureSharedLimit, type Peers } from '../machine/shared-limit.js';
-import { sizedLimit, type SizedLimit } from '../machine/sized-limit.js';
+import { measureSharedLimit } from '../machine/shared-limit.js';
+import { sizedLimit, type Between, type SizedLimit } from '../machine/sized-limit.js';
+import type { StoreJob } from './job.js';
 
 /** What a case says of its limit. */
 export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
@@ -18,15 +20,24 @@ export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
   >;
   /** Of CPU devices, by size. */
   readonly sized?: SizedLimit;
+  /** What the workers must pass to one another; absent where nothing passes, or nobody measured how fast it can. */
+  readonly between?: Between;
 };
 
 /** By the type of the store and what it moves. */
 export type StoreLimits = (kvStore: string, volume: Volume, peer: boolean) => StoreLimit;
 
-/** Of CPU devices: the copy bandwidth of the cores of all workers, measured now, by all of them at the same time. */
+/** Of the stores whose workers sum one another's arrays: those of servers lie where both reach them. */
+const isSummed = (kvStore: string): boolean => parseStoreType(kvStore).kind === 'allreduce';
+
+/**
+ * Of CPU devices: the copy bandwidth of the cores of all workers, measured now, by all of them at the same time, and
+ * what these cores pass to one another.
+ */
 export async function measureHostLimits(
-  workers: Peers,
+  workers: Pick<StoreJob, 'rank' | 'size' | 'gather' | 'measureCores'>,
   environment: EnvironmentInfo,
+  kvStores: readonly string[],
 ): Promise<StoreLimits> {
   const { lastLevelCacheBytes } = environment;
   // As the arrays of a run: memory.ts.
@@ -39,7 +50,14 @@ export async function measureHostLimits(
     context: { threads, availableCores, lastLevelCacheBytes },
     sized: sizedLimit(workers, shared, lastLevelCacheBytes, hugePages),
   };
-  return () => limit;
+  const cores = kvStores.some(isSummed) ? await workers.measureCores?.(availableCores) : undefined;
+  return (kvStore, { bytes }) =>
+    cores === undefined || !isSummed(kvStore)
+      ? limit
+      : {
+          ...limit,
+          between: { cores, crossing: collectiveCrossing('all_reduce', bytes, workers.size) },
+        };
 }
 
 /**

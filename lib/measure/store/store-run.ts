@@ -67,8 +67,9 @@ async function limitsOf(
   job: StoreJob,
   gpus: readonly number[] | null,
   environment: EnvironmentInfo,
+  kvStores: readonly string[],
 ): Promise<StoreLimits> {
-  if (gpus === null) return measureHostLimits(job, environment);
+  if (gpus === null) return measureHostLimits(job, environment, kvStores);
   const unmeasured: StoreLimits = () => ({ copyBytesPerSecond: null, context: {} });
   const limits = job.rank === 0 ? await measureGpuLimits(gpus) : unmeasured;
   await job.barrier();
@@ -132,7 +133,7 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
     machine && describeGpus(machine.gpus),
   );
   tell.onStart?.(head, []);
-  const limits = await limitsOf(job, gpus, head.environment);
+  const limits = await limitsOf(job, gpus, head.environment, kvStores);
   const lengths = network.parameters.map(({ shape }) => elementsOf(shape));
   const gradients = drawGradients(given.dtype, lengths, devices.length, given.seed);
   const context = { gpus, gradients, limits, job };
