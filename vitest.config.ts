@@ -48,7 +48,7 @@ const parts: Readonly<
     include: ['test/process/{batch-norm,ddp,ddp-model,train,training,training-job}.test.ts'],
     workers: 2,
   },
-  browser: { include: ['test/report/page*.test.ts'], workers: 2 },
+  browser: { include: ['test/report/page*.test.ts', 'test/docs/site.test.ts'], workers: 2 },
   attacks: { include: [attacks], workers: 1 },
 };
 const ofParts = Object.values(parts).flatMap(({ include }) => include);

@@ -1,9 +1,10 @@
-// A plugin of typedoc: the guides get their titles, and their places in the navigation. docs/README.md lists every guide
-// under the heading of its kind, so that the files need no front matter, which GitHub would show.
+// A plugin of typedoc: the guides get their titles, and their places in the navigation, and wide tables a box to scroll
+// in. docs/README.md lists every guide under the heading of its kind, so that the files need no front matter, which
+// GitHub would show.
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
-import { Converter } from 'typedoc';
+import { Converter, MarkdownEvent, PageEvent } from 'typedoc';
 
 const docs = join(import.meta.dirname, '..', 'docs');
 const contents = 'All guides';
@@ -24,6 +25,21 @@ export function listedGuides() {
 export function load(app) {
   // typedoc knows a document by its path without the ending.
   const listed = new Map(listedGuides().map((one) => [basename(one.path, '.md'), one]));
+  // On a phone a table is wider than the page, which is not to scroll sideways; the keyboard reaches what scrolls.
+  app.renderer.on(MarkdownEvent.PARSE, (event) => {
+    event.parsedText = event.parsedText.replaceAll(
+      /<table>.*?<\/table>/gs,
+      (table) => `<div class="scroll" tabindex="0" role="group" aria-label="table">${table}</div>`,
+    );
+  });
+  // Who listens to the page goes to its main part at once.
+  const roles = { 'col-content': 'main', 'page-menu': 'complementary' };
+  app.renderer.on(PageEvent.END, (page) => {
+    for (const [name, role] of Object.entries(roles)) {
+      const begin = `<div class="${name}"`;
+      page.contents = page.contents?.replace(begin, `${begin} role="${role}"`);
+    }
+  });
   app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_, document) => {
     const heading = /^# (.+)$/m.exec(document.content.map(({ text }) => text).join(''))?.[1];
     if (heading === contents) {
