@@ -8,7 +8,7 @@ import { chartsOf } from '../../lib/report/charts/index.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
 import { middleOf } from '../../lib/report/repeats.js';
 import { smallBounds } from '../../lib/report/verdict-words.js';
-import { bandwidthText, percentText, timeText } from '../../lib/results/units.js';
+import { bandwidthText, percentText, sizeText, timeText } from '../../lib/results/units.js';
 import type { CaseResult, MeasuredCase, Report } from '../../lib/results/result.js';
 import { ddpRun, matrixRun } from '../support/page-runs.js';
 import { report } from '../support/reports.js';
@@ -193,6 +193,41 @@ describe('the answer', () => {
     // All ways from gpu:0 are slow.
     expect(column([matrixRun()], 'of its limit')[0]).toMatch(/ from gpu:0 to gpu:\d$/);
     expect(column([matrixRun()], 'verdict')[0]).toMatch(/^poor: .* \(gpu:0 to gpu:\d\)/);
+  });
+
+  it('of messages is latency and rate at the smallest size, bandwidth at the largest', () => {
+    const ways = [8, 2 ** 20].flatMap((bytes) =>
+      [
+        ['latency', 'latency', 1],
+        ['bandwidth', 'bandwidth', 2],
+        ['message_rate', 'bandwidth', 3],
+      ].map(([name, quantity, seconds]): MeasuredCase => {
+        const way = name === 'message_rate' ? {} : { from: 'rank 0', to: 'rank 1' };
+        const one = timed(
+          { quantity: quantity!, bytes, ...way },
+          bytes,
+          Number(seconds) * 1e-9 * bytes,
+        );
+        return {
+          ...one,
+          name: String(name),
+          limit: null,
+          values: { messagesPerSecond: 5e6 / bytes },
+        };
+      }),
+    );
+    const run = report('pairs', ways);
+    expect(column([run], 'median')).toEqual([
+      timeText(8e-9),
+      bandwidthText(1e9 / 2),
+      `${String(5e6 / 8)} messages/s`,
+    ]);
+    // Cases of two sizes are never taken together.
+    expect(column([run], 'what').map((text) => text.split(', ').at(-1))).toEqual([
+      sizeText(8),
+      sizeText(2 ** 20),
+      sizeText(8),
+    ]);
   });
 
   it('of buckets is the backward pass with its best bucket and what is hidden', () => {

@@ -5,7 +5,7 @@ import type { Change } from '../../compare/result.js';
 import { goodShare } from '../../measure/ddp/cases.js';
 import { identityOf, repeatsOf } from '../../results/repeats.js';
 import type { VerdictLevel } from '../../results/result.js';
-import { bandwidthText, countText, percentText, sizeText, timeText } from '../../results/units.js';
+import { countText, percentText, sizeText } from '../../results/units.js';
 import type { LabelledRun } from '../charts/index.js';
 import { placesBetween } from '../charts/matrix.js';
 import {
@@ -15,11 +15,11 @@ import {
   setOf,
   type RepeatedEntry,
 } from '../charts/series.js';
-import { rateOf } from '../charts/speedup.js';
 import { mergedRepeats, rangeText, spreadOf, type Measured } from '../repeats.js';
 import type { Column } from '../table.js';
-import { rateText, verdictText, verdictWords } from '../verdict-words.js';
+import { verdictText, verdictWords } from '../verdict-words.js';
 import type { Cell, PageTable } from './cells.js';
+import { figureOf, sizeAsked, type Figure } from './figure.js';
 import { groupBy } from '../../results/grouping.js';
 
 /** What one line is about: a case at several sizes or between several places. */
@@ -41,34 +41,6 @@ function isPlaced({ result: { parameters } }: RepeatedEntry): boolean {
 /** Where the phases of a step are cases of their own, the one that exchanges gradients is what is asked for. */
 function isAsked({ result: { parameters } }: RepeatedEntry): boolean {
   return parameters.phase !== 'forward';
-}
-
-/** One figure of a case, as its kind of case is read. */
-interface Figure {
-  readonly read: (result: Measured) => number;
-  readonly text: (value: number) => string;
-}
-
-const time: Figure = { read: ({ statistics }) => statistics.medianSeconds, text: timeText };
-const bandwidth: Figure = {
-  read: ({ busBandwidth }) => busBandwidth.bytesPerSecond,
-  text: bandwidthText,
-};
-
-/** Where nothing limits a case, such as a training's step, bandwidth is not what is asked for. */
-function figureOf(result: Measured): Figure {
-  const { limit, busBandwidth, parameters } = result;
-  const rate = limit === null ? rateOf(result) : null;
-  if (rate !== null) {
-    const { unit } = rate;
-    return {
-      read: (one) => rateOf(one)?.value ?? 0,
-      text: (value) => rateText({ unit, value }),
-    };
-  }
-  const isTime =
-    parameters.quantity === 'latency' || (limit === null && parameters.quantity !== 'bandwidth');
-  return isTime || busBandwidth.bytesPerSecond <= 0 ? time : bandwidth;
 }
 
 /** What one set of runs says in a line. */
@@ -97,8 +69,10 @@ function levelCell(text: string, level: VerdictLevel): Cell {
 }
 
 /** Between places every figure counts: the middle and the ends, and by name the one that is nearest to none of its limit. */
-function placedAnswer(entries: readonly RepeatedEntry[]): Answer {
-  const cases = entries.map(({ result }) => result);
+function placedAnswer(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): Answer {
+  const all = entries.map(({ result }) => result);
+  const size = sizeAsked(all, sizes);
+  const cases = all.filter(({ bytes }) => bytes === size);
   const figure = figureOf(cases[0]!);
   const spread = spreadOf(cases.map(figure.read));
   const way = ({ parameters: { from, to } }: Measured): string =>
@@ -121,7 +95,7 @@ function placedAnswer(entries: readonly RepeatedEntry[]): Answer {
   const at = alike || level === 'good' ? '' : ` (${way(worst)})`;
   return {
     figure,
-    at: '',
+    at: cases.length < all.length ? sizeText(size) : '',
     median: spread.median,
     range: rangeText(spread, figure.text),
     count: `${String(cases.length)} ways`,
@@ -135,12 +109,13 @@ function placedAnswer(entries: readonly RepeatedEntry[]): Answer {
   };
 }
 
-/** Of one operation at several sizes the largest, where bandwidth decides; of several buckets the quickest. */
+/** Of one operation at several sizes the one that is asked for; of several buckets the quickest. */
 function leading(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): RepeatedEntry[] {
-  const largest = Math.max(
-    ...entries.map(({ result }) => result.bytes).filter((bytes) => sizes.has(bytes)),
+  const size = sizeAsked(
+    entries.map(({ result }) => result),
+    sizes,
   );
-  const atSize = entries.filter(({ result }) => result.bytes === largest);
+  const atSize = entries.filter(({ result }) => result.bytes === size);
   const best = atSize.reduce((a, b) =>
     b.result.statistics.medianSeconds < a.result.statistics.medianSeconds ? b : a,
   );
@@ -155,7 +130,8 @@ function hiddenText(result: Measured): string {
 }
 
 function answerOf(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): Answer {
-  if (entries.length > 1 && entries.every(isPlaced)) return placedAnswer(placesBetween(entries));
+  if (entries.length > 1 && entries.every(isPlaced))
+    return placedAnswer(placesBetween(entries), sizes);
   const repeats = leading(entries, sizes).flatMap((one) => one.repeats);
   const result = mergedRepeats(repeats);
   const figure = figureOf(result);
@@ -375,7 +351,7 @@ export interface Headline extends PageTable {
 }
 
 const listedNote =
-  'Medians; of several runs or cycles with the range they lie in. At the largest size of each operation.';
+  'Medians; of several runs or cycles with the range they lie in. At the largest size of each operation; latencies and rates of messages at the smallest.';
 const pairedNote =
   'new / base is the ratio of the two figures: of bandwidths and rates more is quicker, of times less. Better, worse, same and unclear are what gradlink compare says of the times; changed: the machines differ too.';
 
