@@ -18,7 +18,9 @@ import { mpiFinding } from '../../lib/doctor/mpi.js';
 import type { Topology } from '../../lib/doctor/types.js';
 import { doctorLines, topologyLines } from '../../lib/report/doctor-lines.js';
 import { hostLines } from '../../lib/report/host-lines.js';
+import { chartsOf } from '../../lib/report/charts/index.js';
 import { arraysLine, iterationLine, reportSummary } from '../../lib/report/index.js';
+import { toSvg } from '../../lib/report/page/svg.js';
 import { storeVolume } from '../../lib/results/bandwidth.js';
 import { completeCase, errorCheck } from '../../lib/results/case.js';
 import { containerLimits } from '../../lib/results/container-limits.js';
@@ -27,7 +29,8 @@ import { gradlink } from '../support/cli.js';
 import { uniform } from '../support/comparing.js';
 import { folderOfEachTest } from '../support/folders.js';
 import { environment, report } from '../support/reports.js';
-import { expectSample } from '../support/samples.js';
+import { sweepRun } from '../support/page-runs.js';
+import { expectSample, shapeOf } from '../support/samples.js';
 import { root } from '../support/walks.js';
 
 // What a comparison is not about.
@@ -248,4 +251,13 @@ it('docs/report.md shows the plot of a run', async () => {
   const shown = ['-e', `console.log(${JSON.stringify(text.join('\n'))})`];
   const { stdout } = await gradlink(['watch', process.execPath, ...shown]);
   expectSample('docs/report.md', 'bandwidth per device', stdout);
+});
+
+it('docs/images/bandwidth.svg has the frame that a picture of charts is drawn in', async () => {
+  // Up to the chart itself, whose figures nobody prints again.
+  const frameOf = (svg: string): string =>
+    shapeOf(svg.slice(0, svg.indexOf('<g'))).replace(/(>)[^<>]+(<\/text>)/, '$1$2');
+  const drawn = await toSvg(chartsOf([{ label: '', report: sweepRun() }]).slice(0, 1));
+  const shown = readFileSync(join(root, 'docs', 'images', 'bandwidth.svg'), 'utf8');
+  expect(frameOf(shown)).toBe(frameOf(drawn));
 });

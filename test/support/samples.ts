@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { blocksOf } from './guides.js';
 
 /** Lines with their figures, and the room that these take, left out. */
-const shapeOf = (text: string): string =>
+export const shapeOf = (text: string): string =>
   text.replace(/\d+(?:\.\d+)?(?:e[+-]?\d+)?/g, '#').replace(/ +/g, ' ');
 
 /** The block of a guide that has these words shows lines of the printed ones, in their order; `...` leaves some out. */
