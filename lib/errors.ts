@@ -34,6 +34,7 @@ export interface ErrorDetails {
   readonly op?: string;
   /** Whether the communicator or store can still be used. */
   readonly usable?: boolean;
+  /** The error that led to this one. */
   readonly cause?: unknown;
 }
 
@@ -42,6 +43,7 @@ export interface ErrorDetails {
  * (see {@link ArgumentErrorCode}).
  */
 export class GradlinkError extends Error {
+  /** Which error it is: programs compare this, not the message. */
   readonly code: ErrorCode;
   /** The rank that is to blame, where there is one. */
   declare readonly rank?: number;
@@ -100,6 +102,7 @@ export type ArgumentErrorCode =
 
 /** An error of misuse, with its code. */
 export type ArgumentError = (TypeError | RangeError) & {
+  /** Which misuse it is: programs compare this, not the message. */
   readonly code: ArgumentErrorCode;
   /** As that of a {@link GradlinkError}; some errors of the native addon have none. */
   readonly help?: string;

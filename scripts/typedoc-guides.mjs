@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
-import { Converter, MarkdownEvent, PageEvent } from 'typedoc';
+import { Converter, IntrinsicType, MarkdownEvent, PageEvent, ReflectionKind } from 'typedoc';
 
 const docs = join(import.meta.dirname, '..', 'docs');
 const contents = 'All guides';
@@ -39,6 +39,14 @@ export function load(app) {
       const begin = `<div class="${name}"`;
       page.contents = page.contents?.replace(begin, `${begin} role="${role}"`);
     }
+  });
+  // The schema is data: what its fields mean stands with the types that it describes.
+  app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
+    const schema = project
+      .getReflectionsByKind(ReflectionKind.Variable)
+      .find(({ name }) => name === 'reportSchema');
+    project.removeTypeReflections(schema.type);
+    schema.type = new IntrinsicType('object');
   });
   app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_, document) => {
     const heading = /^# (.+)$/m.exec(document.content.map(({ text }) => text).join(''))?.[1];

@@ -26,6 +26,7 @@ export let executorOf: (communicator: CommunicatorBase<Memory>) => Executor;
 
 /** The part that {@link Communicator} and {@link LocalGroup} have in common, besides the collectives. */
 export abstract class CommunicatorBase<M extends Memory> {
+  /** How many ranks there are. */
   readonly size: number;
   /**
    * `'shm'`: the embedded engine, over the memory of the host. `'mpi'`: processes of an MPI job. `'tcp'`: processes that meet without MPI. `'nccl'`: ranks are

@@ -52,6 +52,7 @@ export class Communicator<out M extends Memory = 'host'>
   extends Messages<M>
   implements AsyncDisposable
 {
+  /** This rank's place, from 0 to `size - 1`. */
   readonly rank: Rank;
 
   static {
@@ -250,6 +251,7 @@ export class Communicator<out M extends Memory = 'host'>
     await Promise.all([this.closeNodes(), this.executor.close()]);
   }
 
+  /** As `close()`, at the end of an `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -355,6 +357,7 @@ export class LocalGroup<out M extends Memory = 'host'>
     await Promise.all([this.executor.close(), ...ranks.map((one) => one.close())]);
   }
 
+  /** As `close()`, at the end of an `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

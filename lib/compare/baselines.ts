@@ -28,12 +28,17 @@ function xdg(variables: Variables, name: string, ...standard: readonly string[])
 
 /** What is known of a baseline without comparing. */
 export interface BaselineInfo {
+  /** As it was saved. */
   readonly name: string;
+  /** How many it has. */
   readonly runs: number;
+  /** The command that made them. */
   readonly tool: string;
+  /** Of all runs together, each once. */
   readonly cases: number;
   /** Start of its first run, ISO 8601 in UTC. */
   readonly startedAt: string;
+  /** Whether it is the one that is compared with where none is named. */
   readonly inUse: boolean;
 }
 

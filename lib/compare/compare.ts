@@ -27,6 +27,7 @@ import { meanRatio } from './mean-ratio.js';
 export interface NamedRuns {
   /** For messages: the file, or the name of a baseline. */
   readonly name: string;
+  /** Repeats of the same run. */
   readonly reports: readonly Report[];
 }
 

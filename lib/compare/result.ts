@@ -34,6 +34,7 @@ export interface Ratio {
   median: number;
   /** Bootstrap interval of the ratio of medians. */
   lower: number;
+  /** The upper end of its interval. */
   upper: number;
   /** Coverage of that interval: of all cases together it is the comparison's. */
   confidence: number;
@@ -41,19 +42,26 @@ export interface Ratio {
 
 /** One side of a case. */
 export interface Side {
+  /** That have the case. */
   runs: number;
+  /** Of all runs together. */
   samples: number;
+  /** Over all samples. */
   medianSeconds: number;
 }
 
 export interface ComparedCase extends CaseIdentity {
+  /** What the ratio and the threshold say. */
   change: Change;
   /** One sentence. */
   text: string;
   /** What would tell more, where the samples do not tell. */
   advice?: string;
+  /** New time by old; null where one of them has none. */
   ratio: Ratio | null;
+  /** Null where the old runs lack the case. */
   base: Side | null;
+  /** Null where the new runs lack the case. */
   next: Side | null;
 }
 
@@ -61,7 +69,9 @@ export interface ComparedCase extends CaseIdentity {
 export interface EnvironmentChange {
   /** `cpuModel`, `variables.NCCL_ALGO`, `gpus.devices`. */
   name: string;
+  /** Of the old runs. */
   base: string;
+  /** Of the new runs. */
   next: string;
   /** Whether it alone may explain a difference in time. */
   decisive: boolean;
@@ -71,27 +81,36 @@ export interface EnvironmentChange {
 export interface RunsInfo {
   /** Files, or the name of a baseline. */
   name: string;
+  /** The command that made them. */
   tool: string;
   /** Whose figures they are; absent: gradlink's own. */
   program?: string;
+  /** How many there are. */
   runs: number;
+  /** Of gradlink. */
   packageVersion: string;
+  /** Of the first, in ISO 8601. */
   startedAt: string;
 }
 
 /** Two runs beside each other, case by case. */
 export interface Comparison {
+  /** Rises when a field changes its meaning or goes away. */
   comparisonVersion: typeof comparisonVersion;
+  /** The old runs. */
   base: RunsInfo;
+  /** The new runs. */
   next: RunsInfo;
   /** Relative difference that is taken for none. */
   tolerance: number;
+  /** What differs between their machines. */
   environment: readonly EnvironmentChange[];
   /**
    * The geometric mean over the cases that have a ratio, with that of their bounds as its own; null where none has one.
    * Since the intervals of all cases hold together, it holds as surely.
    */
   ratio: Ratio | null;
+  /** Every case that one of them has. */
   cases: readonly ComparedCase[];
 }
 

@@ -19,8 +19,10 @@ import { parseJson } from './json-text.js';
 
 /** Lanes of a rank, in the order in which they are shown. */
 export const timelineLanes = ['compute', 'communication'] as const;
+/** One of {@link timelineLanes}. */
 export type TimelineLane = (typeof timelineLanes)[number];
 
+/** Where a trace goes, and whose it is. */
 export interface TimelineOptions<Lane extends string = TimelineLane> {
   /** The rank whose events these are; it is the process of the trace. 0 when absent. */
   readonly rank?: number | undefined;
@@ -199,6 +201,7 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
     }
   }
 
+  /** As `close()`, at the end of a `using`. */
   [Symbol.dispose](): void {
     this.close();
   }

@@ -55,9 +55,11 @@ export class KVStore implements AsyncDisposable {
   readonly type: StoreTypeName;
   /** This worker; 0 where there is one. */
   readonly rank: number;
+  /** Processes that share the store; 1 of a store of this process alone. */
   readonly numWorkers: number;
   /** 0 where values lie on the workers. */
   readonly numServers: number;
+  /** `cpu:0`, `gpu:1` and so on: a push brings an array for each. */
   readonly devices: readonly string[];
   readonly #native: NativeKVStore;
   readonly #kind: StoreKind;
@@ -355,6 +357,7 @@ export class KVStore implements AsyncDisposable {
     return (this.#closing ??= withCallStack(() => this.#close()));
   }
 
+  /** As `close()`, at the end of an `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -32,6 +32,7 @@ let fill: <A extends NumericArray>(of: RowSparse<A>, indices: Float64Array, data
  * ```
  */
 export class RowSparse<A extends NumericArray = NumericArray> {
+  /** Of the whole array: rows first. */
   readonly shape: readonly number[];
   /** Elements of a row. */
   readonly rowLength: number;

@@ -23,7 +23,9 @@ export interface RunOptions {
 
 /** What a command was asked for, in its own words. */
 export interface Asked {
+  /** The words after the command's name; none of a run from a program. */
   readonly commandLine: readonly string[];
+  /** Every option by name, defaults included. */
   readonly options: Readonly<Record<string, Scalar>>;
 }
 
@@ -31,8 +33,11 @@ const runTable = { asked: { kind: ofPrograms<Asked>(anObject) } };
 
 /** One rank of a run. */
 export interface RankInfo {
+  /** Its number, from 0. */
   readonly rank: number;
+  /** Of its process. */
   readonly pid: number;
+  /** The name of its host. */
   readonly host: string;
   /** The GPU that the rank is; absent where its memory is the host's. */
   readonly device?: string;

@@ -85,6 +85,7 @@ export * from '../results/result.js';
 export { parseReport, readReport } from '../results/read-report.js';
 export { reportSchema } from '../results/schema.js';
 export { describe, medianInterval, percentile } from '../results/statistics.js';
+export type * from '../results/store-traffic.js';
 export { judge, type VerdictContext } from '../results/verdict.js';
 export * from '../compare/index.js';
 export * from '../predict/index.js';

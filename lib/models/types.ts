@@ -4,7 +4,9 @@ import type { FamilyName } from './names.js';
 
 /** One array of a network: the key's name and its shape. */
 export interface Parameter {
+  /** As MXNet names it. */
   readonly name: string;
+  /** Row-major. */
   readonly shape: readonly number[];
 }
 
@@ -31,7 +33,9 @@ export interface NetworkOptions {
 
 /** A network as the store sees it: its arrays, in key order. */
 export interface Network {
+  /** Of its family. */
   readonly name: FamilyName;
+  /** In the order of the network. */
   readonly parameters: readonly Parameter[];
   /** Sum over all arrays. */
   readonly elements: number;
@@ -49,7 +53,9 @@ export interface NetworkChoice {
 
 /** What there is to choose from, for `gradlink models` and for messages. */
 export interface NetworkInfo {
+  /** Of its family. */
   readonly name: FamilyName;
+  /** In a few words. */
   readonly description: string;
   /** Depths for large images; empty when the network has one depth. */
   readonly numLayers: readonly number[];

@@ -45,20 +45,31 @@ export interface NativeDistOptions extends NativeWorkerOptions {
 
 /** Elements `first` to `first + count - 1` of a key lie on this server; int keys are in decimal. */
 export interface ShardPlace {
+  /** As `init` was given it. */
   readonly key: string;
+  /** From 0. */
   readonly server: number;
+  /** Index of its first element. */
   readonly first: number;
+  /** Elements. */
   readonly count: number;
 }
 
 /** What this worker's part did: seconds, and bytes by server. Of a store without servers some are missing. */
 export interface WorkerReport {
+  /** Seconds of copying to and from memory that others read. */
   readonly copy: number;
+  /** Seconds of waiting for servers, or for other workers. */
   readonly wait: number;
+  /** Seconds in the sums. Absent with servers. */
   readonly reduce?: number;
+  /** Seconds of storing sums, the optimizer's steps included. Absent with servers. */
   readonly update?: number;
+  /** Bytes that this worker brought to sums. Absent with servers. */
   readonly bytesReduced?: number;
+  /** To each server. Absent without servers. */
   readonly bytesSent?: readonly number[];
+  /** From each server. Absent without servers. */
   readonly bytesReceived?: readonly number[];
 }
 
@@ -87,15 +98,23 @@ export interface NativeDistCalls {
 
 /** What a server did: `merge` and `update` are seconds of all its pipelines together, `wait` of its receiving thread. */
 export interface ServerReport {
+  /** Its number, from 0. */
   readonly server: number;
+  /** Keys, and parts of keys, that it holds. */
   readonly shards: number;
+  /** Elements of all of these. */
   readonly elements: number;
+  /** From all workers. */
   readonly bytesReceived: number;
+  /** To all workers. */
   readonly bytesSent: number;
   /** What merges and updates side by side. */
   readonly pipelines: number;
+  /** Seconds of summing, of all pipelines together. */
   readonly merge: number;
+  /** Seconds of the optimizer, of all pipelines together. */
   readonly update: number;
+  /** Seconds that its receiving thread waited. */
   readonly wait: number;
 }
 

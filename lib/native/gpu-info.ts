@@ -2,6 +2,7 @@
 
 /** What one GPU is, and how it is at the moment; null where the driver or NVML does not say. */
 export interface GpuInfo {
+  /** Its number among the GPUs that the driver shows. */
   readonly ordinal: number;
   /** 'NVIDIA H200'. */
   readonly name: string;
@@ -9,6 +10,7 @@ export interface GpuInfo {
   readonly uuid: string | null;
   /** '0000:1b:00.0'. */
   readonly pciBusId: string;
+  /** All of its memory. */
   readonly memoryBytes: number;
   /** '9.0'. */
   readonly computeCapability: string;
@@ -16,12 +18,17 @@ export interface GpuInfo {
   readonly kernels: string;
   /** Who may use it: anybody, one process at a time, nobody. */
   readonly computeMode: 'default' | 'exclusive' | 'prohibited';
+  /** Streaming multiprocessors. */
   readonly multiprocessors: number;
   /** This and what follows is 0 where the driver does not tell. */
   readonly l2Bytes: number;
+  /** Copies that run beside kernels. */
   readonly copyEngines: number;
+  /** Width of its memory's bus. */
   readonly memoryBusBits: number;
+  /** Highest clock of its memory. */
   readonly memoryClockKHz: number;
+  /** Clocks, power and links now; null without NVML. */
   readonly health: GpuHealth | null;
 }
 
@@ -29,14 +36,23 @@ export interface GpuInfo {
 export interface GpuHealth {
   /** Of the host memory and cores that are nearest. */
   readonly numaNode: number | null;
+  /** Of its link to the host, now: it falls while the GPU rests. */
   readonly pcieGeneration: number | null;
+  /** Lanes of its link to the host, now. */
   readonly pcieWidth: number | null;
+  /** That GPU and slot could have. */
   readonly maxPcieGeneration: number | null;
+  /** Lanes that GPU and slot could have. */
   readonly maxPcieWidth: number | null;
+  /** Of its multiprocessors, now. */
   readonly smClockMHz: number | null;
+  /** Of its multiprocessors at the most. */
   readonly maxSmClockMHz: number | null;
+  /** Of its memory, now. */
   readonly memoryClockMHz: number | null;
+  /** Degrees Celsius. */
   readonly temperatureC: number | null;
+  /** Watts, now. */
   readonly powerW: number | null;
   /** Of the last moments, up to a second: the share in which a kernel ran. */
   readonly utilizationPercent: number | null;
@@ -44,6 +60,7 @@ export interface GpuHealth {
   readonly throttleReasons: readonly string[] | null;
   /** Memory errors since the driver was loaded, corrected ones too. */
   readonly eccErrors: number | null;
+  /** Packets that PCIe has sent again since the driver was loaded. */
   readonly pcieReplays: number | null;
   /** NVLink-C2C links to the processor beside it that are up: what goes to host memory goes there, not over PCIe. */
   readonly c2cLinks: number | null;
@@ -53,7 +70,9 @@ export interface GpuHealth {
 
 /** One NVLink of a GPU. */
 export interface GpuLink {
+  /** Its number on the GPU. */
   readonly index: number;
+  /** Whether it is up. */
   readonly active: boolean;
   /** '4.0'. */
   readonly version: string | null;
@@ -61,6 +80,7 @@ export interface GpuLink {
   readonly bytesPerSecond: number | null;
   /** PCI bus id of the other end; null for a switch or when unknown. */
   readonly remotePciBusId: string | null;
+  /** Whether it leads to an NVSwitch, not to a GPU. */
   readonly remoteIsSwitch: boolean;
   /** Replays, recoveries and CRC errors since the driver was loaded. */
   readonly errors: number | null;

@@ -30,24 +30,43 @@ import type {
 
 /** The options each optimizer takes, by its name. */
 export interface OptimizerOptionsByName {
+  /** Of {@link AdaDelta}. */
   adadelta: AdaDeltaOptions;
+  /** Of {@link AdaGrad}. */
   adagrad: AdaGradOptions;
+  /** Of {@link Adam}. */
   adam: AdamOptions;
+  /** Of {@link AdaMax}. */
   adamax: AdaMaxOptions;
+  /** Of {@link AdamW}. */
   adamw: AdamWOptions;
+  /** Of {@link DCASGD}. */
   dcasgd: DCASGDOptions;
+  /** Of {@link FTML}. */
   ftml: FTMLOptions;
+  /** Of {@link Ftrl}. */
   ftrl: FtrlOptions;
+  /** Of {@link GroupAdaGrad}. */
   groupadagrad: GroupAdaGradOptions;
+  /** Of {@link LAMB}. */
   lamb: LAMBOptions;
+  /** Of {@link LARS}. */
   lars: LARSOptions;
+  /** Of {@link LBSGD}. */
   lbsgd: LBSGDOptions;
+  /** Of {@link Nadam}. */
   nadam: NadamOptions;
+  /** Of {@link SGD}, with Nesterov's momentum. */
   nag: Omit<SGDOptions, 'nesterov'>;
+  /** Of {@link RMSProp}. */
   rmsprop: RMSPropOptions;
+  /** Of {@link SGD}. */
   sgd: SGDOptions;
+  /** Of {@link SGLD}. */
   sgld: SGLDOptions;
+  /** Of {@link Signum}. */
   signum: SignumOptions;
+  /** Of {@link Test}. */
   test: OptimizerOptions;
 }
 

@@ -157,6 +157,7 @@ export abstract class Optimizer {
     return this.lrScheduler?.at(this.numUpdate, this.#learningRate) ?? this.#learningRate;
   }
 
+  /** From the next update on. */
   set learningRate(value: number) {
     if (this.lrScheduler !== null) {
       const rule = 'learningRate cannot be set while lrScheduler decides the rate';
@@ -171,6 +172,7 @@ export abstract class Optimizer {
     return this.#rescaleGrad;
   }
 
+  /** From the next update on. */
   set rescaleGrad(value: number) {
     this.#rescaleGrad = checkedNumber(value, 'rescaleGrad', 'finite');
     this.#native?.setRescaleGrad(value);

@@ -5,15 +5,20 @@ import { nonNegativeLeastSquares } from './least-squares.js';
 
 /** A measured step: of so many workers on so many hosts. */
 export interface MeasuredStep {
+  /** That took part. */
   readonly workers: number;
+  /** On which they were. */
   readonly hosts: number;
+  /** Of one step. */
   readonly stepSeconds: number;
 }
 
 export interface PredictedPoint {
+  /** Of one step. */
   readonly stepSeconds: number;
   /** By a ring between hosts, or by a tree: the points do not tell which. */
   readonly lowSeconds: number;
+  /** The most that it may take. */
   readonly highSeconds: number;
   /**
    * How far a measured step lies from the curve at most, as a share of it, by the shape that fits better. 0 where there are

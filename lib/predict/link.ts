@@ -8,7 +8,9 @@ import { nonNegativeLeastSquares } from './least-squares.js';
 
 /** One measured size. */
 export interface Point {
+  /** Of one message. */
   readonly bytes: number;
+  /** That it took. */
   readonly seconds: number;
 }
 
@@ -16,8 +18,11 @@ export interface Point {
 export interface Regime {
   /** Smallest and largest message of it, in bytes; the last one goes on forever. */
   readonly fromBytes: number;
+  /** Its upper end. */
   readonly toBytes: number;
+  /** Of a message of no bytes. */
   readonly alphaSeconds: number;
+  /** That each byte adds. */
   readonly betaSecondsPerByte: number;
 }
 
@@ -187,8 +192,11 @@ function timeOf({ points, regimes }: Pick<Link, 'points' | 'regimes'>, bytes: nu
 
 /** How far off the fit of some sizes is on others. */
 export interface HeldOut {
+  /** Of the size that was left out. */
   readonly bytes: number;
+  /** That were measured. */
   readonly seconds: number;
+  /** From the other sizes. */
   readonly predictedSeconds: number;
   /** predicted / measured - 1. */
   readonly error: number;

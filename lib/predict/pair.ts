@@ -8,7 +8,9 @@ import { stepTime, workloadKind, type Workload } from './step.js';
 export interface HostPair {
   /** Its compute time is the step of one host, whose exchanges are part of it. */
   readonly workload: Workload;
+  /** Workers of each host. */
   readonly perHost: number;
+  /** Between workers of one host. */
   readonly inside: Link;
   /** Of both hosts together. */
   readonly stepSeconds: number;

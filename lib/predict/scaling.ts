@@ -21,11 +21,13 @@ export const targetEfficiency = 0.8;
 
 /** From what is predicted, and for how many workers. */
 export interface PredictOptions {
+  /** What one worker computes and exchanges in a step. */
   readonly workload: Workload;
   /** Samples of a worker's step; 1 unless given, so that throughput counts steps of all workers. */
   readonly batchSize?: number;
   /** Numbers of workers to predict. */
   readonly workers: readonly number[];
+  /** Between workers of one host. */
   readonly inside: Link;
   /** Absent: all workers are linked alike. */
   readonly between?: Link;
@@ -35,6 +37,7 @@ export interface PredictOptions {
   readonly servers?: number;
   /** Network interfaces that a host uses at the same time, each as `between`; 1 unless given. */
   readonly rails?: number;
+  /** How gradients are exchanged; default all that are known. */
   readonly schemes?: readonly Scheme[];
   /** Workers that the measured times are of; the band widens from there. */
   readonly measuredWorkers?: number;
@@ -42,18 +45,25 @@ export interface PredictOptions {
 
 /** Low and high: the band that the errors of the links and the distance from what was measured leave. */
 export interface Banded {
+  /** The forecast. */
   readonly value: number;
+  /** The least that it may be. */
   readonly low: number;
+  /** The most that it may be. */
   readonly high: number;
 }
 
 /** A step of so many workers under one scheme. */
 export interface PredictedStep extends StepTime {
+  /** How many take part. */
   readonly workers: number;
+  /** How they exchange gradients. */
   readonly scheme: Scheme;
+  /** Seconds of a step. */
   readonly stepBand: Banded;
   /** Samples a second, of all workers. */
   readonly throughput: Banded;
+  /** Times as many samples a second as one worker. */
   readonly speedup: Banded;
   /** speedup / workers. */
   readonly efficiency: Banded;
@@ -68,6 +78,7 @@ export interface PredictedStep extends StepTime {
 
 /** From how many workers on a scheme is below {@link targetEfficiency}. */
 export interface Crossing {
+  /** How gradients are exchanged. */
   readonly scheme: Scheme;
   /** Fewest workers, up to the searched, with less than the target efficiency; null: there are none. */
   readonly workers: number | null;
@@ -75,19 +86,30 @@ export interface Crossing {
 
 /** What more workers would give: predicted, not measured. */
 export interface Prediction {
+  /** Rises when a field changes its meaning or goes away. */
   readonly predictionVersion: typeof predictionVersion;
   /** Nothing in it was measured. */
   readonly predicted: true;
+  /** Bytes that a worker exchanges in a step. */
   readonly gradientBytes: number;
+  /** Workers of a host; null where nobody said. */
   readonly perHost: number | null;
+  /** What the forecast was made from. */
   readonly links: {
+    /** Between workers of one host, by size. */
     readonly inside: readonly Regime[];
+    /** Between hosts, by size; null where all workers are linked alike. */
     readonly between: readonly Regime[] | null;
   };
+  /** In sentences. */
   readonly assumptions: readonly string[];
+  /** A forecast for each number of workers and each scheme. */
   readonly steps: readonly PredictedStep[];
+  /** Share of a perfect speedup that is asked for, from 0 to 1. */
   readonly targetEfficiency: number;
+  /** The most workers that were tried. */
   readonly searchedWorkers: number;
+  /** Of each scheme, where it falls below the target. */
   readonly crossings: readonly Crossing[];
 }
 

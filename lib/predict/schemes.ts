@@ -21,6 +21,7 @@ export function isAllReduce(scheme: Scheme): boolean {
 
 /** How the workers are linked. */
 export interface Cluster {
+  /** On all hosts. */
   readonly workers: number;
   /** Workers of a host. */
   readonly perHost: number;

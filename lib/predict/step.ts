@@ -6,7 +6,9 @@ import { aFunction, anAmount, aPositive, having, type Kind, listOf } from '../ch
 export interface Workload {
   /** Bytes of each gradient, in the order of the forward pass. */
   readonly gradientBytes: readonly number[];
+  /** Of one worker's forward pass. */
   readonly forwardSeconds: number;
+  /** Of one worker's backward pass, without communication. */
   readonly backwardSeconds: number;
   /** Standard deviation of the compute time of a step among workers. */
   readonly sigmaSeconds: number;
@@ -18,6 +20,7 @@ export interface Workload {
 
 /** The parts of a predicted step. */
 export interface StepTime {
+  /** Of both passes. */
   readonly computeSeconds: number;
   /** Of all exchanges together. */
   readonly communicationSeconds: number;
@@ -25,11 +28,13 @@ export interface StepTime {
   readonly exposedSeconds: number;
   /** Waiting for the slowest worker. */
   readonly stragglerSeconds: number;
+  /** Of the whole step, with what of communication is not hidden. */
   readonly stepSeconds: number;
 }
 
 /** Gradients that are exchanged together. */
 export interface Bucket {
+  /** That are reduced at once. */
   readonly bytes: number;
   /** Share of the backward pass after which all of it is there; bytes stand for work. */
   readonly ready: number;

@@ -21,7 +21,9 @@ const stepsOf: Readonly<Record<string, Steps>> = {
 
 /** A link with where it comes from. */
 export interface MeasuredLink extends Link {
+  /** Which was measured. */
   readonly collective: string;
+  /** On which it was measured. */
   readonly ranks: number;
 }
 

@@ -17,9 +17,13 @@ export type PublishedTable = (typeof publishedTables)[number];
 
 /** One predicted figure beside the true one. */
 export interface Checked {
+  /** Of the row. */
   readonly name: string;
+  /** In `unit`. */
   readonly predicted: number;
+  /** In `unit`. */
   readonly published: number;
+  /** Of both figures. */
   readonly unit: string;
   /** predicted / published - 1. */
   readonly error: number;
@@ -27,16 +31,21 @@ export interface Checked {
 
 /** Forecasts beside what was measured. */
 export interface Validation {
+  /** Which published table. */
   readonly table: string;
+  /** Where it was published. */
   readonly source: string;
   /** What was predicted from what. */
   readonly method: string;
+  /** Each figure of it beside the forecast. */
   readonly rows: readonly Checked[];
   /** Of the sizes of the errors; `median` where single figures are noisy. */
   readonly summary: 'mean' | 'largest' | 'median';
+  /** How far forecasts are off, a share of what was published. */
   readonly error: number;
   /** The summary may not exceed it; null where nothing was promised. */
   readonly target: number | null;
+  /** Whether the error is within what is promised. */
   readonly passed: boolean;
 }
 

@@ -1,5 +1,5 @@
 // What the workers and servers of a store did, a line each, and where the time went.
-import type { StoreTraffic } from '../results/result.js';
+import type { StoreTraffic } from '../results/store-traffic.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
 /** Name and text of each line. Bytes and seconds are those of one batch. */

@@ -39,12 +39,15 @@ export type Placement = 'in-place' | 'out-of-place';
 export interface Volume {
   /** S: the numerator of the algorithm bandwidth, in bytes. */
   bytes: number;
+  /** What algorithm bandwidth is, for people. */
   algorithmFormula: string;
   /** busBandwidth = busFactor * algorithmBandwidth. */
   busFactor: number;
+  /** What bus bandwidth is, for people. */
   busFormula: string;
   /** Bytes that any implementation on one host must read plus those it must write. */
   mustMoveBytes: number;
+  /** What `mustMoveBytes` counts, for people. */
   mustMoveFormula: string;
   /** How memory is used; absent: written elsewhere than it is read. */
   access?: MemoryAccess;
@@ -293,6 +296,7 @@ const volumeCall = having({
 export interface StoreCall {
   /** S: bytes of all arrays of one device. */
   bytes: number;
+  /** Of each worker. */
   devices: number;
   /** Arrays of the size of a weight that the optimizer keeps (sgd 0, with momentum 1, adam 2); null without optimizer. */
   optimizerStates?: number | null;
@@ -300,6 +304,7 @@ export interface StoreCall {
   compressed?: boolean;
   /** Of a store of several workers, all on one host: how many, and whether servers merge. */
   workers?: number;
+  /** Whether values lie on servers. */
   servers?: boolean;
 }
 

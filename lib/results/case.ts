@@ -7,13 +7,13 @@ import type {
   FailedCase,
   FirstWrong,
   IterationLine,
-  StoreTraffic,
   Limit,
   MeasuredCase,
   Measurement,
   Statistics,
   WaivedCase,
 } from './result.js';
+import type { StoreTraffic } from './store-traffic.js';
 import { describe } from './statistics.js';
 import { grantedCores } from './container-limits.js';
 import { judge, type VerdictContext } from './verdict.js';
@@ -22,6 +22,7 @@ import { judge, type VerdictContext } from './verdict.js';
 export interface ExpectedTime {
   /** That count against the rate. */
   bytes: number;
+  /** At which `bytes` can move. */
   bytesPerSecond: number;
   /** How `bytes` comes about. */
   formula: string;
@@ -33,8 +34,11 @@ export interface ExpectedTime {
 export interface CaseInput extends CaseIdentity {
   /** At least one; each the mean of `iterationsPerSample` operations. */
   samplesSeconds: Iterable<number>;
+  /** Calls of which a sample is the mean; default 1. */
   iterationsPerSample?: number;
+  /** Calls before the first sample; default 0. */
   warmupIterations?: number;
+  /** What the operation moves. */
   volume: Volume;
   /** Bytes read plus written in a second by the machine's own copy, measured in this run; null when not measured. */
   copyBytesPerSecond: number | null;
@@ -44,11 +48,15 @@ export interface CaseInput extends CaseIdentity {
   betweenCores?: Omit<ExpectedTime, 'basis'> | undefined;
   /** Instead of the copy: what links, or a library that knows them, allow. */
   expected?: ExpectedTime | undefined;
+  /** Of the results. */
   check: Check;
   /** What else the verdict should know: threads, cores, processes, compression. */
   context?: Omit<VerdictContext, 'statistics' | 'limit' | 'bytes' | 'arrays' | 'shares'>;
+  /** That one sample moves; default 1. */
   arrays?: number;
+  /** Lines of batches, as `measure` has them. */
   iterations?: readonly IterationLine[];
+  /** What workers and servers of a store did. */
   traffic?: StoreTraffic | undefined;
 }
 

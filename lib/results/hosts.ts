@@ -3,7 +3,9 @@ import { beside, lowerMedian, margins, usualOf, type Spread } from './beside.js'
 
 /** What one host was seen to take. */
 export interface HostSeconds {
+  /** Its name. */
   readonly host: string;
+  /** Those that are on it. */
   readonly ranks: readonly number[];
   /** A copy in its own memory, by the slowest of its ranks; absent where that was not measured. */
   readonly own?: Spread;
@@ -17,7 +19,9 @@ export interface LinkSeconds extends Spread {
 
 /** Of one host in a report. */
 export interface HostFigures {
+  /** Its name. */
   host: string;
+  /** Those that are on it. */
   ranks: readonly number[];
   /** A copy in its own memory, by the slowest of its ranks; null where that was not measured. */
   copySeconds: number | null;
@@ -27,6 +31,7 @@ export interface HostFigures {
 
 /** Of one way between two hosts in a report. */
 export interface LinkFigures {
+  /** Its two ends, by name. */
   hosts: readonly [string, string];
   /** There and back. */
   messageSeconds: number;
@@ -36,7 +41,9 @@ export interface LinkFigures {
 
 /** The host that took longest beside the others. */
 export interface SlowestHost {
+  /** Its name. */
   host: string;
+  /** Those that are on it. */
   ranks: readonly number[];
   /** What took it longest: copies in its own memory, or messages to and from the others. */
   by: 'copies' | 'messages';
@@ -50,6 +57,7 @@ export interface SlowestHost {
 export interface SlowestLink extends LinkFigures {
   /** So many times the median of the other ways; null where there is no other. */
   times: number | null;
+  /** Whether it is slower than chance explains. */
   standsOut: boolean;
   /** The host all of whose ways are as slow; null: it is this way alone. */
   asAllOf: string | null;
@@ -63,13 +71,17 @@ export interface HostsComparison {
   memory: 'host' | 'gpu';
   /** So many times the median of the others stands out. */
   margin: number;
+  /** In the order of their ranks. */
   hosts: readonly HostFigures[];
   /** Ways that were measured: all, or of many hosts a part. */
   linkCount: number;
+  /** Of a message, over all links; null where none was measured. */
   linkMedianSeconds: number | null;
   /** The slowest of them, the slowest first. */
   slowestLinks: readonly LinkFigures[];
+  /** Null where hosts cannot be compared. */
   slowestHost: SlowestHost | null;
+  /** Null where no link was measured. */
   slowestLink: SlowestLink | null;
 }
 

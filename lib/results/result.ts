@@ -9,6 +9,7 @@
 import { anObject } from '../checks.js';
 import type { HostsComparison } from './hosts.js';
 import { countedKind } from './kinds.js';
+import type { StoreTraffic } from './store-traffic.js';
 
 /** Version of the JSON layout; raised when a field changes its meaning or goes away, not when one is added. */
 export const schemaVersion = 1;
@@ -34,21 +35,29 @@ export interface RunInfo {
 
 /** The machine, as far as it explains a figure. */
 export interface EnvironmentInfo {
+  /** As the system names it. */
   cpuModel: string;
   /** Processors this process may run on (its affinity mask), not those of the machine. */
   availableCores: number;
+  /** Of the whole machine. */
   onlineCores: number;
   /** Vector instructions the kernels use: `avx512`, `avx2`, `neon`, `scalar`; null when no addon was loaded. */
   simdLevel: string | null;
   /** Threads that the kernels use; null when no addon was loaded. */
   threads: number | null;
+  /** Of the whole machine. */
   memoryBytes: number;
+  /** When the run began. */
   freeMemoryBytes: number;
   /** Size of the last cache level that one core sees; null when the kernel does not tell. */
   lastLevelCacheBytes: number | null;
+  /** Such as `Linux`. */
   operatingSystem: string;
+  /** Its release. */
   kernel: string;
+  /** As Node names it: `x64`, `arm64`. */
   architecture: string;
+  /** Such as `v20.19.0`. */
   nodeVersion: string;
   /** Only variables that change what is measured (a fixed list of names), never the whole environment. */
   variables: Readonly<Record<string, string>>;
@@ -56,19 +65,29 @@ export interface EnvironmentInfo {
 
 /** One GPU, as far as it explains a figure; null where nobody says. */
 export interface GpuDevice {
+  /** Its number among the GPUs that the driver shows. */
   ordinal: number;
+  /** As the driver names it. */
   name: string;
+  /** Null where the driver does not tell. */
   uuid: string | null;
+  /** Such as `0000:3b:00.0`. */
   pciBusId: string;
+  /** All of its memory. */
   memoryBytes: number;
+  /** Such as `9.0`. */
   computeCapability: string;
+  /** The node of the host's memory that is near to it; null where nobody knows. */
   numaNode: number | null;
   /** The most that its PCIe link can be. */
   pcieGeneration: number | null;
+  /** Lanes of its link to the host; null without NVML. */
   pcieWidth: number | null;
   /** NVLinks that it has, those that are up, and what one of these carries in one direction. */
   links: number | null;
+  /** NVLinks that are up; null without NVML. */
   activeLinks: number | null;
+  /** Of one NVLink in one direction; null where it is not known. */
   linkBytesPerSecond: number | null;
 }
 
@@ -76,16 +95,21 @@ export interface GpuDevice {
 export interface GpuEnvironment {
   /** The newest CUDA that the driver takes: `13.0`. */
   cudaVersion: string;
+  /** Such as `550.54`; null without NVML. */
   driverRelease: string | null;
+  /** Null where NCCL is not found. */
   ncclVersion: string | null;
   /** Why there is no NVML, and so nothing about links; null when there is one. */
   nvmlMissing: string | null;
+  /** Those that the run used. */
   devices: readonly GpuDevice[];
 }
 
 /** Distribution-free interval of the median, from order statistics. */
 export interface MedianInterval {
+  /** Its lower end. */
   lowerSeconds: number;
+  /** Its upper end. */
   upperSeconds: number;
   /** Coverage that the chosen order statistics really have; below 0.95 when there are fewer than six samples. */
   confidence: number;
@@ -93,18 +117,27 @@ export interface MedianInterval {
 
 /** Order statistics of the samples; percentiles are nearest rank, the median is the middle of the two middle ones. */
 export interface Statistics {
+  /** How many there are. */
   samples: number;
+  /** The shortest sample. */
   minSeconds: number;
+  /** The sample in the middle; of an even number the mean of the two. */
   medianSeconds: number;
+  /** What 95 % of all samples do not exceed, by nearest rank. */
   p95Seconds: number;
+  /** What 99 % of all samples do not exceed, by nearest rank. */
   p99Seconds: number;
+  /** The longest sample. */
   maxSeconds: number;
+  /** Their arithmetic mean, from which nothing is derived. */
   meanSeconds: number;
+  /** Where the median lies, with its confidence. */
   medianInterval: MedianInterval;
 }
 
 /** A bandwidth at the median time, with what the interval of the median makes of it. */
 export interface Bandwidth {
+  /** At the median time. */
   bytesPerSecond: number;
   /** At the upper end of the median's interval. */
   lowerBytesPerSecond: number;
@@ -143,11 +176,13 @@ export interface FirstWrong {
   rank?: number;
   /** Whose memory it is in: `gpu:2`, or of a copy `host`; absent of ranks that are no GPUs. */
   device?: string;
+  /** The name of its host. */
   host?: string;
   /** Of the element, in that output or copy. */
   index: number;
   /** As text: JSON has no NaN, and no whole numbers of 64 bits. */
   expected: string;
+  /** The element's value, as text. */
   got: string;
 }
 
@@ -193,6 +228,7 @@ export type VerdictReason =
 
 /** What a figure is worth beside its limit. */
 export interface Verdict {
+  /** `none` where nothing is judged. */
   level: VerdictLevel;
   /** Absent: the share of the limit; of a report from before this field, not told. */
   reason?: VerdictReason;
@@ -204,64 +240,14 @@ export interface Verdict {
 
 /** One line of MXNet's output: the mean over `--disp-batches` batches. */
 export interface IterationLine {
+  /** The number of the batch, from 1. */
   iteration: number;
+  /** Mean over the batches of the line. */
   seconds: number;
   /** MXNet's figure per device: S * 2(n-1)/n / t. */
   bytesPerSecond: number;
   /** -1 when results are not checked, as in the original; null when it is not a finite number. */
   error: number | null;
-}
-
-/** One worker of a store in all timed batches together. */
-export interface WorkerTraffic {
-  rank: number;
-  /** Of its own batches. */
-  medianSeconds: number;
-  /** To and from servers; without servers, from and to the other workers. */
-  bytesSent: number;
-  bytesReceived: number;
-  /** Arrays to and from what is sent, sums of devices included. */
-  copySeconds: number;
-  /** Nothing to do but wait for others. */
-  waitSeconds: number;
-  /** Summing with the other workers, and the optimizer; 0 where servers do it. */
-  reduceSeconds: number;
-  updateSeconds: number;
-}
-
-/** One server of a store in all timed batches together; seconds are those of all its threads. */
-export interface ServerTraffic {
-  server: number;
-  /** What it holds: parts of keys, and their elements. */
-  shards: number;
-  elements: number;
-  bytesReceived: number;
-  bytesSent: number;
-  /** As updateSeconds, of a pipeline on average: they work side by side. */
-  mergeSeconds: number;
-  updateSeconds: number;
-  /** Of its receiving thread. */
-  waitSeconds: number;
-}
-
-/** Shares of the batches' time, each at most 1. Parts work side by side: together they may exceed 1, or stay below. */
-export interface TimeShares {
-  copy: number;
-  wire: number;
-  merge: number;
-  update: number;
-}
-
-/** What a store of several workers moved and where its time went. */
-export interface StoreTraffic {
-  batches: number;
-  workers: readonly WorkerTraffic[];
-  servers: readonly ServerTraffic[];
-  networkBytesPerSecond: number;
-  networkFormula: string;
-  /** The worker whose batches took longest. */
-  slowestRank: number;
-  shares: TimeShares;
 }
 
 /** Which case it is: unique in its report by name and parameters. */
@@ -276,17 +262,23 @@ export interface CaseIdentity {
 export interface Measurement {
   /** Every timed sample in order; a sample is the mean of iterationsPerSample operations. */
   samplesSeconds: readonly number[];
+  /** Calls of which a sample is the mean. */
   iterationsPerSample: number;
+  /** Calls before the first sample. */
   warmupIterations: number;
+  /** Of `samplesSeconds`. */
   statistics: Statistics;
   /** Size S of the operation, as each formula defines it. */
   bytes: number;
+  /** `bytes` by the median time. */
   algorithmBandwidth: Bandwidth;
   /** Comparable between numbers of ranks: 0 for one rank where the factor is (n-1)/n. */
   busBandwidth: Bandwidth;
   /** Null when the tool was told not to measure it. */
   limit: Limit | null;
+  /** Of the results. */
   check: Check;
+  /** What the figure is worth beside its limit. */
   verdict: Verdict;
   /** Arrays of a network; absent where the case is one buffer. */
   arrays?: number;
@@ -299,18 +291,23 @@ export interface Measurement {
 }
 
 export interface MeasuredCase extends CaseIdentity, Measurement {
+  /** It ran, and its results were right. */
   status: 'ok';
 }
 
 /** Could not run here, for a reason that is nobody's fault (not installed, not on this machine). */
 export interface WaivedCase extends CaseIdentity {
+  /** It cannot run here, or was not asked for. */
   status: 'waived';
+  /** What is missing, and how to get it. */
   reason: string;
 }
 
 /** Failed, or ran with a wrong result (then the measurement is there too). */
 export interface FailedCase extends CaseIdentity, Partial<Measurement> {
+  /** It threw, or its results were wrong. */
   status: 'error';
+  /** What happened. */
   reason: string;
   /** `ERR_...` of the error, when it had one. */
   code?: string;
@@ -321,13 +318,17 @@ export type CaseResult = MeasuredCase | WaivedCase | FailedCase;
 
 /** All of one run: what {@link reportSchema} describes. */
 export interface Report {
+  /** Rises when a field changes its meaning or goes away. */
   schemaVersion: typeof schemaVersion;
+  /** What was run, when, by which version. */
   run: RunInfo;
+  /** The machine of the process that wrote it. */
   environment: EnvironmentInfo;
   /** Absent where no GPU was used. */
   gpus?: GpuEnvironment;
   /** Of a job on several hosts, where the tool compares them. */
   hosts?: HostsComparison;
+  /** In the order in which they ran. */
   cases: readonly CaseResult[];
 }
 
@@ -336,8 +337,11 @@ export type ReportHead = Omit<Report, 'cases' | 'hosts'>;
 
 /** What a run comes to. */
 export interface Outcome {
+  /** Cases that ran. */
   ok: number;
+  /** Cases that could not run. */
   waived: number;
+  /** Cases that failed. */
   error: number;
 }
 

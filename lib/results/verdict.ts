@@ -1,10 +1,12 @@
 import { aNumber, having, orNull } from '../checks.js';
 import { contextKind, limitKind, statisticsKind } from './kinds.js';
-import type { Limit, Statistics, TimeShares, Verdict, VerdictLevel } from './result.js';
+import type { Limit, Statistics, Verdict, VerdictLevel } from './result.js';
+import type { TimeShares } from './store-traffic.js';
 import { percentText, shareLevels } from './units.js';
 
 /** What the verdict may know about a run besides its times. */
 export interface VerdictContext {
+  /** Of the samples that are judged. */
   statistics: Statistics;
   /** Null when nothing was measured to compare with, or nothing must move. */
   limit: Limit | null;
@@ -14,14 +16,17 @@ export interface VerdictContext {
   bytes: number;
   /** Threads that the kernels use, in all processes of the run together. */
   threads?: number | null;
+  /** That the processes may use. */
   availableCores?: number | null;
   /** Cores' worth of time that a control group grants; null where none bounds it. */
   grantedCores?: number | null;
+  /** Null where the system does not tell. */
   lastLevelCacheBytes?: number | null;
   /** Ranks that are processes or workers of their own; 1 when one process holds all ranks. */
   processes?: number;
   /** Whether the memory is mapped by every rank (`allocShared`), so that nothing is staged between processes. */
   sharedMemory?: boolean;
+  /** Whether gradients are compressed on their way. */
   compressed?: boolean;
   /** Whether GPUs do the work. */
   onGpus?: boolean;

@@ -35,9 +35,11 @@ let unwrap: (buffer: DeviceBuffer) => NativeDeviceBuffer;
 export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Disposable {
   /** The GPU, by the driver's ordinal. */
   readonly device: number;
+  /** Of each element. */
   readonly dtype: K;
   /** In elements. */
   readonly length: number;
+  /** Bytes of all elements. */
   readonly byteLength: number;
   /** Where a slice begins in what was allocated. */
   readonly byteOffset: number;
@@ -151,6 +153,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
     this.#native.dispose();
   }
 
+  /** As `dispose()`, at the end of a `using`. */
   [Symbol.dispose](): void {
     this.dispose();
   }

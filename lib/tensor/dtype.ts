@@ -70,8 +70,11 @@ export type HalfDType = Having<{ readonly array: Uint16ArrayConstructor }>;
 
 /** A Float16Array, on runtimes that have it; described by its shape, because older type libraries do not. */
 export interface Float16ArrayLike extends ArrayBufferView {
+  /** Tells it from other arrays. */
   readonly [Symbol.toStringTag]: 'Float16Array';
+  /** 2. */
   readonly BYTES_PER_ELEMENT: number;
+  /** Elements. */
   readonly length: number;
   [index: number]: number;
 }

@@ -19,6 +19,7 @@ export interface NodePlace {
   readonly size: number;
   /** A divisor of size. */
   readonly ranksPerNode: number;
+  /** This rank, from 0. */
   readonly rank: number;
 }
 
@@ -121,8 +122,11 @@ export function innerOuterExponentialSchedule(place: NodePlace): Generator<Excha
 export function uniformWeights<V extends Rank | Node = Rank>(
   exchange: Exchange<V>,
 ): {
+  /** Of this rank's own array. */
   selfWeight: number;
+  /** Of what each source sends. */
   srcWeights: WeightsOf<V>;
+  /** By which what is sent is scaled. */
   dstWeights: WeightsOf<V>;
 } {
   exchangeOfRanks(exchange, 'exchange');

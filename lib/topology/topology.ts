@@ -5,8 +5,11 @@ import { secondModulus } from './spectrum.js';
 
 /** One edge: `from` sends to `to`, where it counts `weight` times. */
 export interface Edge {
+  /** The rank that sends. */
   readonly from: number;
+  /** The rank that receives. */
   readonly to: number;
+  /** That the receiver gives to what arrives. */
   readonly weight: number;
 }
 
@@ -37,6 +40,7 @@ const tolerance = 1e-12;
  * {@link exponentialGraph}.
  */
 export class Topology {
+  /** How many ranks there are. */
   readonly size: number;
   /** Of each rank, weights by destination and by source, both ascending. */
   readonly #to: readonly ReadonlyMap<number, number>[];

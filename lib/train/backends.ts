@@ -19,6 +19,7 @@ const backends = {
 
 /** A backend that is ready. */
 export interface Backend {
+  /** As `--backend` takes it. */
   readonly name: BackendName;
   /** As `tf.getBackend()` has it. */
   readonly engine: string;

@@ -81,9 +81,12 @@ interface Training {
  * ```
  */
 export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
+  /** As tfjs registers it. */
   static readonly className = 'DistributedOptimizer';
 
+  /** The optimizer that steps. */
   readonly inner: InnerOptimizer;
+  /** What keeps workers in step. */
   readonly algorithm: TrainingAlgorithm;
   readonly #comm: Communicator;
   readonly #options: DistributedOptimizerOptions;
@@ -249,7 +252,10 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
   override computeGradients(
     f: () => Scalar,
     varList?: Variable[],
-  ): { value: Scalar; grads: Record<string, Tensor> } {
+  ): {
+    /** The loss. */ value: Scalar;
+    /** By name of the variable. */ grads: Record<string, Tensor>;
+  } {
     if (this.#passesPerStep > 1) {
       throw new GradlinkError(
         'ERR_UNSUPPORTED',
@@ -291,15 +297,18 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     });
   }
 
+  /** State of the inner optimizer. */
   override getWeights(): Promise<NamedTensor[]> {
     return this.inner.getWeights();
   }
 
+  /** Takes what `getWeights` gave. */
   override setWeights(weights: NamedTensor[]): Promise<void> {
     someOf(having({ tensor: anObject }))(weights, 'weights');
     return this.inner.setWeights(weights);
   }
 
+  /** The count of steps, as tfjs saves it. */
   override saveIterations(): Promise<NamedTensor> {
     return Promise.resolve({ name: 'iter', tensor: tf.scalar(this.iterations, 'int32') });
   }

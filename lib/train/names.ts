@@ -1,5 +1,6 @@
 // The names of what can be trained, on what and by what: apart from the modules that load TensorFlow.js to do it.
 
+/** Models that `gradlink train` knows. */
 export const modelNames = [
   'resnet20',
   'resnet50',
@@ -11,6 +12,7 @@ export const modelNames = [
 /** A network by its name. */
 export type ModelName = (typeof modelNames)[number];
 
+/** Sets of samples that `gradlink train` knows. */
 export const datasetNames = ['cifar10', 'imagenet', 'mnist', 'tokens'] as const;
 /** What it is trained on. */
 export type DatasetName = (typeof datasetNames)[number];

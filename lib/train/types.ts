@@ -11,6 +11,7 @@ export type Trainable = TrainableModel | readonly Variable[];
 
 /** What is used of a `tf.LayersModel`. */
 export interface TrainableModel {
+  /** Those that gradients are for. */
   readonly trainableWeights: readonly { read(): unknown }[];
   /** Also those that are not trained, such as the moving averages of batch normalisation. */
   readonly weights: readonly { read(): unknown }[];
@@ -81,6 +82,7 @@ export interface Gradients {
 
 /** Seconds of one pass. */
 export interface PassTimes {
+  /** Of the forward pass. */
   readonly forwardSeconds: number;
   /** From the end of the forward pass until all gradients are averaged. */
   readonly backwardSeconds: number;
@@ -109,15 +111,21 @@ export type TrainingAlgorithm =
 
 /** Whom one step averages with, as `neighborAllReduce` has it. */
 export interface StepNeighbors {
+  /** Of this rank's own array. */
   readonly selfWeight: number;
+  /** Of what each source sends. */
   readonly srcWeights: RankWeights;
+  /** By which what is sent is scaled. */
   readonly dstWeights: RankWeights | readonly Rank[];
 }
 
 /** Which nodes one step averages with, as `hierarchicalNeighborAllReduce` has it. */
 export interface StepMachineNeighbors {
+  /** Of this host's own mean. */
   readonly selfWeight: number;
+  /** Of what each host sends. */
   readonly srcMachineWeights: NodeWeights;
+  /** By which what is sent is scaled. */
   readonly dstMachineWeights: NodeWeights | readonly Node[];
 }
 
@@ -152,13 +160,22 @@ export interface DistributedOptimizerOptions {
 
 /** The part of `tf.Optimizer` that is used. */
 export interface InnerOptimizer {
+  /** Steps that it has made. */
   readonly iterations: number;
+  /** Of the loss that `f` returns. */
   computeGradients(
     f: () => Scalar,
     varList?: Variable[],
-  ): { value: Scalar; grads: Record<string, unknown> };
+  ): {
+    /** The loss. */ value: Scalar;
+    /** By name of the variable. */ grads: Record<string, unknown>;
+  };
+  /** Makes a step. */
   applyGradients(gradients: NamedTensor[]): void;
+  /** Its state. */
   getWeights(): Promise<NamedTensor[]>;
+  /** Takes what `getWeights` gave. */
   setWeights(weights: NamedTensor[]): Promise<void>;
+  /** Gives its tensors back. */
   dispose(): void;
 }

@@ -50,6 +50,7 @@ export interface ScatterCountsOptions extends RootOptions {
 
 /** Options of a scatterV on a rank that brings no data: the array is made. */
 export interface ScatterDType<K extends AnyDType> extends RootOptions {
+  /** Of the elements that arrive. */
   dtype: K;
 }
 

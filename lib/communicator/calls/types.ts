@@ -92,6 +92,7 @@ export interface RootOptions {
 
 /** Where the result goes. */
 export interface OutOptions<O> {
+  /** Where the result goes; when absent, in place or into a new array, as the call says. */
   out?: O | undefined;
 }
 
@@ -204,6 +205,7 @@ export interface WindowOptions {
 
 /** Where a received message came from. */
 export interface Received {
+  /** The rank that sent it. */
   readonly source: Rank;
   /** Elements that came; the rest of the buffer is as it was. */
   readonly count: number;
@@ -221,11 +223,13 @@ export interface SendOptions {
 export interface ReceiveOptions {
   /** The rank the message comes from; any when absent. */
   from?: Rank | undefined;
+  /** Only a message of this tag; default 0. */
   tag?: number | undefined;
 }
 
 /** Options of a scatter on a rank that brings no data: the array is made. */
 export interface ScatterCount<K extends AnyDType> extends RootOptions {
+  /** Of the elements that arrive. */
   dtype: K;
   /** Elements that this rank gets. */
   count: number;

@@ -16,7 +16,9 @@ import type { CallOptions } from '../calls/types.js';
 
 /** Rows of a table: row `indices[i]` is `values` from `i * rowLength` on. */
 export interface SparseRows<V extends Float32Array | Float64Array | Int32Array> {
+  /** Which rows; of a sum ascending, each once. */
   readonly indices: Int32Array;
+  /** These rows, one after the other. */
   readonly values: V;
 }
 

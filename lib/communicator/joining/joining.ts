@@ -33,7 +33,9 @@ const maxRanks = 2 ** 16;
 export interface JoinOptions {
   /** Ranks that give the same name meet. */
   name: string;
+  /** This process's place, from 0 to `size - 1`. */
   rank: number;
+  /** How many processes join. */
   size: number;
   /**
    * Keeps jobs with the same names apart, and strangers out; the launcher's secret (GRADLINK_JOB) when absent, the
@@ -55,33 +57,45 @@ export interface HostWorldOptions {
   timeoutMs?: number | undefined;
   /** As {@link WorldOptions.backend}. */
   backend?: 'shm' | 'mpi' | 'tcp' | undefined;
+  /** None: the ranks reduce in host memory. */
   gpu?: undefined;
+  /** None: the ranks reduce in host memory. */
   gpus?: undefined;
 }
 
 /** Options of {@link Communicator.world} whose ranks have their arrays on GPUs. */
 export type GpuWorldOptions = {
   /** As {@link JoinOptions.timeoutMs}. */ timeoutMs?: number | undefined;
+  /** None: a rank has one GPU here. */
   gpus?: undefined;
 } & (
   | {
+      /** As {@link WorldOptions.backend}. */
       backend: 'nccl';
+      /** As {@link WorldOptions.gpu}. */
       gpu?: number | undefined;
       /** As {@link WorldOptions.check}. */ check?: 'always' | 'first' | 'never' | undefined;
     }
-  | { backend?: 'mpi' | 'tcp' | undefined; gpu: number }
+  | {
+      /** As {@link WorldOptions.backend}. */
+      backend?: 'mpi' | 'tcp' | undefined;
+      /** As {@link WorldOptions.gpu}. */
+      gpu: number;
+    }
 );
 
 /** Options of {@link Communicator.world} where each process holds a rank for each of several GPUs. */
 export interface GpuGroupWorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
+  /** GPUs of one process are ranks over NCCL alone. */
   backend: 'nccl';
   /**
    * This process's GPUs by their ordinals, all different, one at least: a rank each, in this order. Processes may list different
    * numbers of them; a process that gives `gpu`, or neither, holds one rank.
    */
   gpus: readonly number[];
+  /** None: `gpus` has them all. */
   gpu?: undefined;
   /** As {@link WorldOptions.check}. */
   check?: 'always' | 'first' | 'never' | undefined;
@@ -105,6 +119,7 @@ export interface WorldOptions {
    * there, which pass through the memory of the host; when absent they are the host's. Ranks of both kinds may meet.
    */
   gpu?: number | undefined;
+  /** None: a rank has one GPU here. */
   gpus?: undefined;
   /**
    * Which collectives of a world of GPUs (`'nccl'`) the ranks agree on before they launch them: `'always'`; `'first'`: those

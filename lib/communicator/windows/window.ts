@@ -43,6 +43,7 @@ export interface WindowGetOptions extends CallOptions {
 
 /** Options of {@link NeighborWindow.update}: both weights or none. */
 export interface WindowUpdateOptions<A> extends CallOptions {
+  /** Of this rank's own array; given with the weights of all sources. */
   selfWeight?: number | undefined;
   /** Sources whose buffers count, and how much; the others are left as they are. */
   srcWeights?: RankWeights | readonly Rank[] | undefined;

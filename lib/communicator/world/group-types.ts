@@ -51,12 +51,15 @@ export interface GroupHierarchicalOptions {
 
 /** The two ends of a message of a {@link WorldGroup}. */
 export interface MessageEnds {
+  /** The rank that sends. */
   from: Rank;
+  /** The rank that receives. */
   to: Rank;
 }
 
 /** A message of {@link WorldGroup.sendReceive}: its ends, and what one of them, held here, sends or receives into. */
 export interface GroupMessage extends MessageEnds {
+  /** What is sent, or where it arrives. */
   data: DeviceBuffer;
 }
 

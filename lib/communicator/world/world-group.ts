@@ -107,6 +107,7 @@ export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
     await Promise.all([this.closeNodes(), this.executor.close()]);
   }
 
+  /** As `close()`, at the end of an `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

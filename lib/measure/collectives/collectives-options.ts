@@ -226,5 +226,6 @@ export const collectivesTable = optionTable({
 /** What to measure, and on which ranks. In a job every process calls with the same options. */
 export interface CollectivesOptions
   extends RunOptions, Omit<OptionsOf<typeof collectivesTable>, 'collective'> {
+  /** Which one is timed. */
   readonly collective: Collective;
 }

@@ -51,6 +51,7 @@ export interface Sweep
     Pick<Filled<typeof collectivesTable>, 'shared'>,
     Pick<OptionsOf<typeof collectivesTable>, 'batch' | 'timeoutMs' | 'gpu'>,
     AskedValues {
+  /** Which one is timed. */
   readonly collective: Collective;
   /** Of a split: the color of this rank's group. */
   readonly group?: number;

@@ -17,7 +17,9 @@ import { backendNames, datasetNames, modelNames } from '../../train/names.js';
 
 /** Length of the timetable: as it is, or as what communication alone is so many percent of. */
 export interface SyntheticCompute {
+  /** How much of `unit` a pass takes. */
   readonly value: number;
+  /** What `value` counts. */
   readonly unit: 'milliseconds' | 'percent';
 }
 

@@ -40,7 +40,9 @@ export interface ModelWorkloadOptions extends Pick<
   Filled<typeof ddpTable>,
   'model' | 'dataset' | 'batchSize' | 'backend' | 'allowCpu'
 > {
+  /** This worker's place, from 0. */
   readonly rank: number;
+  /** How many workers there are. */
   readonly size: number;
 }
 

@@ -22,14 +22,21 @@ export interface UtilisationSample {
 
 /** Means over the time that was watched; null where the machine does not tell. Shares are from 0 to 1. */
 export interface UtilisationSummary {
+  /** That were looked at. */
   readonly seconds: number;
+  /** Of all cores, from 0 to 1; null where the system does not tell. */
   readonly cpuShare: number | null;
+  /** Of all memory, from 0 to 1; null where the system does not tell. */
   readonly memoryShare: number | null;
   /** Of the time, the mean over the disks. */
   readonly diskShare: number | null;
+  /** Null where the system does not tell. */
   readonly diskReadBytesPerSecond: number | null;
+  /** Null where the system does not tell. */
   readonly diskWrittenBytesPerSecond: number | null;
+  /** Null where the system does not tell. */
   readonly networkReceivedBytesPerSecond: number | null;
+  /** Null where the system does not tell. */
   readonly networkSentBytesPerSecond: number | null;
   /** Mean over the GPUs. */
   readonly gpuShare: number | null;

@@ -51,5 +51,6 @@ export const neighborsTable = optionTable({
 /** What to measure, and on which ranks. In a job every process calls with the same options. */
 export interface NeighborsOptions
   extends RunOptions, Omit<OptionsOf<typeof neighborsTable>, 'collective'> {
+  /** Which is timed beside `all_reduce`. */
   readonly collective: NeighborCollective;
 }

@@ -8,7 +8,9 @@ import type { GradientArray, GradientType } from './gradients.js';
 
 /** How a store compresses gradients: see `KVStore.setGradientCompression`. */
 export interface Compression {
+  /** As `setGradientCompression` takes it. */
   readonly type: '2bit' | '1bit';
+  /** What a compressed element stands for, with its sign. */
   readonly threshold: number;
 }
 

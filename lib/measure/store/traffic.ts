@@ -7,7 +7,7 @@ import type {
   StoreTraffic,
   TimeShares,
   WorkerTraffic,
-} from '../../results/result.js';
+} from '../../results/store-traffic.js';
 import { describe } from '../../results/statistics.js';
 import type { StoreJob } from './job.js';
 

@@ -8,6 +8,7 @@ import type { UtilisationSummary } from '../machine/utilisation.js';
 
 /** A run as every rank is told it. */
 export interface TrainConfig extends Omit<Filled<typeof trainTable>, 'dataset' | 'placed'> {
+  /** What is trained on. */
   readonly dataset: DatasetName;
 }
 
@@ -15,6 +16,7 @@ export interface TrainConfig extends Omit<Filled<typeof trainTable>, 'dataset' |
 export interface StepParts {
   /** Making the batch. */
   dataSeconds: number;
+  /** Of the forward pass. */
   forwardSeconds: number;
   /** Computing gradients, with what communication runs beside it. */
   backwardSeconds: number;
@@ -40,16 +42,21 @@ export const partNames = [
 
 /** What rank 0 knows after a run. */
 export interface TrainResult {
+  /** That trained. */
   readonly workers: number;
   /** Hosts that the workers run on. */
   readonly machines: number;
+  /** Of TensorFlow.js. */
   readonly backend: string;
   /** What computed; GPU only where every rank had one. */
   readonly device: Backend['device'];
   /** The GPU that rank 0 was given; absent outside a job and without GPUs. */
   readonly gpu?: GpuShare | undefined;
+  /** Of TensorFlow.js. */
   readonly tfjsVersion: string;
+  /** With what was made up: `cifar10 (synthetic)`. */
   readonly datasetName: string;
+  /** What rates count. */
   readonly sampleName: 'img' | 'sentence';
   /** Measured iterations of each rank: seconds, without those of checkpoints. */
   readonly iterationSeconds: readonly (readonly number[])[];
@@ -57,9 +64,13 @@ export interface TrainResult {
   readonly parts: StepParts;
   /** Loss of each measured iteration's last step, mean over the ranks. */
   readonly losses: readonly number[];
+  /** That a worker exchanges in a step. */
   readonly gradientBytes: number;
+  /** That a worker exchanges in a step. */
   readonly gradientArrays: number;
+  /** Elements of all weights that are trained. */
   readonly trainableParameters: number;
+  /** Before the first that was timed. */
   readonly warmupSteps: number;
   /** The step that the run went on from; 0 for one from the start. */
   readonly resumedAt: number;

@@ -20,6 +20,7 @@ export type Gradient<V extends Vector = Vector> = (
 export interface DecentralisedOptions<V extends Vector = Vector> {
   /** The start; changed in place by every step. */
   readonly parameters: V;
+  /** Of this rank's own loss, at the given weights. */
   readonly gradient: Gradient<V>;
   /** What the gradient is multiplied by, or that by the number of the step, from 0. */
   readonly stepSize: number | ((step: number) => number);

@@ -25,6 +25,7 @@ export interface PutWindow<V extends Vector = Vector> {
 
 /** Of {@link windowPut}. */
 export interface WindowPutMethodOptions<V extends Vector = Vector> extends DecentralisedOptions<V> {
+  /** Where neighbours put their weights. */
   readonly window: PutWindow<V>;
   /**
    * Says to whom each step puts, among the window's destinations: `onePeerSchedule(graph, rank)` for example. Advanced once a

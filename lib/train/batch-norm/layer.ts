@@ -21,12 +21,19 @@ export type SyncBatchNormalizationArgs = NonNullable<
 
 /** The part of TensorFlow.js' layer that is used; its types keep it private. */
 interface BatchNormalization extends Layers.layers.Layer {
+  /** Of the channels. */
   readonly axis: number;
+  /** Of the moving mean and variance. */
   readonly momentum: number;
+  /** Added to the variance. */
   readonly epsilon: number;
+  /** The learned scale, where there is one. */
   readonly gamma?: Layers.LayerVariable;
+  /** The learned shift, where there is one. */
   readonly beta?: Layers.LayerVariable;
+  /** What evaluation subtracts. */
   readonly movingMean: Layers.LayerVariable;
+  /** What evaluation divides by, its root. */
   readonly movingVariance: Layers.LayerVariable;
 }
 
@@ -45,6 +52,7 @@ const Base = layers.layers.batchNormalization({ name: 'gradlink' }).constructor 
  * that is loaded has none: see {@link SyncBatchNormalization.use}.
  */
 export class SyncBatchNormalization extends Base {
+  /** As tfjs registers it. */
   static readonly className = 'SyncBatchNormalization';
   #comm: Communicator | undefined;
   #timeoutMs: number;

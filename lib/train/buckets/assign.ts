@@ -4,6 +4,7 @@ import { anAmount, anInteger, aNumber, aString, having, listOf, orAbsent } from 
 
 /** One tensor, as far as its bucket depends on it. */
 export interface AssignedTensor {
+  /** Of its elements. */
   readonly bytes: number;
   /** Tensors of different kinds (element type, device) do not share a bucket. */
   readonly kind?: string | undefined;

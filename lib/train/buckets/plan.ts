@@ -9,6 +9,7 @@ const bytesPerElement = 4;
 
 /** PyTorch's: a cap of 25 MiB, and a first bucket of 1 MiB unless a cap is named. */
 export const defaultBucketCapBytes = 25 * mebibyte;
+/** The first bucket is small, so that reducing begins early. */
 export const defaultFirstBucketBytes = mebibyte;
 
 const gradientKind = having({ shape: listOf(anInteger(0, Number.MAX_SAFE_INTEGER)) });
@@ -17,6 +18,7 @@ export const gradientsKind = listOf(gradientKind);
 const indicesKind = listOf(anInteger(0, maxInt32));
 const bucketsKind = listOf(indicesKind);
 
+/** Elements of a gradient. */
 export function elementsOf(gradient: GradientSpec): number {
   gradientKind(gradient, 'gradient');
   return gradient.shape.reduce((product, length) => product * length, 1);

@@ -61,7 +61,9 @@ interface Pass {
  * scales and the order of add() may differ.
  */
 export class GradientReducer {
+  /** When buckets are reduced. */
   readonly mode: ReduceMode;
+  /** As they were given. */
   readonly gradients: readonly GradientSpec[];
   readonly #communicator: Communicator;
   readonly #limits: readonly number[];

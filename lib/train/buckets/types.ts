@@ -5,18 +5,24 @@
  * `async`: after backward, all at once, and waited for together. `sync`: after backward, one after the other.
  */
 export const reduceModes = ['overlap', 'async', 'sync'] as const;
+/** One of {@link reduceModes}. */
 export type ReduceMode = (typeof reduceModes)[number];
 
 /** One gradient, float32; its index is its place in the list that all ranks give in the same order. */
 export interface GradientSpec {
+  /** Of its variable. */
   readonly name: string;
+  /** Row-major. */
   readonly shape: readonly number[];
 }
 
 /** The gradients of one bucket, in the order in which they lie in it. */
 export interface BucketPlan {
+  /** Their places in the list that the plan was made from. */
   readonly gradients: readonly number[];
+  /** Of all its gradients. */
   readonly elements: number;
+  /** Of all its gradients. */
   readonly bytes: number;
 }
 
@@ -29,12 +35,15 @@ export interface Bucket {
 
 /** Half the bytes: rounded to the nearest, divided by the number of ranks before the sum, so that it cannot overflow. */
 export interface HalfHook {
+  /** Which half gradients travel as. */
   readonly type: 'float16' | 'bfloat16';
 }
 
 /** Two bits an element, -threshold, 0 or threshold; what they do not carry is added the next time. 0.5 when absent. */
 export interface TwoBitHook {
+  /** Two bits an element, the rest kept for the next step. */
   readonly type: '2bit';
+  /** What an element that is sent stands for; default 0.5. */
   readonly threshold?: number | undefined;
 }
 
@@ -43,6 +52,7 @@ export interface TwoBitHook {
  * as they are.
  */
 export interface PowerSgdHook {
+  /** Two thin matrices for each gradient. */
   readonly type: 'powersgd';
   /** Columns of the thin matrices; 1 when absent. */
   readonly rank?: number | undefined;
@@ -56,8 +66,10 @@ export interface PowerSgdHook {
 
 /** What happens to a bucket on its way; the names alone take the defaults. */
 export type BucketHook = HalfHook | TwoBitHook | PowerSgdHook;
+/** One of {@link bucketHooks}. */
 export type BucketHookName = BucketHook['type'];
 
+/** How gradients are put into buckets and reduced. */
 export interface ReducerOptions {
   /** `'overlap'` when absent. */
   readonly mode?: ReduceMode | undefined;
@@ -78,11 +90,13 @@ export interface ReducerOptions {
   readonly buckets?: readonly (readonly number[])[] | undefined;
   /** `'avg'` when absent. */
   readonly op?: 'avg' | 'sum' | undefined;
+  /** How buckets are compressed; not at all when absent. */
   readonly hook?: BucketHook | BucketHookName | undefined;
   /** Milliseconds for each collective; the communicator's own default when absent. */
   readonly timeoutMs?: number | undefined;
 }
 
+/** Of one backward pass. */
 export interface PassOptions {
   /**
    * How often each gradient will be added in this pass: 0 for one that is not used, 2 for a variable used twice, whose
@@ -113,9 +127,12 @@ export interface JoinedPasses {
 
 /** One bucket's collective, in seconds of the monotonic clock of {@link monotonicSeconds}. */
 export interface BucketTimes {
+  /** Its place in the plan. */
   readonly bucket: number;
   /** Its last gradient had come. */
   readonly readySeconds: number;
+  /** Its collective began. */
   readonly startSeconds: number;
+  /** Its collective had ended. */
   readonly endSeconds: number;
 }

@@ -12,7 +12,9 @@ import type { Checkpoint, CheckpointRanks, NamedArray, TrainingPlace } from './t
 
 /** What a rank goes on from. */
 export interface LoadedCheckpoint {
+  /** Which one it was. */
   readonly checkpoint: Checkpoint;
+  /** All that it holds. */
   readonly arrays: NamedArray[];
 }
 

@@ -2,8 +2,11 @@
 
 /** An array with its place in a model or an optimizer. */
 export interface NamedArray {
+  /** Unique in its checkpoint. */
   readonly name: string;
+  /** Row-major. */
   readonly shape: readonly number[];
+  /** Its elements. */
   readonly data: Float32Array | Int32Array;
 }
 
@@ -27,7 +30,9 @@ export interface Checkpoint extends TrainingPlace {
 
 /** Of the communicator of the ranks: what a checkpoint needs. */
 export interface CheckpointRanks {
+  /** This worker's place, from 0. */
   readonly rank: number;
+  /** How many workers there are. */
   readonly size: number;
   /** Leaves the sum over the ranks in `data`. */
   allReduce(data: Float64Array): Promise<unknown>;

@@ -18,7 +18,9 @@ import type { Batch, Dataset } from './types.js';
 export interface BatchesOptions {
   /** Of one rank. */
   readonly batchSize: number;
+  /** This worker's place; default 0. */
   readonly rank?: number | undefined;
+  /** How many workers share the samples; default 1. */
   readonly size?: number | undefined;
   /** Of the order, which is another in each epoch. 0 when absent. */
   readonly seed?: number | undefined;
@@ -46,6 +48,7 @@ const datasetKind = having({
  * The place is counted in samples of all ranks, so that a run can go on with another number of them.
  */
 export class Batches {
+  /** Of all workers together. */
   readonly samplesPerStep: number;
   readonly #dataset: Dataset;
   readonly #batchSize: number;

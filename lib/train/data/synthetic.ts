@@ -13,10 +13,13 @@ import { generator, mix, normals } from './random.js';
 import { maxSamples } from './types.js';
 import type { Dataset } from './types.js';
 
+/** Of samples that are made up. */
 export interface SyntheticOptions {
   /** The same seed gives the same samples. 0 when absent. */
   readonly seed?: number | undefined;
+  /** How many there are. */
   readonly samples?: number | undefined;
+  /** Labels are below this. */
   readonly classes?: number | undefined;
 }
 

@@ -13,7 +13,9 @@ export interface Dataset {
   readonly inputType: 'float32' | 'int32';
   /** Of tokens: each is below it. */
   readonly vocabulary?: number;
+  /** Labels are below this. */
   readonly classes: number;
+  /** How many there are. */
   readonly samples: number;
   /**
    * Writes a sample.
@@ -25,12 +27,14 @@ export interface Dataset {
   read(index: number, into: SampleArray): number;
 }
 
+/** Pixels, or tokens. */
 export type SampleArray = Float32Array | Int32Array;
 
 /** A batch of one rank. */
 export interface Batch {
   /** Samples one after the other, in row-major order. */
   readonly inputs: SampleArray;
+  /** A class for each sample. */
   readonly labels: Int32Array;
   /** Which samples they are. */
   readonly indices: Uint32Array;

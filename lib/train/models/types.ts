@@ -4,7 +4,9 @@ import type * as Layers from '@tensorflow/tfjs-layers';
 
 /** The parts of TensorFlow.js that models are built of, loaded by the caller: gradlink itself imports none of them. */
 export interface Tf {
+  /** `@tensorflow/tfjs-core`. */
   readonly core: typeof Core;
+  /** `@tensorflow/tfjs-layers`. */
   readonly layers: typeof Layers;
 }
 
@@ -25,16 +27,21 @@ export interface ModelOptions {
 
 /** A network before it is built. */
 export interface ModelKind {
+  /** In a few words. */
   readonly description: string;
+  /** Of one sample. */
   readonly inputShape: SampleShape;
+  /** Labels are below this. */
   readonly classes: number;
   /** int32: tokens, each below `vocabulary`. */
   readonly inputType: 'float32' | 'int32';
+  /** Tokens are below this; of models of text. */
   readonly vocabulary?: number;
   /** What a sample is called in a report. */
   readonly sampleName: 'img' | 'sentence';
   /** Whether the shape can be an input; says what would be right where not. */
   wrongShape(shape: SampleShape): string | undefined;
+  /** Makes the model with weights of a seed. */
   build(
     maker: LayerMaker,
     shape: SampleShape,
@@ -45,10 +52,12 @@ export interface ModelKind {
 
 /** Makes layers whose initial weights follow from one seed. */
 export class LayerMaker {
+  /** tfjs's own. */
   readonly layers: typeof Layers.layers;
   #next: number;
 
   constructor(
+    /** The packages that it builds with. */
     readonly tf: Tf,
     seed: number,
   ) {
@@ -57,10 +66,12 @@ export class LayerMaker {
     this.#next = seed * 10_000 + 1;
   }
 
+  /** Where samples go in. */
   input(shape: SampleShape, dtype: 'float32' | 'int32' = 'float32'): Layers.SymbolicTensor {
     return this.tf.layers.input({ shape: [...shape], dtype });
   }
 
+  /** From its ends. */
   model(inputs: Layers.SymbolicTensor, outputs: Layers.SymbolicTensor): Layers.LayersModel {
     return this.tf.layers.model({ inputs, outputs });
   }
@@ -69,14 +80,17 @@ export class LayerMaker {
     return this.#next++;
   }
 
+  /** An initializer, each with a seed of its own. */
   glorot(): ReturnType<typeof Layers.initializers.glorotUniform> {
     return this.tf.layers.initializers.glorotUniform({ seed: this.#seed() });
   }
 
+  /** An initializer, each with a seed of its own. */
   he(): ReturnType<typeof Layers.initializers.heNormal> {
     return this.tf.layers.initializers.heNormal({ seed: this.#seed() });
   }
 
+  /** An initializer, each with a seed of its own. */
   normal(stddev: number): ReturnType<typeof Layers.initializers.truncatedNormal> {
     return this.tf.layers.initializers.truncatedNormal({ stddev, seed: this.#seed() });
   }
