@@ -174,17 +174,6 @@ const requireOfNode = {
   ].join('\n'),
 };
 
-/** Vega asks for node-fetch, which is older than Node's own and brings packages without licence texts. */
-const fetchOfNode = {
-  name: 'fetch-of-node',
-  setup(build) {
-    build.onResolve({ filter: /^node-fetch$/ }, ({ path }) => ({ path, namespace: 'fetch' }));
-    build.onLoad({ filter: /.*/, namespace: 'fetch' }, () => ({
-      contents: 'export default globalThis.fetch;',
-    }));
-  },
-};
-
 function inputs(entries) {
   return Object.fromEntries(Object.entries(entries).map(([out, file]) => [out, join(lib, file)]));
 }
@@ -272,7 +261,6 @@ async function bundle(wanted) {
       entryPoints: inputs(libraries),
       minify: true,
       banner: requireOfNode,
-      plugins: [fetchOfNode],
     }),
   ]);
   const outputs = builds.flatMap(({ outputFiles }) => outputFiles);
