@@ -80,7 +80,7 @@ function fallbacks(name: string): Set<unknown> {
 const kindOf = (value: unknown) => (/^(?:true|false)$/.test(String(value)) ? 'flag' : typeof value);
 
 /** Names that code has for other things too, of which nothing can be said but that the default is among them. */
-const otherwise = new Set(['threshold', 'warmup', 'length', 'vocabulary']);
+const otherwise = new Set(['arrays', 'threshold', 'warmup', 'length', 'vocabulary']);
 
 describe('options that are absent', () => {
   const all = [...documented()].map(([name, values]) => {
