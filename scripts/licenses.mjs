@@ -43,8 +43,11 @@ export function licenses(root, inputs) {
   });
   sections.sort((a, b) => a.title.localeCompare(b.title, 'en'));
   const line = '-'.repeat(80);
+  // Vega's packages have one text.
+  const titles = new Map();
+  for (const { title, text } of sections) titles.set(text, [...(titles.get(text) ?? []), title]);
   return [
     'Parts of the files in this folder come from these packages, under the licences below.\n',
-    ...sections.map(({ title, text }) => `${line}\n${title}\n${line}\n\n${text}\n`),
+    ...[...titles].map(([text, of]) => `${line}\n${of.join('\n')}\n${line}\n\n${text}\n`),
   ].join('\n');
 }

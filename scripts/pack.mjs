@@ -84,6 +84,17 @@ function withoutDeadLinks(text, file, packed) {
   });
 }
 
+/** Cells of tables as wide as what is in them: a quarter of all guides is spaces. */
+function withoutPadding(text) {
+  let isCode = false;
+  const narrow = (line) => {
+    if (line.startsWith('```')) isCode = !isCode;
+    if (isCode || !line.startsWith('|')) return line;
+    return line.replace(/(?<! ) +\|/g, ' |').replace(/-{4,}/g, '---');
+  };
+  return text.split('\n').map(narrow).join('\n');
+}
+
 /**
  * What `gradlink build` compiles: one file, because hardly anybody does, and unpacked it would be two thirds of the files
  * and a quarter of the bytes of every installation.
@@ -109,7 +120,8 @@ async function packMain(work, output) {
     mkdirSync(dirname(target), { recursive: true });
     copyFileSync(join(root, path), target);
     if (!path.endsWith('.md')) continue;
-    writeFileSync(target, withoutDeadLinks(readFileSync(target, 'utf8'), path, paths));
+    const text = withoutDeadLinks(readFileSync(target, 'utf8'), path, paths);
+    writeFileSync(target, withoutPadding(text));
   }
   // Brings TypeScript along, which a refusal does not wait for.
   const { exportsText } = await import('./exports.mjs');
