@@ -27,7 +27,7 @@ struct Stock {
 /// Never destroyed: memory is given back until the process ends.
 struct State {
   /// Held to launch over several GPUs, and to ask the driver for memory or give it some.
-  std::recursive_timed_mutex launching;
+  std::recursive_mutex launching;
   /// Of the thread that has it: how many launches.
   int launches = 0;
 
@@ -101,7 +101,8 @@ Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
     const std::lock_guard lock(state().mutex);
     return state().noAllocations == ownNoAllocations;
   });
-  std::unique_lock launching(state().launching, std::chrono::seconds(1));
+  std::unique_lock launching(state().launching, std::defer_lock);
+  waitAWhile([&] { return launching.try_lock(); });
   // With both locks.
   const auto quiet = [&] {
     return launching.owns_lock() && state().launches == 0 && state().alone == 0;
