@@ -6,17 +6,15 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { binaryFiles } from '../../lib/native/load.js';
+import { folderOfEachTest } from '../support/folders.js';
 import { fakesFolder, onRealGpus } from './setup/fakes.js';
 
 const root = join(import.meta.dirname, '../..');
@@ -29,15 +27,8 @@ const libraries = {
   GRADLINK_NCCL_LIBRARY: 'libnccl.so.2',
 };
 
-let folder: string;
-let ends: Record<string, string>;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-privileged-'));
-  ends = {};
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
-});
+let folder = '';
+folderOfEachTest((made) => (folder = made));
 
 /** A copy of a file in a folder of this test. */
 function copy(from: string, to: string, file: string): string {
@@ -65,6 +56,7 @@ it('is what an ordinary process takes, and no other', async (context) => {
   if (process.getuid?.() !== 0) context.skip('needs root, to let another user run as root');
   if (!existsSync(join(built, shim))) context.skip(`${shim} is not built`);
   const named = { ...libraries, GRADLINK_MPI: shim };
+  const ends: Record<string, string> = {};
   for (const [name, file] of Object.entries(named)) {
     ends[name] = copy(file === shim ? built : fakesFolder, 'named', file);
   }

@@ -40,7 +40,7 @@ describe('a process', () => {
 
   it('that waits to join ends when process.exit is called', async () => {
     const ended = await scripts.run(`
-      void Communicator.join({ name: 'lonely', rank: 0, size: 2, timeoutMs: Infinity });
+      void Communicator.join({ name: 'lonely-${process.pid}', rank: 0, size: 2, timeoutMs: Infinity });
       setImmediate(() => process.exit(7));
     `);
     expect(ended).toMatchObject({ code: 7, signal: null, stderr: '' });
@@ -154,7 +154,7 @@ describe('a worker thread', () => {
 
   it('that waits to join can be terminated', async () => {
     const worker = inWorker(`
-      void Communicator.join({ name: 'lonely', rank: 0, size: 2, timeoutMs: Infinity });
+      void Communicator.join({ name: 'lonely-${process.pid}', rank: 0, size: 2, timeoutMs: Infinity });
       setImmediate(() => parentPort.postMessage('joining'));
     `);
     const ended = await scripts.run(`

@@ -181,7 +181,7 @@ describe('a rank that does not play along', () => {
 
   it('and never comes is named when the deadline has passed', async () => {
     const ended = await scripts.run(
-      `report(await outcome(Communicator.join({ name: 'lonely', rank: 0, size: 3, timeoutMs: 300 })));`,
+      `report(await outcome(Communicator.join({ name: 'lonely-${process.pid}', rank: 0, size: 3, timeoutMs: 300 })));`,
     );
     expect(ended).toMatchObject({
       ...well,

@@ -83,8 +83,17 @@ class AllreduceEngine {
     bool ofRows() const { return !operation.inRows.empty(); }
 
     Operation operation;
-    /// A push of rows that has been announced: what it brings, each row once, but for halves,
-    /// which are rounded once when all workers' are added up.
+    /// Of a push of rows: what this worker gives to the sum of all.
+    std::vector<SomeRows> given() const {
+      if (!touched.rows.empty()) return {{touched.data.data(), touched.rows}};
+      std::vector<SomeRows> parts;
+      for (std::size_t i = 0; i < operation.in.size(); ++i) {
+        parts.push_back({operation.in[i], operation.inRows[i]});
+      }
+      return parts;
+    }
+    /// Its rows added up, once it has been announced. None of halves: those are added up where all
+    /// have come, and rounded once.
     SortedRows touched = {};
   };
   struct SummedKey : Key {

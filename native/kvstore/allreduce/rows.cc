@@ -4,37 +4,38 @@
 // A worker's block has for each key the numbers of its rows, then the rows. Blocks are as long as
 // the longest, since gathering blocks of one length is one call.
 
-#include <utility>
-
 #include "core/kernels/copy_bytes.h"
 #include "kvstore/allreduce/allreduce_engine.h"
 
 namespace gradlink {
 
-/// How many rows there are is known once those that come several times are added up. Sums of halves
-/// would be rounded here and again where they arrive: those travel one by one.
+/// How many rows there are is known once those that come several times are added up.
 void AllreduceEngine::countRows(News& news) const {
-  const Operation& operation = news.ofRows->operation;
-  std::vector<SomeRows> parts;
-  for (std::size_t i = 0; i < operation.in.size(); ++i) {
-    parts.push_back({operation.in[i], operation.inRows[i]});
+  Announcement& announced = news.announced;
+  Waiting& waiting = *news.ofRows;
+  if (!isHalf(announced.dtype)) {
+    waiting.touched = sumRows(waiting.given(), announced.rowLength, Partial::none(announced.dtype));
   }
-  const auto [rowLength, dtype] = std::pair(news.announced.rowLength, news.announced.dtype);
-  news.ofRows->touched = isHalf(dtype) ? listRows(parts, rowLength, dtype)
-                                       : sumRows(parts, rowLength, Partial::none(dtype));
-  news.announced.rows = static_cast<std::uint32_t>(news.ofRows->touched.rows.size());
+  std::size_t rows = 0;
+  for (const SomeRows& one : waiting.given()) rows += one.rows.size();
+  announced.rows = static_cast<std::uint32_t>(rows);
 }
 
 void AllreduceEngine::fillRows(const std::vector<Share>& parts, std::size_t block) {
   for (const Share& part : parts) {
     if (part.waiting == nullptr) continue;
-    const SortedRows& touched = part.waiting->touched;
-    if (touched.rows.empty()) continue;
     std::byte* const to = at(part) + static_cast<std::size_t>(rank_) * block;
-    const std::size_t numbers = touched.rows.size() * sizeof(std::int64_t);
+    const std::size_t rows = part.rows[static_cast<std::size_t>(rank_)];
     const std::size_t rowBytes = part.announced.rowLength * sizeOf(part.announced.dtype);
-    copyBytes(to, touched.rows.data(), numbers);
-    copyBytes(to + numbers, touched.data.data(), touched.rows.size() * rowBytes);
+    std::byte* numbers = to;
+    std::byte* data = to + rows * sizeof(std::int64_t);
+    for (const SomeRows& one : part.waiting->given()) {
+      if (one.rows.empty()) continue;
+      copyBytes(numbers, one.rows.data(), one.rows.size_bytes());
+      copyBytes(data, one.data, one.rows.size() * rowBytes);
+      numbers += one.rows.size_bytes();
+      data += one.rows.size() * rowBytes;
+    }
   }
 }
 

@@ -146,8 +146,7 @@ void AllreduceEngine::fill(const std::vector<Share>& parts) {
     } else if (part.waiting == nullptr) {
       std::memset(at(part), 0, bytesOf(announced, part.partial.dtype));
     } else if (part.waiting->ofRows()) {
-      const SomeRows own{part.waiting->touched.data.data(), part.waiting->touched.rows};
-      const SortedRows sum = sumRows({&own, 1}, announced.rowLength, part.partial);
+      const SortedRows sum = sumRows(part.waiting->given(), announced.rowLength, part.partial);
       const std::size_t bytes = bytesOf(announced, sum.dtype);
       // Where it becomes wider, from the end of its place on to all of it.
       std::byte* const to = at(part) + bytesOf(announced, part.partial.dtype) - bytes;

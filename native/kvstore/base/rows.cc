@@ -50,23 +50,6 @@ SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, const
   return sum;
 }
 
-SortedRows listRows(std::span<const SomeRows> parts, std::size_t rowLength, DType dtype) {
-  const std::size_t rowBytes = rowLength * sizeOf(dtype);
-  SortedRows list;
-  list.dtype = dtype;
-  for (const SomeRows& part : parts) {
-    list.rows.insert(list.rows.end(), part.rows.begin(), part.rows.end());
-  }
-  list.data = AlignedBuffer(list.rows.size() * rowBytes);
-  auto* to = static_cast<std::byte*>(list.data.data());
-  for (const SomeRows& part : parts) {
-    if (part.rows.empty()) continue;
-    copyBytes(to, part.data, part.rows.size() * rowBytes);
-    to += part.rows.size() * rowBytes;
-  }
-  return list;
-}
-
 void spreadRows(const SortedRows& rows, std::size_t rowLength, void* to, std::size_t count) {
   if (count == 0) return;
   const std::size_t rowBytes = rowLength * sizeOf(rows.dtype);

@@ -30,9 +30,6 @@ struct SortedRows {
 /// the partial's wider type where a row comes twice, else of the parts' own.
 SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, const Partial&);
 
-/// The same rows one after another, none added up.
-SortedRows listRows(std::span<const SomeRows> parts, std::size_t rowLength, DType);
-
 void sortEachOnce(std::vector<std::int64_t>& rows);
 
 /// Makes the array of `count` elements at `to` of these rows, of their type; the others become 0.
