@@ -150,7 +150,10 @@ describe('gradlink train', () => {
     expect(more).toEqual([]);
   });
 
-  it('leaves no file and no process at Ctrl-C', async () => {
+  it.each([
+    ['Ctrl-C', 'SIGINT', [130, null]],
+    ['SIGKILL, of which its jobs do not learn', 'SIGKILL', [null, 'SIGKILL']],
+  ] as const)('leaves no file and no process at %s', async (_, signal, expected) => {
     const marked = new Marked();
     const folder = mkdtempSync(join(scratch, 'interrupted-'));
     try {
@@ -165,11 +168,12 @@ describe('gradlink train', () => {
       const ended = once(child, 'close');
       await until(() => marked.members().length === 2 || child.exitCode !== null);
       expect(readdirSync(marked.temporary)).not.toEqual([]);
-      process.kill(-child.pid!, 'SIGINT');
-      // 128 and the number of SIGINT.
-      expect(await ended).toEqual([130, null]);
+      process.kill(signal === 'SIGINT' ? -child.pid! : child.pid!, signal);
+      expect(await ended).toEqual(expected);
       await until(() => marked.pids().length === 0);
-      expect([...readdirSync(marked.temporary), ...readdirSync(folder)]).toEqual([]);
+      // A watchdog bears no mark, and removes the folder last.
+      await until(() => readdirSync(marked.temporary).length === 0);
+      expect(readdirSync(folder)).toEqual([]);
     } finally {
       marked.remove();
     }

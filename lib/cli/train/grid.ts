@@ -125,6 +125,7 @@ export async function runElasticDl(
         identity: trainIdentity(config, workers),
         reportFile: join(scratch, `${workers}.json`),
         logFile: join(scratch, `${workers}.log`),
+        scratch,
       };
       cases.push(await runs.run(job, `${workers} worker${workers === 1 ? '' : 's'}`));
     }

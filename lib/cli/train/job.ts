@@ -1,5 +1,6 @@
 // One run of `gradlink train` as a job of its own, for the styles that compare several.
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 
@@ -7,6 +8,7 @@ import { endingSignals, Interrupted, type Io } from '../io.js';
 import { environmentFor, readProgress, type ProgressMessage } from '../progress/messages.js';
 import { openOwnFile, writeOwnFile } from '../../files/index.js';
 import { LineSplitter } from '../../launch/line-splitter.js';
+import { startWatchdog } from '../../launch/watchdog.js';
 import { parseReport } from '../../results/read-report.js';
 import { failedCase } from '../../results/case.js';
 import type { CaseIdentity, CaseResult } from '../../results/result.js';
@@ -23,10 +25,15 @@ export interface TrainJob {
   readonly identity: CaseIdentity;
   readonly reportFile: string;
   readonly logFile: string;
+  /** Holds both, and goes with a run whose starter is killed. */
+  readonly scratch?: string;
 }
 
 const program = (): string => packageFile('bench/gradlink.js');
 const keptLength = 2000;
+/** The same in all processes of a run on this host, and in no other. */
+const runVariable = 'GRADLINK_TRAIN_RUN';
+const graceMs = 5000;
 
 /**
  * @param onProgress gets how far the run is; absent: it is not asked to tell
@@ -43,12 +50,14 @@ export async function runTrainJob(
   // Not to a file: rank 0 may run on another host.
   const report = ['--format', 'json'];
   const log = createWriteStream(logFile, { fd: openOwnFile(logFile) });
+  const run = randomUUID();
+  const watchdog = startWatchdog(`${runVariable}=${run}`, graceMs, job.scratch);
   const child = spawn(
     process.execPath,
     [program(), 'launch', ...places, ...launch, ...command, ...report],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...environmentFor(io.env, onProgress !== undefined) },
+      env: { ...environmentFor(io.env, onProgress !== undefined), [runVariable]: run },
     },
   );
   let received: NodeJS.Signals | undefined;
@@ -95,6 +104,7 @@ export async function runTrainJob(
     if (error instanceof Interrupted) throw error;
     return failedCase(identity, error);
   } finally {
+    watchdog.dismiss();
     for (const signal of endingSignals) io.off(signal, pass);
   }
 }
