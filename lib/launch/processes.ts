@@ -45,6 +45,22 @@ export function jobProcesses(groups: ReadonlySet<number>, mark?: string): number
     .map(Number);
 }
 
+/** Why a program did not start, and the status that a shell ends with then. */
+export function startFailure(
+  program: string,
+  { code, message }: NodeJS.ErrnoException,
+): { readonly exitCode: number; readonly what: string } {
+  const said: Partial<Record<string, string>> = {
+    ENOENT: program.includes('/') ? `no file ${program}` : `no program ${program} in PATH`,
+    EACCES: `${program} is not executable`,
+  };
+  const why = said[code ?? ''];
+  return {
+    exitCode: code === 'ENOENT' ? 127 : 126,
+    what: `could not be started: ${why === undefined ? message : `${why} (${code})`}`,
+  };
+}
+
 /**
  * Sends a signal. A process that has ended meanwhile is no error, nor is one that took another user's identity.
  *

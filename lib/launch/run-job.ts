@@ -8,7 +8,7 @@ import { closing, JobOutput, type OutputOptions } from './output.js';
 import type { Readable } from 'node:stream';
 import type { ProcessPlan } from './job.js';
 import type { Ending, Member, RemoteMembers } from './members.js';
-import { jobProcesses, signalProcess } from './processes.js';
+import { jobProcesses, signalProcess, startFailure } from './processes.js';
 import { causePatience, originPatienceMs, Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
 import { after } from '../time.js';
@@ -70,8 +70,6 @@ const caughtSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** What they mean is the program's business, of a scheduler that warns before the end of an allocation for example. */
 export const passedSignals = ['SIGUSR1', 'SIGUSR2'] as const;
 const timeoutExitCode = 124; // as timeout(1)
-const notFoundExitCode = 127; // as a shell
-const notExecutableExitCode = 126;
 const signalBase = 128;
 const pollMs = 20;
 const killPatienceMs = 1000;
@@ -179,13 +177,7 @@ class Job {
     let gone: () => void = () => undefined;
     this.exits.push(new Promise((resolve) => (gone = resolve)));
     child.on('error', (error: NodeJS.ErrnoException) => {
-      const exitCode = error.code === 'ENOENT' ? notFoundExitCode : notExecutableExitCode;
-      this.childEnded({
-        member,
-        exitCode,
-        what: `could not be started: ${error.message}`,
-        manner: 'exited',
-      });
+      this.childEnded({ member, ...startFailure(program, error), manner: 'exited' });
       gone();
     });
     child.on('exit', (code, signal) => {

@@ -6,6 +6,7 @@ import { readable, unreadable } from './read-runs.js';
 import type { Register } from '../register.js';
 import { UsageError } from '../usage-error.js';
 import { statusOf } from '../../files/index.js';
+import { startFailure } from '../../launch/processes.js';
 import { namedPlot } from '../../report/plot.js';
 import { Figures } from '../../watch/figures.js';
 import { followCommand, followFile, type OnLine } from '../../watch/follow.js';
@@ -104,6 +105,9 @@ function isFile(path: string): boolean {
   return found.isFile() || path.includes('/');
 }
 
+const isSpawnError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'syscall' in error && String(error.syscall).startsWith('spawn');
+
 async function follow(command: readonly string[], io: Io, drawing: Drawing): Promise<number> {
   const [first, ...rest] = command;
   if (first === undefined) throw UsageError.of('watch', 'a file or a command', 'nothing');
@@ -125,7 +129,11 @@ async function follow(command: readonly string[], io: Io, drawing: Drawing): Pro
     await followFile(first, onLine, stop.signal);
     return exitCodes.ok;
   } catch (error) {
-    throw file ? unreadable(first, error) : error;
+    if (file) throw unreadable(first, error);
+    if (!isSpawnError(error)) throw error;
+    const { exitCode, what } = startFailure(first, error);
+    io.stderr.write(`gradlink watch: ${first} ${what}.\n`);
+    return exitCode;
   } finally {
     io.off('SIGINT', interrupted);
     io.off('SIGTERM', end);
