@@ -19,8 +19,9 @@ export interface NativeBuckets {
    * @param uses - how often each gradient comes in this pass
    * @param scale - what is added is multiplied by it
    * @param reduces - false: nothing is started, and the next pass adds to what is there
+   * @param part - each rank gets its n-th of each bucket alone; buckets of a multiple of 16 n elements
    */
-  begin(uses: Uint32Array, scale: number, reduces: boolean): void;
+  begin(uses: Uint32Array, scale: number, reduces: boolean, part: boolean): void;
   /** Copies or adds; starts what is complete, in the order of the buckets. */
   add(gradient: number, data: Float32Array): void;
   /** What is missing counts as zeros: starts all the rest. */

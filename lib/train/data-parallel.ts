@@ -16,7 +16,6 @@ import {
 } from '../checks.js';
 import { syncLayersOf } from './batch-norm/models.js';
 import { broadcastVariables } from './broadcast.js';
-import { bucketLimits } from './buckets/plan.js';
 import { GradientReducer } from './buckets/reducer.js';
 import type { BucketPlan, BucketTimes } from './buckets/types.js';
 import type { NamedArray } from './checkpoints/types.js';
@@ -110,23 +109,21 @@ export class DistributedDataParallel {
     this.variables = variables;
     this.#comm = comm;
     this.#options = options;
-    const { mode, bucketCapBytes, firstBucketBytes, rebuild, buckets, op, hook, timeoutMs } =
-      options;
+    const { mode, bucketCapBytes, firstBucketBytes, buckets, op, hook, timeoutMs } = options;
+    const { shard = false, gather } = options;
     this.#reducer = new GradientReducer(comm, specsOf(variables), {
       mode,
       bucketCapBytes,
       firstBucketBytes,
-      rebuild,
+      // What a rank steps, and the state of it, go by the buckets.
+      rebuild: shard ? false : options.rebuild,
       buckets,
       op,
       hook,
       timeoutMs,
     });
-    const { shard = false, gather } = options;
-    const [, capBytes] = bucketLimits(options);
     this.#shards = new Shards(variables, comm, {
-      shard,
-      capBytes: capBytes!,
+      buckets: shard ? this.#reducer.buckets : undefined,
       gather,
       calls: this.#calls(),
     });
@@ -148,9 +145,12 @@ export class DistributedDataParallel {
     try {
       const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
       optionKinds(given, 'options');
+      if (given.shard === true && given.rebuild === true) {
+        const why = 'a rank steps its part of each bucket, so buckets stay as they are';
+        throw ruleError('ERR_INVALID_ARG_VALUE', `shard cannot be combined with rebuild: ${why}`);
+      }
       if (given.shard === true && comm.joinable) {
-        const why =
-          'nobody would step the variables of a rank that has joined; give uneven instead';
+        const why = 'nobody would step the part of a rank that has joined; give uneven instead';
         throw ruleError(
           'ERR_INVALID_ARG_VALUE',
           `shard needs a communicator that is not joinable: ${why}`,
@@ -168,11 +168,6 @@ export class DistributedDataParallel {
   /** Which variables share a bucket, in the order in which the buckets are reduced. */
   get buckets(): readonly BucketPlan[] {
     return this.#reducer.plan;
-  }
-
-  /** With `shard`, of each variable the rank that steps it; else undefined. */
-  get owners(): readonly number[] | undefined {
-    return this.#options.shard === true ? this.#shards.owners : undefined;
   }
 
   /** Of the last pass; undefined before the first. */
@@ -198,7 +193,7 @@ export class DistributedDataParallel {
   }
 
   /**
-   * {@link gradients}, and one `applyGradients` with all of them, or with those of this rank's variables (`shard`). Inside
+   * {@link gradients}, and one `applyGradients` with all of them, or with those of this rank's part (`shard`). Inside
    * {@link noSync} nothing is applied.
    *
    * @returns this rank's own loss; the caller disposes it.
@@ -217,20 +212,28 @@ export class DistributedDataParallel {
     this.#shards.assertFits(optimizer);
   }
 
-  /** A step of this rank's variables, after which all have those of the others. */
+  /** A step of this rank's part, after which all have those of the others. */
   async #apply(optimizer: Stepping, used: Uint8Array | undefined): Promise<void> {
     const { timeline } = this.#options;
-    const tensors = this.#gather(used, false, this.#shards.own);
-    this.#shards.hold(optimizer);
-    const step = (): void => {
-      optimizer.applyGradients(tensors);
-    };
-    if (timeline === undefined) step();
-    else timeline.span('compute', 'apply', step);
-    tf.dispose(tensors.map(({ tensor }) => tensor));
-    if (!this.#shards.areSeveral) return;
-    const spread = (): Promise<void> => this.#shards.spread();
-    await (timeline === undefined ? spread() : timeline.span('communication', 'values', spread));
+    const shards = this.#shards;
+    const targets = shards.targets();
+    try {
+      const tensors = shards.areSeveral
+        ? unusedLeftOut(shards.gradients(targets), (at) => used?.[shards.own[at]!.index] === 0)
+        : this.#gather(used, false);
+      shards.hold(optimizer);
+      const step = (): void => {
+        optimizer.applyGradients(tensors);
+      };
+      if (timeline === undefined) step();
+      else timeline.span('compute', 'apply', step);
+      tf.dispose(tensors.map(({ tensor }) => tensor));
+      if (!shards.areSeveral) return;
+      const spread = (): Promise<void> => shards.spread(targets);
+      await (timeline === undefined ? spread() : timeline.span('communication', 'values', spread));
+    } finally {
+      shards.release(targets);
+    }
   }
 
   /**
@@ -252,7 +255,7 @@ export class DistributedDataParallel {
   }
 
   /**
-   * Gives an optimizer what {@link optimizerState} gave, of which it takes the part of this rank's variables. Other arrays,
+   * Gives an optimizer what {@link optimizerState} gave, of which it takes this rank's part. Other arrays,
    * those of the model for example, may be among them.
    *
    * @throws GradlinkError ERR_MISMATCH for the state of another class or of other variables: nothing is changed then.
@@ -293,7 +296,7 @@ export class DistributedDataParallel {
     const { findUnused = false, uneven = false } = this.#options;
     if (!uneven) throw unsupported('join() needs the option uneven, on every rank');
     if (optimizer === undefined && this.#shards.areSeveral) {
-      const why = 'this rank steps its variables for the others until all have joined';
+      const why = 'this rank steps its part for the others until all have joined';
       throw ruleError('ERR_INVALID_ARG_VALUE', `join() needs an optimizer with shard: ${why}`);
     }
     this.#busy = true;
@@ -305,6 +308,7 @@ export class DistributedDataParallel {
           used = findUnused ? this.#anyUses(new Uint8Array(this.variables.length)) : undefined;
           used?.catch(() => undefined);
         },
+        part: this.#shards.areSeveral,
         after: async () => {
           const seen = await used;
           if (optimizer !== undefined) await this.#apply(optimizer, seen);
@@ -335,6 +339,7 @@ export class DistributedDataParallel {
       const sink = sinkOf(this.#reducer, this.#comm, {
         scale,
         reduce,
+        part: reduce && step !== undefined && this.#shards.areSeveral,
         gather,
         onForward: (used) => {
           // Before the buckets, on every rank.
@@ -392,19 +397,23 @@ export class DistributedDataParallel {
     return timeoutMs === undefined ? {} : { timeoutMs };
   }
 
-  #gather(
-    used: Uint8Array | undefined,
-    keep: boolean,
-    indices: readonly number[] = [...this.variables.keys()],
-  ): NamedTensor[] {
+  #gather(used: Uint8Array | undefined, keep: boolean): NamedTensor[] {
     const { gather } = this.#options;
-    const gradients = reducedTensors(this.#reducer, this.variables, { keep, indices, gather });
-    return gradients.map(({ name, tensor }, at) => {
-      if (used?.[indices[at]!] !== 0) return { name, tensor };
-      tensor.dispose();
-      return { name, tensor: null as unknown as Tensor };
-    });
+    const gradients = reducedTensors(this.#reducer, this.variables, { keep, gather });
+    return unusedLeftOut(gradients, (at) => used?.[at] === 0);
   }
+}
+
+/** Null, which optimizers pass over, for the gradients of what no rank has used. */
+function unusedLeftOut(
+  gradients: readonly NamedTensor[],
+  isUnused: (at: number) => boolean,
+): NamedTensor[] {
+  return gradients.map(({ name, tensor }, at) => {
+    if (!isUnused(at)) return { name, tensor };
+    tensor.dispose();
+    return { name, tensor: null as unknown as Tensor };
+  });
 }
 
 /** What is trained. */

@@ -77,12 +77,14 @@ export function writeValues(
     tf.dispose(tensors);
     return;
   }
+  // Other backends keep the array that they are given, some until they compute with it.
+  const copied = tf.getBackend() !== 'wasm';
   let offset = 0;
   variables.forEach((variable, at) => {
     const end = offset + variable.size;
-    // A copy: the cpu backend keeps the array it is given.
     if (wanted(at)) {
-      tf.tidy(() => variable.assign(tf.tensor(values.slice(offset, end), variable.shape)));
+      const own = copied ? values.slice(offset, end) : values.subarray(offset, end);
+      tf.tidy(() => variable.assign(tf.tensor(own, variable.shape)));
     }
     offset = end;
   });

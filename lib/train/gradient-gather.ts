@@ -116,8 +116,6 @@ class BucketGather implements GradientGather {
 interface TensorOptions {
   /** Whether they outlive the next pass. */
   readonly keep: boolean;
-  /** Of which variables, in this order; of all when absent. */
-  readonly indices?: readonly number[] | undefined;
   /** As {@link gatherOf} has it. */
   readonly gather?: boolean | undefined;
 }
@@ -126,37 +124,21 @@ interface TensorOptions {
 export function reducedTensors(
   reducer: GradientReducer,
   variables: readonly Variable[],
-  { keep, indices = [...variables.keys()], gather = crossingCosts() }: TensorOptions,
+  { keep, gather = crossingCosts() }: TensorOptions,
 ): NamedTensor[] {
   if (!gather) {
-    return indices.map((index) => {
-      const { name, shape } = variables[index]!;
+    return variables.map(({ name, shape }, index) => {
       const view = reducer.gradient(index);
       // The cpu backend keeps the very array it is given, which the next pass overwrites.
       return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
     });
   }
-  const wanted = new Set(indices);
   const tensors: Tensor[] = [];
-  for (const { gradients, data } of reducer.buckets) {
-    const some = gradients.filter((index) => wanted.has(index));
-    if (some.length === 0) continue;
-    const shapes = some.map((index) => variables[index]!.shape);
-    const values = some.length === gradients.length ? data : joined(reducer, some);
-    scattered(values, shapes).forEach((tensor, i) => {
-      tensors[some[i]!] = tensor;
+  for (const { gradients, elements, data } of reducer.buckets) {
+    const shapes = gradients.map((index) => variables[index]!.shape);
+    scattered(data.subarray(0, elements), shapes).forEach((tensor, i) => {
+      tensors[gradients[i]!] = tensor;
     });
   }
-  return indices.map((index) => ({ name: variables[index]!.name, tensor: tensors[index]! }));
-}
-
-function joined(reducer: GradientReducer, indices: readonly number[]): Float32Array {
-  const views = indices.map((index) => reducer.gradient(index));
-  const flat = new Float32Array(views.reduce((sum, { length }) => sum + length, 0));
-  let offset = 0;
-  for (const view of views) {
-    flat.set(view, offset);
-    offset += view.length;
-  }
-  return flat;
+  return variables.map(({ name }, index) => ({ name, tensor: tensors[index]! }));
 }

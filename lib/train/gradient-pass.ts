@@ -35,6 +35,8 @@ export interface ReducerRequest {
   readonly scale?: number | undefined;
   /** False: gradients are only added up. */
   readonly reduce: boolean;
+  /** Whether this rank's part of each bucket is enough. */
+  readonly part?: boolean | undefined;
   /** Whether a bucket's gradients are read at once; where that is cheaper when absent. */
   readonly gather?: boolean | undefined;
   /** Called between the passes, before anything is reduced, with 1 for each variable that the loss depends on. */
@@ -45,7 +47,7 @@ export interface ReducerRequest {
 export function sinkOf(
   reducer: GradientReducer,
   comm: Communicator,
-  { scale, reduce, gather, onForward }: ReducerRequest,
+  { scale, reduce, part, gather, onForward }: ReducerRequest,
 ): GradientSink {
   const into = gatherOf(reducer, reduce, gather);
   return {
@@ -54,7 +56,7 @@ export function sinkOf(
     },
     begin: (uses) => {
       onForward?.(uses);
-      reducer.begin({ uses, scale, reduce });
+      reducer.begin({ uses, scale, reduce, part });
       into.begin(uses);
     },
     add: (index, gradient) => {

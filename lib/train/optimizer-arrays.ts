@@ -14,7 +14,7 @@ import { GradlinkError } from '../errors.js';
 import { checkArrays } from './checkpoints/arguments.js';
 import type { NamedArray } from './checkpoints/types.js';
 import { OptimizerState, hasOwnWeights, tensorsIn, wrapper } from './optimizer-state.js';
-import type { Shards } from './shards.js';
+import type { Piece, Shards } from './shards.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer } from './types.js';
 
@@ -78,10 +78,10 @@ export async function stateArrays(
     const lists = stateListsOf(optimizer);
     for (const [name, list] of lists) {
       const { own } = shards;
-      if (list.length === own.length && list.every((one, i) => fits(one, variables[own[i]!]!))) {
+      if (list.length === own.length && list.every((one, i) => fits(one, own[i]!))) {
         continue;
       }
-      throw mismatch(`${own.length} entries of the variables' shapes in ${name}, got others`);
+      throw mismatch(`${own.length} entries of what is stepped here in ${name}, got others`);
     }
     const brings = `${kind} after ${optimizer.iterations} steps`;
     const said: Said = { op, name: '', brings, count: 0 };
@@ -108,8 +108,8 @@ export async function stateArrays(
   });
 }
 
-const fits = ({ variable: { shape, dtype } }: Entry, of: Variable): boolean =>
-  dtype === 'float32' && tf.util.arraysEqual(shape, of.shape);
+const fits = ({ variable: { shape, dtype } }: Entry, of: Piece): boolean =>
+  dtype === 'float32' && tf.util.arraysEqual(shape, [...of.shape]);
 
 const suffixOf = ({ originalName }: Entry): string => originalName.split('/').at(-1)!;
 
@@ -118,9 +118,8 @@ async function wholeOf(
   variables: readonly Variable[],
   shards: Shards,
 ): Promise<Float32Array[]> {
-  const entries = new Map(shards.own.map((index, at) => [index, list[at]!]));
   const values: Float32Array[] = [];
-  for await (const { indices, data } of shards.exchange((i) => entries.get(i)!.variable)) {
+  for await (const { indices, data } of shards.exchange((at) => list[at]!.variable)) {
     let offset = 0;
     for (const index of indices) {
       const { size } = variables[index]!;
@@ -134,13 +133,13 @@ async function wholeOf(
 /**
  * Gives an optimizer its part of what {@link stateArrays} gave.
  *
- * @param own - the variables that it steps, by their indices.
+ * @param own - what it steps.
  * @throws GradlinkError ERR_MISMATCH for the arrays of another class or other variables, before anything is changed.
  */
 export function setStateArrays(
   optimizer: InnerOptimizer,
   variables: readonly Variable[],
-  own: readonly number[],
+  own: readonly Piece[],
   arrays: readonly NamedArray[],
 ): void {
   OptimizerState.of(optimizer);
@@ -185,8 +184,9 @@ export function setStateArrays(
     into[property] =
       came === undefined
         ? []
-        : own.map((index): Entry => {
-            const variable = tf.tidy(() => tf.variable(tensorOf(came.values[index]!), false));
+        : own.map(({ index, begin, size, shape }): Entry => {
+            const data = came.values[index]!.data.subarray(begin, begin + size);
+            const variable = tf.tidy(() => tf.variable(tensorOf({ name: '', shape, data }), false));
             return { originalName: `${variables[index]!.name}/${came.suffix}`, variable };
           });
   }

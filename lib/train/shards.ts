@@ -1,32 +1,48 @@
-// Steps dealt out over the ranks, by whole variables: ZeRO's first stage. Each variable has an owner, the rank that steps it.
+// Steps shared by the ranks, ZeRO's second stage: of each bucket every rank steps an n-th, wherever in it variables end.
 //
-//   gradients  are averaged in buckets as without: every rank has all of them, the same bits
-//   step       each rank gives the optimizer its own variables alone, always in the same order: so it keeps their state only
-//   values     travel in rounds: in each, every rank brings a run of its own variables, by one allGatherV into memory that
-//              the next round uses again
+//   gradients  one reduce-scatter a bucket: a rank gets its own part alone
+//   step       the optimizer gets what lies in this rank's parts: whole variables, and pieces of those that a part's end cuts,
+//              which are variables of their own for one step. Always in the same order: so it keeps their state only
+//   values     one all-gather a bucket, in the memory where the gradients were
 //   state      travels the same way when a checkpoint asks for the whole (optimizer-arrays.ts)
 import type { Tensor, Variable } from '@tensorflow/tfjs-core';
+import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { CallOptions } from '../communicator/calls/types.js';
 import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { assignBySize } from './buckets/assign.js';
-import { crossingCosts, ownValues } from './crossing.js';
+import type { Bucket } from './buckets/types.js';
+import { crossingCosts, ownValues, scattered } from './crossing.js';
 import { readValues, writeValues } from './flat-weights.js';
 import { stateListsOf } from './optimizer-arrays.js';
 import { wrapper } from './optimizer-state.js';
+import { tf } from './tfjs.js';
 
-/** An optimizer whose state is that of one rank's variables belongs to the shards that they are of. */
+/** An optimizer whose state is that of one rank's pieces belongs to the shards that they are of. */
 const holders = new WeakMap<object, Shards>();
 
 export interface ShardOptions {
-  /** False: every rank owns all. */
-  readonly shard: boolean;
-  /** So many bytes travel at once, and a variable more of each rank. */
-  readonly capBytes: number;
+  /** Whose parts the ranks step; without them every rank steps all. */
+  readonly buckets?: readonly Bucket[] | undefined;
   /** Whether values cross between device and host at once. */
   readonly gather?: boolean | undefined;
   readonly calls: CallOptions;
+}
+
+/** So many elements of a variable, row-major, from `begin` on. */
+export interface Piece {
+  /** The variable's. */
+  readonly index: number;
+  readonly begin: number;
+  readonly size: number;
+  /** The variable's, where it is whole. */
+  readonly shape: readonly number[];
+}
+
+/** A bucket, and what this rank steps of it: the pieces fill its part from the start, in their order. */
+interface Share {
+  readonly bucket: Bucket;
+  readonly pieces: readonly Piece[];
 }
 
 /** Values of some variables, one after the other. They are overwritten once the next are asked for. */
@@ -36,91 +52,122 @@ interface Round {
 }
 
 export class Shards {
-  /** Of each variable the rank that steps it. */
-  readonly owners: readonly number[];
-  /** The variables of this rank, by their indices. */
-  readonly own: readonly number[];
+  /** What this rank steps. */
+  readonly own: readonly Piece[];
+  /** Whether other ranks step anything else. */
+  readonly areSeveral: boolean;
   readonly #variables: readonly Variable[];
   readonly #comm: Communicator;
-  readonly #options: ShardOptions;
+  readonly #calls: CallOptions;
   readonly #gather: boolean;
-  /** Of each round, what each rank brings. */
-  readonly #rounds: readonly (readonly (readonly number[])[])[];
-  readonly #sent: Float32Array;
-  readonly #came: Float32Array;
+  readonly #shares: readonly Share[];
+  /** For what travels while the buckets may hold gradients. */
+  #spare: Float32Array | undefined;
 
   constructor(variables: readonly Variable[], comm: Communicator, options: ShardOptions) {
-    const { shard, capBytes } = options;
-    const ranks = shard ? comm.size : 1;
+    const { buckets = [], gather, calls } = options;
+    this.areSeveral = options.buckets !== undefined && comm.size > 1;
     this.#variables = variables;
     this.#comm = comm;
-    this.#options = options;
-    this.#gather = options.gather ?? crossingCosts();
-    this.owners = dealOut(
-      variables.map(({ size }) => size),
-      ranks,
+    this.#calls = calls;
+    this.#gather = gather ?? crossingCosts();
+    this.#shares = buckets.map((bucket) => ({
+      bucket,
+      pieces: piecesOf(bucket, variables, comm.rank),
+    }));
+    this.own = this.areSeveral
+      ? this.#shares.flatMap(({ pieces }) => pieces)
+      : variables.map(({ size, shape }, index) => ({ index, begin: 0, size, shape }));
+  }
+
+  /** For each of {@link own} what an optimizer steps; the caller's to {@link release}. */
+  targets(): Variable[] {
+    return this.own.map(({ index, begin, size }) => {
+      const variable = this.#variables[index]!;
+      if (size === variable.size) return variable;
+      const flat = (): Tensor => tf.reshape(variable, [variable.size]);
+      return tf.tidy(() => tf.variable(tf.slice(flat(), [begin], [size]), false));
+    });
+  }
+
+  release(targets: readonly Variable[]): void {
+    targets.forEach((target, at) => {
+      if (target !== this.#variables[this.own[at]!.index]) target.dispose();
+    });
+  }
+
+  /** What a reduce-scatter has left in this rank's parts, for each of {@link own}; until the buckets are used again. */
+  gradients(targets: readonly Variable[]): NamedTensor[] {
+    const tensors = this.#shares.flatMap(({ bucket, pieces }) => {
+      const values = this.#partOf(bucket, bucket.data);
+      const shapes = pieces.map(({ shape }) => shape);
+      if (this.#gather && pieces.length > 0) {
+        const elements = pieces.reduce((sum, { size }) => sum + size, 0);
+        return scattered(values.subarray(0, elements), shapes);
+      }
+      let offset = 0;
+      return pieces.map(({ size, shape }) => {
+        const from = offset;
+        offset += size;
+        return tf.tensor(values.subarray(from, offset), [...shape]);
+      });
+    });
+    return targets.map(({ name }, at) => ({ name, tensor: tensors[at]! }));
+  }
+
+  #partOf({ part }: Bucket, values: Float32Array): Float32Array {
+    return values.subarray(this.#comm.rank * part, (this.#comm.rank + 1) * part);
+  }
+
+  /** Collective, after each rank's step of its `targets`: all variables get the values of all. */
+  async spread(targets: readonly Variable[]): Promise<void> {
+    const whole = new Set<Variable>(targets);
+    const travel = this.#travel(
+      (at) => targets[at]!,
+      ({ data }) => data,
     );
-    const ownedBy = (rank: number) =>
-      [...variables.keys()].filter((index) => this.owners[index] === rank);
-    this.own = ownedBy(shard ? comm.rank : 0);
-    const tensors = variables.map(({ size }) => ({ bytes: 4 * size }));
-    const runs = Array.from({ length: ranks }, (_, rank) =>
-      assignBySize(tensors, [capBytes / ranks], ownedBy(rank)),
-    );
-    const most = Math.max(...runs.map(({ length }) => length));
-    this.#rounds = Array.from({ length: most }, (_, at) => runs.map((of) => of[at] ?? []));
-    const room = (sizes: readonly number[]): Float32Array =>
-      comm.allocShared('float32', this.areSeveral ? Math.max(0, ...sizes) : 0);
-    this.#sent = room(this.#rounds.map((round) => this.#elements(round[comm.rank] ?? [])));
-    this.#came = room(this.#rounds.map((round) => this.#elements(round.flat())));
-  }
-
-  /** Whether another rank owns anything. */
-  get areSeveral(): boolean {
-    return this.#options.shard && this.#comm.size > 1;
-  }
-
-  #elements(indices: readonly number[]): number {
-    return indices.reduce((sum, index) => sum + this.#variables[index]!.size, 0);
-  }
-
-  /** Collective, after each rank's step: gives all variables the values that their owners have. */
-  async spread(): Promise<void> {
-    if (!this.areSeveral) return;
-    for await (const { indices, data } of this.exchange((index) => this.#variables[index]!)) {
+    for await (const { indices, data } of travel) {
       const variables = indices.map((index) => this.#variables[index]!);
-      writeValues(
-        variables,
-        data,
-        this.#gather,
-        (at) => this.owners[indices[at]!] !== this.#comm.rank,
-      );
+      writeValues(variables, data, this.#gather, (at) => !whole.has(variables[at]!));
     }
   }
 
   /**
-   * Collective. What each rank has for its own variables, on all ranks.
+   * Collective. What each rank has for its own pieces, on all ranks.
    *
-   * @param read - of this rank's own, a tensor of as many elements as the variable has.
+   * @param read - for each of {@link own}, a tensor of as many elements.
    */
-  async *exchange(read: (index: number) => Tensor): AsyncGenerator<Round> {
+  async *exchange(read: (at: number) => Tensor): AsyncGenerator<Round> {
     if (!this.areSeveral) {
-      for (const index of this.own) yield { indices: [index], data: ownValues(read(index)) };
+      for (const { index } of this.own) yield { indices: [index], data: ownValues(read(index)) };
       return;
     }
-    const { calls } = this.#options;
-    for (const round of this.#rounds) {
-      const counts = round.map((indices) => this.#elements(indices));
-      const sent = this.#sent.subarray(0, counts[this.#comm.rank]);
-      readValues(round[this.#comm.rank]!.map(read), sent, this.#gather);
-      const indices = round.flat();
-      const out = this.#came.subarray(0, this.#elements(indices));
-      await this.#comm.allGatherV(sent, { counts, out, ...calls });
-      yield { indices, data: out };
+    const most = Math.max(0, ...this.#shares.map(({ bucket }) => bucket.data.length));
+    const spare = (this.#spare ??= this.#comm.allocShared('float32', most));
+    yield* this.#travel(read, ({ data }) => spare.subarray(0, data.length));
+  }
+
+  async *#travel(
+    read: (at: number) => Tensor,
+    memoryOf: (bucket: Bucket) => Float32Array,
+  ): AsyncGenerator<Round> {
+    let before = 0;
+    for (const { bucket, pieces } of this.#shares) {
+      const first = before;
+      before += pieces.length;
+      const all = memoryOf(bucket);
+      const part = this.#partOf(bucket, all);
+      readValues(
+        pieces.map((_, i) => read(first + i)),
+        part,
+        this.#gather,
+      );
+      await this.#comm.allGather(part, { out: all, ...this.#calls });
+      yield { indices: bucket.gradients, data: all.subarray(0, bucket.elements) };
     }
   }
 
-  /** Before a step: the optimizer's state is, or will be, that of this rank's own variables. */
+  /** Before a step: the optimizer's state is, or will be, that of this rank's own pieces. */
   assertFits(optimizer: object): void {
     const holder = holders.get(optimizer);
     if (holder === this || (holder === undefined && !this.areSeveral)) return;
@@ -132,7 +179,7 @@ export class Shards {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'optimizer', expected, { text });
   }
 
-  /** From here on the optimizer's state is that of this rank's own variables. */
+  /** From here on the optimizer's state is that of this rank's own pieces. */
   hold(optimizer: object): void {
     if (this.areSeveral) holders.set(optimizer, this);
     else holders.delete(optimizer);
@@ -145,19 +192,25 @@ export function assertWhole(optimizer: object, op: string): void {
   const instead = 'optimizerState() of the DistributedDataParallel gives all of it';
   throw new GradlinkError(
     'ERR_UNSUPPORTED',
-    `${op}: expected an optimizer whose state is whole, got one with the state of this rank's variables; ${instead}`,
+    `${op}: expected an optimizer whose state is whole, got one with the state of this rank's part; ${instead}`,
     { op, usable: true },
   );
 }
 
-/** An owner for each size: the largest first, each to the rank that has the least, of several the lowest. */
-export function dealOut(sizes: readonly number[], ranks: number): number[] {
-  const loads = Array.from({ length: ranks }, () => 0);
-  const owners: number[] = [];
-  for (const index of [...sizes.keys()].sort((a, b) => sizes[b]! - sizes[a]!)) {
-    const rank = loads.indexOf(Math.min(...loads));
-    owners[index] = rank;
-    loads[rank]! += sizes[index]!;
+/** What rank `rank` steps of a bucket, in the order in which it lies there. */
+function piecesOf(
+  { gradients, part }: Pick<Bucket, 'gradients' | 'part'>,
+  variables: readonly Variable[],
+  rank: number,
+): Piece[] {
+  const pieces: Piece[] = [];
+  let offset = 0;
+  for (const index of gradients) {
+    const { size: all, shape } = variables[index]!;
+    const begin = Math.max(rank * part - offset, 0);
+    const size = Math.min((rank + 1) * part - offset, all) - begin;
+    if (size > 0) pieces.push({ index, begin, size, shape: size === all ? shape : [size] });
+    offset += all;
   }
-  return owners;
+  return pieces;
 }

@@ -39,9 +39,10 @@ export interface DataParallelOptions extends ReducerOptions {
    */
   readonly uneven?: boolean | undefined;
   /**
-   * Whether each rank steps some of the variables only and keeps the optimizer's state of these alone; the new values then
+   * Whether each of n ranks gets, steps and keeps the optimizer's state of an n-th of each bucket alone; the new values then
    * go to all. The same bits as without, for optimizers that step element by element, as those of `tf.train` do. Of
-   * {@link DistributedDataParallel.step}; {@link DistributedDataParallel.gradients} stays as it is. The same on every rank.
+   * {@link DistributedDataParallel.step}; {@link DistributedDataParallel.gradients} stays as it is. Buckets are not dealt out
+   * anew (`rebuild`). The same on every rank.
    */
   readonly shard?: boolean | undefined;
   /** Whether all ranks start from rank 0's values; true when absent. */

@@ -22,6 +22,29 @@ void allReduceInPlace(void* data, std::size_t count, DType dtype, ReduceOp op,
 
 namespace {
 
+/// Where a rank's result lies in a bucket.
+struct Place {
+  std::size_t begin;
+  std::size_t count;
+};
+
+Place placeOf(BucketResult result, std::size_t count, const Communicator& communicator) {
+  if (result == BucketResult::whole) return {0, count};
+  const std::size_t part = count / static_cast<std::size_t>(communicator.size());
+  return {static_cast<std::size_t>(communicator.heldRanks()[0]) * part, part};
+}
+
+/// By a reduce-scatter where a part is enough: half the bytes of an all-reduce.
+void reduceInPlace(void* data, Place place, std::size_t count, DType dtype, ReduceOp op,
+                   Communicator& communicator, const CallOptions& options) {
+  if (place.count == count) {
+    return allReduceInPlace(data, count, dtype, op, communicator, options);
+  }
+  const void* const in = data;
+  void* const out = static_cast<std::byte*>(data) + place.begin * sizeOf(dtype);
+  communicator.reduceScatter({{&in, 1}, {&out, 1}}, place.count, dtype, op, options);
+}
+
 void scale(std::span<float> data, float factor) {
   for (float& value : data) value *= factor;
 }
@@ -30,9 +53,11 @@ class PlainHook final : public BucketHook {
  public:
   explicit PlainHook(ReduceOp op) : op_(op) {}
 
-  void reduce(std::size_t /*bucket*/, std::span<float> data, std::byte* /*scratch*/,
-              Communicator& communicator, const CallOptions& options) override {
-    allReduceInPlace(data.data(), data.size(), DType::float32, op_, communicator, options);
+  void reduce(std::size_t /*bucket*/, std::span<float> data, BucketResult result,
+              std::byte* /*scratch*/, Communicator& communicator,
+              const CallOptions& options) override {
+    reduceInPlace(data.data(), placeOf(result, data.size(), communicator), data.size(),
+                  DType::float32, op_, communicator, options);
   }
 
  private:
@@ -50,13 +75,15 @@ class HalfHook final : public BucketHook {
 
   std::size_t scratchBytes() const override { return scratchBytes_; }
 
-  void reduce(std::size_t /*bucket*/, std::span<float> data, std::byte* scratch,
-              Communicator& communicator, const CallOptions& options) override {
+  void reduce(std::size_t /*bucket*/, std::span<float> data, BucketResult result,
+              std::byte* scratch, Communicator& communicator, const CallOptions& options) override {
+    const Place place = placeOf(result, data.size(), communicator);
     auto* const halves = reinterpret_cast<std::uint8_t*>(scratch);
     if (before_ != 1.0F) scale(data, before_);
     codec_.compress(data.data(), nullptr, halves, data.size());
-    allReduceInPlace(halves, data.size(), dtype_, ReduceOp::sum, communicator, options);
-    codec_.decompress(halves, data.data(), data.size());
+    reduceInPlace(halves, place, data.size(), dtype_, ReduceOp::sum, communicator, options);
+    codec_.decompress(halves + codec_.compressedBytes(place.begin), data.data() + place.begin,
+                      place.count);
   }
 
  private:
@@ -79,8 +106,10 @@ class TwoBitHook final : public BucketHook {
 
   std::size_t scratchBytes() const override { return scratchBytes_; }
 
-  void reduce(std::size_t bucket, std::span<float> data, std::byte* scratch,
+  void reduce(std::size_t bucket, std::span<float> data, BucketResult result, std::byte* scratch,
               Communicator& communicator, const CallOptions& options) override {
+    const Place place = placeOf(result, data.size(), communicator);
+    const std::size_t end = place.begin + place.count;
     const std::size_t bytes = codec_.compressedBytes(data.size());
     auto* const own = reinterpret_cast<std::uint8_t*>(scratch);
     std::uint8_t* const all = own + bytes;
@@ -91,8 +120,8 @@ class TwoBitHook final : public BucketHook {
     // Whole words of codes, and small enough that the sum stays in the first cache.
     constexpr std::size_t kPart = 2048;
     std::array<float, kPart> decoded;
-    for (std::size_t at = 0; at < data.size(); at += kPart) {
-      const std::span<float> part = data.subspan(at, std::min(kPart, data.size() - at));
+    for (std::size_t at = place.begin; at < end; at += kPart) {
+      const std::span<float> part = data.subspan(at, std::min(kPart, end - at));
       std::ranges::fill(part, 0.0F);
       for (std::size_t rank = 0; rank < ranks_; ++rank) {
         codec_.decompress(all + rank * bytes + codec_.compressedBytes(at), decoded.data(),

@@ -23,6 +23,10 @@ struct GradientSlot {
   std::size_t count() const { return rows * columns; }
 };
 
+/// What a rank gets of a bucket: all of it, or its part alone, the n-th of n equal ones of a
+/// multiple of 16 elements. Then the rest of its memory may hold anything.
+enum class BucketResult { whole, part };
+
 /// What all ranks say alike about compression.
 struct BucketHookSpec {
   /// "plain", "float16", "bfloat16", "2bit" or "powersgd".
@@ -52,9 +56,11 @@ class BucketHook {
   /// Bytes of memory that ranks share, which reduce() needs for any bucket; it carries nothing from
   /// call to call.
   virtual std::size_t scratchBytes() const { return 0; }
-  /// The bucket becomes what all ranks' buckets sum up to, or its average; the same bits on each.
-  virtual void reduce(std::size_t bucket, std::span<float> data, std::byte* scratch,
-                      Communicator& communicator, const CallOptions& options) = 0;
+  /// The bucket becomes what all ranks' buckets sum up to, or its average; the same bits on each,
+  /// whatever the result.
+  virtual void reduce(std::size_t bucket, std::span<float> data, BucketResult result,
+                      std::byte* scratch, Communicator& communicator,
+                      const CallOptions& options) = 0;
 
  protected:
   BucketHook() = default;

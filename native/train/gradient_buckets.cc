@@ -29,9 +29,10 @@ GradientBuckets::GradientBuckets(std::vector<std::span<float>> buckets,
       times_(memory_.size()) {}
 
 GradientBuckets::Range GradientBuckets::begin(std::span<const std::uint32_t> uses, float scale,
-                                              bool reduces) {
+                                              bool reduces, BucketResult result) {
   scale_ = scale;
   reduces_ = reduces;
+  result_ = result;
   next_ = 0;
   error_ = nullptr;
   std::ranges::fill(times_, Times{});
@@ -111,7 +112,7 @@ void GradientBuckets::reduce(std::size_t bucket, std::byte* scratch, Communicato
   if (error_) return;
   times_[bucket].start = now();
   try {
-    hook_->reduce(bucket, memory_[bucket], scratch, communicator, options);
+    hook_->reduce(bucket, memory_[bucket], result_, scratch, communicator, options);
   } catch (...) {
     error_ = std::current_exception();
   }

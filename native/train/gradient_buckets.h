@@ -40,7 +40,8 @@ class GradientBuckets {
 
   /// uses[g]: how often gradient g will be added. What is added is multiplied by `scale`. Without
   /// `reduces` nothing becomes complete, and the next pass adds to what this one left.
-  Range begin(std::span<const std::uint32_t> uses, float scale, bool reduces);
+  Range begin(std::span<const std::uint32_t> uses, float scale, bool reduces,
+              BucketResult result = BucketResult::whole);
   /// What lies in its place already is not copied. Throws Error(invalidArgument) for more than was
   /// announced.
   Range add(std::size_t gradient, std::span<const float> data);
@@ -78,6 +79,7 @@ class GradientBuckets {
   std::size_t next_ = 0;
   float scale_ = 1;
   bool reduces_ = true;
+  BucketResult result_ = BucketResult::whole;
   std::vector<Times> times_;
   std::exception_ptr error_;
 };

@@ -84,8 +84,8 @@ PowerSgd::PowerSgd(const BucketHookSpec& spec, ReduceOp op,
   scratchBytes_ = largest(scratch) * sizeof(float);
 }
 
-void PowerSgd::reduce(std::size_t at, std::span<float> data, std::byte* scratch,
-                      Communicator& communicator, const CallOptions& options) {
+void PowerSgd::reduce(std::size_t at, std::span<float> data, BucketResult /*result*/,
+                      std::byte* scratch, Communicator& communicator, const CallOptions& options) {
   Bucket& bucket = buckets_[at];
   if (bucket.matrices.empty() || bucket.passes++ < startPass_) {
     allReduceInPlace(data.data(), data.size(), DType::float32, op_, communicator, options);

@@ -17,7 +17,8 @@ class PowerSgd final : public BucketHook {
            std::span<const GradientSlot> slots, int ranks);
 
   std::size_t scratchBytes() const override { return scratchBytes_; }
-  void reduce(std::size_t bucket, std::span<float> data, std::byte* scratch,
+  /// Always the whole: a matrix comes as the product of thin ones, which every rank has.
+  void reduce(std::size_t bucket, std::span<float> data, BucketResult result, std::byte* scratch,
               Communicator& communicator, const CallOptions& options) override;
 
  private:

@@ -167,7 +167,7 @@ describe('is refused by name', () => {
     });
   });
 
-  it('a communicator that ranks may leave, and an option that is neither true nor false', async () => {
+  it('a communicator that ranks may leave, other buckets later, and what is neither true nor false', async () => {
     await asRanks(2, async (comm) => {
       comm.setJoinable();
       await expect(begin(comm, 'sgd', { shard: true })).rejects.toMatchObject({
@@ -175,6 +175,9 @@ describe('is refused by name', () => {
       });
     });
     await asRanks(1, async (comm) => {
+      await expect(begin(comm, 'sgd', { shard: true, rebuild: true })).rejects.toMatchObject({
+        code: 'ERR_INVALID_ARG_VALUE',
+      });
       await expect(begin(comm, 'sgd', { shard: 1 as never })).rejects.toMatchObject({
         code: 'ERR_INVALID_ARG_TYPE',
       });

@@ -1,12 +1,12 @@
-// Steps that are dealt out over the ranks: the same bits as without, and each rank keeps the state of its variables alone.
+// Steps that are shared by the ranks: the same bits as without, and each rank keeps the state of its part alone.
 import * as tf from '@tensorflow/tfjs-core';
 import type { Scalar, Variable } from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-backend-cpu';
 import { beforeAll, describe, expect, it } from 'vitest';
 
+import type { GradlinkError } from '../../lib/errors.js';
 import { DistributedDataParallel } from '../../lib/train/index.js';
 import type { DataParallelOptions } from '../../lib/train/index.js';
-import { dealOut } from '../../lib/train/shards.js';
 import { asRanks, Network, optimizers, samples, sines, useTestBackend } from './support.js';
 
 beforeAll(async () => {
@@ -62,19 +62,19 @@ const everyRank = (results: readonly unknown[], expected: unknown): void => {
 describe('the same bits as without', () => {
   describe.each([1, 2, 4, 6])('%d ranks', (ranks) => {
     it.each(Object.entries(optimizers))('%s', async (_, make) => {
-      const [whole] = await trained({ ranks, make });
-      everyRank(await trained({ ranks, make, shard: true }), whole);
+      const [whole] = await trained({ ranks, make, large: true });
+      everyRank(await trained({ ranks, make, large: true, shard: true }), whole);
     });
   });
 
   const make = optimizers['adam']!;
   const cases: readonly (readonly [string, Omit<Run, 'ranks' | 'make'>])[] = [
-    ['a variable larger than all others', { large: true }],
-    ['a round for each variable', { large: true, bucketCapBytes: 4 }],
-    ['one round of all', { large: true, bucketCapBytes: Infinity }],
+    ['a bucket for each variable', { large: true, bucketCapBytes: 4 }],
+    ['gradients that travel in 2 bits', { large: true, hook: '2bit', rebuild: false }],
+    ['gradients that travel as products', { large: true, hook: 'powersgd', rebuild: false }],
     ['values that cross at once', { large: true, gather: true }],
     ['buckets one after the other', { mode: 'sync' }],
-    ['gradients that travel in half', { hook: 'float16' }],
+    ['gradients that travel in half', { large: true, hook: 'float16' }],
     ['sums', { op: 'sum' }],
     [
       'gradients of several passes',
@@ -92,7 +92,7 @@ describe('the same bits as without', () => {
       { uneven: true, steps: (rank) => [2, 5, 3][rank]! },
     ],
     [
-      'the same, in many rounds, where unused variables are left alone',
+      'the same, in many buckets, where unused variables are left alone',
       { bucketCapBytes: 4, uneven: true, findUnused: true, steps: (rank) => [2, 5, 3][rank]! },
     ],
   ];
@@ -106,7 +106,7 @@ describe('the same bits as without', () => {
     async (name) => {
       const run = async (shard: boolean) =>
         await asRanks(2, async (comm) => {
-          const list = [3, 2, 5, 1].map((size, at) =>
+          const list = [30, 20, 50, 10].map((size, at) =>
             tf.variable(tf.tensor1d(sines(size, at + 1))),
           );
           const options = { shard, findUnused: true };
@@ -126,15 +126,9 @@ describe('the same bits as without', () => {
 });
 
 describe('what a rank keeps', () => {
-  it('is dealt out by size: the largest first, each to whom has the least', () => {
-    expect(dealOut([5, 9, 5, 1, 1, 30], 3)).toEqual([2, 1, 2, 1, 1, 0]);
-    expect(dealOut([4, 4, 4], 2)).toEqual([0, 1, 0]);
-    expect(dealOut([7], 4)).toEqual([0]);
-  });
-
-  it('is the state of its own variables, and nothing stays behind from step to step', async () => {
+  it('is the state of an n-th, and nothing stays behind from step to step', async () => {
     const kept = await asRanks(4, async (comm) => {
-      const list = [64, 32, 32, 16, 16].map((size) => tf.variable(tf.ones([size])));
+      const list = [300, 5, 64].map((size) => tf.variable(tf.ones([size])));
       const ddp = await DistributedDataParallel.create(list, comm, { shard: true });
       const optimizer = tf.train.adam(0.1);
       const step = async (): Promise<void> => {
@@ -151,10 +145,24 @@ describe('what a rank keeps', () => {
       await comm.barrier();
       const weights = await optimizer.getWeights();
       const elements = weights.slice(1).reduce((sum, { tensor }) => sum + tensor.size, 0);
-      expect(ddp.owners).toEqual([0, 1, 2, 3, 3]);
       return elements;
     });
-    expect(kept).toEqual([2 * 64, 2 * 32, 2 * 32, 2 * 32]);
+    // Of 369 elements; a part is a multiple of 16.
+    expect(kept).toEqual([2 * 96, 2 * 96, 2 * 96, 2 * 81]);
+  });
+
+  it('scatters gradients: a rank that asks for all of them makes another call', async () => {
+    const codes = await asRanks(2, async (comm) => {
+      const network = new Network();
+      const ddp = await DistributedDataParallel.create(network.variables, comm, { shard: true });
+      const loss = (): Scalar => network.loss(samples(0, 4));
+      const call = comm.rank === 0 ? ddp.step(tf.train.sgd(1), loss) : ddp.gradients(loss);
+      return await call.then(
+        () => undefined,
+        (error: unknown) => (error as GradlinkError).code,
+      );
+    });
+    expect(codes).toEqual(['ERR_MISMATCH', 'ERR_MISMATCH']);
   });
 
   it('leaves gradients() as it is', async () => {

@@ -34,7 +34,7 @@ async function compare(name, world) {
     const comm = await world.split(0, world.rank);
     const ddp = await DistributedDataParallel.create(model, comm, { shard });
     const loss = () => tf.addN(ddp.variables.map((one) => tf.mean(one)));
-    ways.push({ ddp, loss, optimizer: tf.train.adam(), seconds: [], bytes: 0 });
+    ways.push({ shard, ddp, loss, optimizer: tf.train.adam(), seconds: [], bytes: 0 });
   }
   for (let step = -3; step < steps; ++step) {
     for (const way of ways) {
@@ -50,9 +50,9 @@ async function compare(name, world) {
   const kept = await Promise.all(
     ways.map(({ bytes }) => world.allGather(Float64Array.of(bytes / 2 ** 20))),
   );
-  return ways.map(({ ddp, seconds }, i) => {
+  return ways.map(({ shard, seconds }, i) => {
     const each = [...kept[i]].map((one) => one.toFixed(1)).join(', ');
-    const way = ddp.owners === undefined ? 'on every rank' : 'shared';
+    const way = shard ? 'shared' : 'on every rank';
     return [name, String(world.size), way, `${each} MiB`, `${median(seconds).toFixed(1)} ms`];
   });
 }

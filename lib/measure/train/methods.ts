@@ -41,7 +41,7 @@ export function wholeState(
   optimizer: InnerOptimizer,
 ): Pick<TrainingMethod, 'state' | 'setState'> {
   const variables = trainableVariables(model);
-  const shards = new Shards(variables, communicator, { shard: false, capBytes: 1, calls: {} });
+  const shards = new Shards(variables, communicator, { calls: {} });
   return {
     state: () => stateArrays(optimizer, variables, shards, communicator, {}),
     async setState(arrays) {

@@ -5,7 +5,7 @@ import { aFunction, optionNames, optionsObject } from '../../checks.js';
 import type { AttendOptions, JoinedPasses } from './types.js';
 
 const attendNames = optionNames<AttendOptions>({ samples: true, reduce: true });
-const joinedNames = optionNames<JoinedPasses>({ before: true, after: true });
+const joinedNames = optionNames<JoinedPasses>({ before: true, after: true, part: true });
 
 /** What a rank says before a pass: without data since now or before, or that it makes one, which reduces or not. */
 const states = ['away', 'left', 'kept', 'pass'] as const;

@@ -32,7 +32,10 @@ const reducerNames = optionNames<ReducerOptions>({
   hook: true,
   timeoutMs: true,
 });
-const passNames = optionNames<PassOptions>({ uses: true, scale: true, reduce: true });
+const passNames = optionNames<PassOptions>({ uses: true, scale: true, reduce: true, part: true });
+
+/** A part starts at a multiple of so many elements. */
+const partStep = 16;
 
 /** Gradients dealt out to arrays that every rank of the host maps, with their native side. */
 interface Layout {
@@ -47,6 +50,7 @@ interface Pass {
   readonly uses: Uint32Array;
   readonly scale: number;
   readonly reduces: boolean;
+  readonly part: boolean;
   /** What came, where buckets are filled after backward. */
   readonly held: Float32Array[][] | undefined;
 }
@@ -124,7 +128,9 @@ export class GradientReducer {
   }
 
   #lay(plan: readonly BucketPlan[], hook: NativeBucketHook): Layout {
-    const arrays = plan.map(({ elements }) => this.#communicator.allocShared('float32', elements));
+    const { size } = this.#communicator;
+    const parts = plan.map(({ elements }) => Math.ceil(elements / size / partStep) * partStep);
+    const arrays = parts.map((part) => this.#communicator.allocShared('float32', part * size));
     const slots = new Float64Array(this.gradients.length * 4);
     const views: Float32Array[] = [];
     plan.forEach((bucket, at) => {
@@ -141,7 +147,12 @@ export class GradientReducer {
     const { NativeBuckets } = native();
     return {
       plan,
-      buckets: plan.map(({ gradients }, at) => ({ gradients, data: arrays[at]! })),
+      buckets: plan.map(({ gradients, elements }, at) => ({
+        gradients,
+        elements,
+        data: arrays[at]!,
+        part: parts[at]!,
+      })),
       views,
       native: new NativeBuckets(
         nativeOf(this.#communicator),
@@ -165,7 +176,12 @@ export class GradientReducer {
   }
 
   #begin(options?: PassOptions): void {
-    const { uses, scale = 1, reduce = true } = optionsObject(options, passNames, 'begin');
+    const {
+      uses,
+      scale = 1,
+      reduce = true,
+      part = false,
+    } = optionsObject(options, passNames, 'begin');
     if (this.#pass !== undefined || this.#finishing) {
       throw misused('begin() while a pass is open; finish() it, and wait for it, first');
     }
@@ -190,9 +206,10 @@ export class GradientReducer {
       uses: times,
       scale,
       reduces: reduce,
+      part,
       held: direct ? undefined : this.gradients.map(() => []),
     };
-    if (direct) this.#layout.native.begin(times, scale, reduce);
+    if (direct) this.#layout.native.begin(times, scale, reduce, part);
   }
 
   /**
@@ -299,7 +316,7 @@ export class GradientReducer {
     const uses = new Uint32Array(this.gradients.length);
     try {
       return await this.#attendance.join(given, async () => {
-        this.#begin({ uses });
+        this.#begin({ uses, part: given.part });
         await this.finish();
       });
     } finally {
@@ -332,9 +349,9 @@ export class GradientReducer {
     return this.#pass;
   }
 
-  #beginHeld({ scale }: Pass, held: readonly (readonly Float32Array[])[]): void {
+  #beginHeld({ scale, part }: Pass, held: readonly (readonly Float32Array[])[]): void {
     const came = Uint32Array.from(held, (arrays) => arrays.length);
-    this.#layout.native.begin(came, scale, true);
+    this.#layout.native.begin(came, scale, true, part);
   }
 
   #fill(bucket: BucketPlan, held: readonly (readonly Float32Array[])[]): void {

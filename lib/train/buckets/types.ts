@@ -30,7 +30,12 @@ export interface BucketPlan {
 export interface Bucket {
   /** In the order in which they lie in {@link data}. */
   readonly gradients: readonly number[];
+  /** Of all its gradients. */
+  readonly elements: number;
+  /** Gradients from the start on, then zeros up to n parts of n ranks. */
   readonly data: Float32Array;
+  /** Elements: rank r's part starts at r times this. */
+  readonly part: number;
 }
 
 /** Half the bytes: rounded to the nearest, divided by the number of ranks before the sum, so that it cannot overflow. */
@@ -107,6 +112,8 @@ export interface PassOptions {
   readonly scale?: number | undefined;
   /** False: only add to what the buckets hold; a later pass that reduces takes all of it. True when absent. */
   readonly reduce?: boolean | undefined;
+  /** @internal Each rank gets its part of each bucket alone; the rest may hold anything. The same on every rank. */
+  readonly part?: boolean | undefined;
 }
 
 /** Options of {@link GradientReducer.attend}. */
@@ -123,6 +130,8 @@ export interface JoinedPasses {
   readonly before?: (() => unknown) | undefined;
   /** Called when they are. */
   readonly after?: (() => unknown) | undefined;
+  /** @internal As in the {@link PassOptions} of the others' passes. */
+  readonly part?: boolean | undefined;
 }
 
 /** One bucket's collective, in seconds of the monotonic clock of {@link monotonicSeconds}. */

@@ -1,5 +1,6 @@
 #include "binding/communicator/buckets_wrap.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr const char* kBucketsClass = "NativeBuckets";
 constexpr std::size_t kSlotFields = 4;
+// A part is a multiple of so many elements: whole words of codes.
+constexpr std::size_t kPartElements = 16;
 
 std::span<const float> floatsArg(const Napi::Value& value, const char* name) {
   const BufferView view = viewOf(value, DType::float32, name);
@@ -98,6 +101,8 @@ BucketsWrap::BucketsWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
       counts.push_back(view.length);
       keep(arrays_, array);
     }
+    const auto step = static_cast<std::size_t>(communicator.size()) * kPartElements;
+    evenParts_ = std::ranges::all_of(counts, [&](std::size_t n) { return n % step == 0; });
     std::vector<GradientSlot> slots = slotsArg(info[2], counts);
     const ReduceOp op = integerArg(info[3], "op", 0, 1) == 0 ? ReduceOp::sum : ReduceOp::avg;
     auto hook = BucketHook::create(hookArg(info[4]), op, counts, slots, communicator.size());
@@ -138,10 +143,15 @@ Napi::Value BucketsWrap::begin(const Napi::CallbackInfo& info) {
         memoryOf(info[0], DType::uint32, buckets_->gradients(), "uses"));
     const auto scale = static_cast<float>(numberArg(info[1], "scale"));
     const bool reduces = booleanArg(info[2], "reduces");
+    const bool part = booleanArg(info[3], "part");
+    if (part && !evenParts_) {
+      throw argumentError(info.Env(), "part", "buckets that divide by the ranks", "others");
+    }
     if (underWay_ != 0) {
       throw argumentError(info.Env(), "begin", "a pass that has ended", "one under way");
     }
-    handOver(info.Env(), buckets_->begin({uses, buckets_->gradients()}, scale, reduces));
+    const auto result = part ? BucketResult::part : BucketResult::whole;
+    handOver(info.Env(), buckets_->begin({uses, buckets_->gradients()}, scale, reduces, result));
     return info.Env().Undefined();
   });
 }

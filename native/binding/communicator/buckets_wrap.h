@@ -38,6 +38,8 @@ class BucketsWrap final : public Napi::ObjectWrap<BucketsWrap> {
   /// Null where the hook needs none.
   std::shared_ptr<Scratch> scratch_;
   CallOptions options_;
+  /// Whether a rank may get its part of each bucket alone.
+  bool evenParts_ = false;
   /// Ranges that were handed over and are not done.
   std::atomic<int> underWay_ = 0;
 };

@@ -146,7 +146,44 @@ TEST_P(Hooks, AverageExactlyWhereNothingIsLost) {
   }
 }
 
+class Parts : public testing::TestWithParam<std::string> {};
+
+TEST_P(Parts, AreWhatARankGetsAlone) {
+  constexpr std::size_t kCount = 5008;
+  constexpr std::size_t kRanks = 3;
+  constexpr std::size_t kPart = (kCount + 16 * kRanks - 1) / (16 * kRanks) * 16;
+  constexpr std::size_t kPadded = kPart * kRanks;
+  expectNone(onRanks(kRanks, [&](Communicator& communicator, int rank) {
+    BucketHookSpec spec;
+    spec.type = GetParam();
+    const std::vector<GradientSlot> slots{{0, 0, 1, kCount}};
+    Held whole({kPadded}, slots, spec, kRanks);
+    Held part({kPadded}, slots, spec, kRanks);
+    std::vector<float> data(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      data[i] = 0.1F * valueOf(rank, i) + static_cast<float>(i);
+    }
+    for (int pass = 0; pass < 2; ++pass) {
+      const std::vector<std::uint32_t> once{1};
+      whole.buckets->begin(once, 1, true);
+      whole.run(whole.buckets->add(0, data), communicator);
+      whole.buckets->flush();
+      part.buckets->begin(once, 1, true, BucketResult::part);
+      part.run(part.buckets->add(0, data), communicator);
+      part.buckets->flush();
+      static_cast<void>(whole.buckets->times());
+      static_cast<void>(part.buckets->times());
+      const std::size_t begin = kPart * static_cast<std::size_t>(rank);
+      for (std::size_t i = begin; i < std::min(begin + kPart, kCount); ++i) {
+        ASSERT_EQ(part.memory[0][i], whole.memory[0][i]) << i;
+      }
+    }
+  }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Hooks, testing::Values("plain", "float16", "bfloat16", "powersgd"));
+INSTANTIATE_TEST_SUITE_P(Of, Parts,
+                         testing::Values("plain", "float16", "bfloat16", "2bit", "powersgd"));
 
 TEST(TwoBit, CarriesOverWhatTheCodesDoNot) {
   constexpr std::size_t kCount = 4099;
