@@ -52,7 +52,8 @@ export interface Judged {
 
 /** `2.1 times`, and what says that this is chance. */
 export function timesText({ times, fastest, level, isBusy }: Judged): string {
-  const factor = (value: number): string => sidedText(value, 1, [margins.fair, margins.poor]);
+  const factor = (value: number): string =>
+    sidedText(value, value < 0.1 ? 2 : 1, [margins.fair, margins.poor]);
   const text = `${factor(times)} times`;
   if (level !== 'good' || isBusy || times < margins.fair) return text;
   return fastest < margins.fair

@@ -191,8 +191,28 @@ describe('the answer', () => {
 
   it('between places names the way that is nearest to none of its limit', () => {
     // All ways from gpu:0 are slow.
-    expect(column([matrixRun()], 'of its limit')[0]).toMatch(/ from gpu:0 to gpu:\d$/);
+    expect(column([matrixRun()], 'of its limit')).toEqual([
+      expect.stringMatching(/ from gpu:0 to gpu:\d$/),
+    ]);
     expect(column([matrixRun()], 'verdict')[0]).toMatch(/^poor: .* \(gpu:0 to gpu:\d\)/);
+  });
+
+  it('between ranks takes pairs within a host and between hosts apart', () => {
+    const places = ['a', 'a', 'b', 'b'];
+    const pairs = places.flatMap((one, from) =>
+      places.flatMap((other, to) => {
+        if (from >= to) return [];
+        const hosts = `${one} - ${other}`;
+        const parameters = { quantity: 'latency', from: `rank ${from}`, to: `rank ${to}`, hosts };
+        return [timed(parameters, 8, one === other ? 1e-6 : 20e-6)];
+      }),
+    );
+    const run = report('pairs', pairs);
+    expect(column([run], 'median')).toEqual([timeText(1e-6), timeText(20e-6)]);
+    expect(column([run], 'range')).toEqual([
+      expect.stringMatching(/, 2 ways$/),
+      expect.stringMatching(/, 4 ways$/),
+    ]);
   });
 
   it('of messages is latency and rate at the smallest size, bandwidth at the largest', () => {

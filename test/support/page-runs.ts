@@ -60,7 +60,15 @@ export function matrixRun(): Report {
       .map((to) =>
         completeCase({
           name: 'device_to_device_memcpy_write_ce',
-          parameters: { from, to, figure: 'one', quantity: 'bandwidth', flow: `${from} to ${to}` },
+          parameters: {
+            from,
+            to,
+            by: from,
+            figure: 'one',
+            quantity: 'bandwidth',
+            flow: `${from} to ${to}`,
+            beside: `${to} to ${from}`,
+          },
           samplesSeconds: [bytes / (from === 'gpu:0' ? 25e9 : 144e9)],
           volume: { ...copy, bytes, mustMoveBytes: bytes },
           copyBytesPerSecond: 159e9,

@@ -2,7 +2,7 @@
 // runs what has changed.
 import { compareRuns, defaultConfidence } from '../../compare/compare.js';
 import type { Change } from '../../compare/result.js';
-import { goodShare } from '../../measure/ddp/cases.js';
+import { hiddenText } from '../../measure/ddp/cases.js';
 import { identityOf, repeatsOf } from '../../results/repeats.js';
 import type { VerdictLevel } from '../../results/result.js';
 import { countText, percentText, sizeText } from '../../results/units.js';
@@ -29,8 +29,8 @@ interface Group {
   readonly sets: ReadonlyMap<string, readonly RepeatedEntry[]>;
 }
 
-/** What a group holds several of. */
-const within = ['bytes', 'bucketBytes', 'count', 'flow', 'from', 'to'];
+/** What a group holds several of: sizes, and ways between places with who moves the data and what goes on beside it. */
+const within = ['bytes', 'bucketBytes', 'count', 'flow', 'from', 'to', 'hosts', 'by', 'beside'];
 /** What is told of a group though all have the same. */
 const told = ['kvStore', 'mode', 'phase', 'optimizer', 'model', 'workers'];
 
@@ -41,6 +41,13 @@ function isPlaced({ result: { parameters } }: RepeatedEntry): boolean {
 /** Where the phases of a step are cases of their own, the one that exchanges gradients is what is asked for. */
 function isAsked({ result: { parameters } }: RepeatedEntry): boolean {
   return parameters.phase !== 'forward';
+}
+
+/** Of a pair of ranks: what lies within a host says nothing of what lies between hosts. */
+function reachOf({ parameters: { hosts } }: Measured): string {
+  if (typeof hosts !== 'string') return '';
+  const [one, other] = hosts.split(' - ');
+  return one === other ? 'within a host' : 'between hosts';
 }
 
 /** What one set of runs says in a line. */
@@ -68,6 +75,11 @@ function levelCell(text: string, level: VerdictLevel): Cell {
   return { text, ...(level === 'none' ? {} : { level }) };
 }
 
+/** As it was asked for: of messages both ways it is that of one. */
+function sizeOf(result: Measured): string {
+  return sizeText(numeric(result, 'bytes') ?? result.bytes);
+}
+
 /** Between places every figure counts: the middle and the ends, and by name the one that is nearest to none of its limit. */
 function placedAnswer(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): Answer {
   const all = entries.map(({ result }) => result);
@@ -75,8 +87,8 @@ function placedAnswer(entries: readonly RepeatedEntry[], sizes: ReadonlySet<numb
   const cases = all.filter(({ bytes }) => bytes === size);
   const figure = figureOf(cases[0]!);
   const spread = spreadOf(cases.map(figure.read));
-  const way = ({ parameters: { from, to } }: Measured): string =>
-    `${String(from)} to ${String(to)}`;
+  const way = ({ parameters: { from, to, hosts } }: Measured): string =>
+    `${String(from)} to ${String(to)}${typeof hosts === 'string' ? `, ${hosts}` : ''}`;
   const limited = cases.flatMap((one) => (one.limit === null ? [] : [{ one, ...one.limit }]));
   const shares = limited.map(({ ratio }) => percentText(ratio));
   const least = limited.toSorted((a, b) => a.ratio - b.ratio)[0];
@@ -95,10 +107,10 @@ function placedAnswer(entries: readonly RepeatedEntry[], sizes: ReadonlySet<numb
   const at = alike || level === 'good' ? '' : ` (${way(worst)})`;
   return {
     figure,
-    at: cases.length < all.length ? sizeText(size) : '',
+    at: cases.length < all.length ? sizeOf(cases[0]!) : '',
     median: spread.median,
     range: rangeText(spread, figure.text),
-    count: `${String(cases.length)} ways`,
+    count: countText(cases.length, 'way'),
     ofLimit:
       least === undefined || new Set(shares).size === 1
         ? middle
@@ -123,10 +135,10 @@ function leading(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>):
   return atSize.filter(({ result }) => numeric(result, 'bucketBytes') === bucket);
 }
 
-function hiddenText(result: Measured): string {
-  const percent = result.values?.hiddenPercent;
-  if (typeof percent !== 'number') return '';
-  return percent < 0 ? 'nothing' : percentText(percent / 100, [goodShare]);
+function hiddenOf({ values, verdict }: Measured): string {
+  const percent = values?.hiddenPercent;
+  if (typeof percent === 'number') return hiddenText(percent / 100);
+  return verdict.reason === 'scatter' ? 'cannot be told' : '';
 }
 
 function answerOf(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): Answer {
@@ -140,12 +152,12 @@ function answerOf(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>)
     new Set(entries.map((one) => read(one.result))).size > 1;
   const bucket = numeric(result, 'bucketBytes');
   const at = [
-    ...(several(({ bytes }) => bytes) ? [sizeText(result.bytes)] : []),
+    ...(several(({ bytes }) => bytes) ? [sizeOf(result)] : []),
     ...(bucket !== undefined && several(({ parameters }) => parameters.bucketBytes)
       ? [`best bucket ${sizeText(bucket)}`]
       : []),
   ];
-  const hidden = hiddenText(result);
+  const hidden = hiddenOf(result);
   const { level } = result.verdict;
   return {
     figure,
@@ -174,9 +186,15 @@ function groupsOf(runs: readonly LabelledRun[]): Group[] {
   const entries = repeatedEntries(runs, ({ status }) => status === 'ok');
   const names = seriesNames(entries, { ignored: within, told, runOf: () => '', named: true });
   const asked = entries.filter(isAsked);
-  return [...groupBy(asked, (entry) => names.get(entry) ?? entry.result.name)].map(
-    ([what, group]) => ({ what, sets: groupBy(group, ({ run }) => setOf(run)) }),
-  );
+  const reaches = new Set(asked.map(({ result }) => reachOf(result)).filter((one) => one !== ''));
+  const whatOf = (entry: RepeatedEntry): string => {
+    const reach = reaches.size > 1 ? reachOf(entry.result) : '';
+    return `${names.get(entry) ?? entry.result.name}${reach === '' ? '' : `, ${reach}`}`;
+  };
+  return [...groupBy(asked, whatOf)].map(([what, group]) => ({
+    what,
+    sets: groupBy(group, ({ run }) => setOf(run)),
+  }));
 }
 
 /** The sizes of a set's cases. */
