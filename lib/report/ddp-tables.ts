@@ -5,11 +5,11 @@ import {
   type Report,
   type ReportHead,
 } from '../results/result.js';
-import { goodShare } from '../measure/ddp/cases.js';
+import { hiddenText } from '../measure/ddp/cases.js';
 import { environmentLine } from './summary.js';
 import { tableLines, type Column } from './table.js';
 import type { Tool } from './tool.js';
-import { countText, mebibyte, percentText, sizeText, timeText } from '../results/units.js';
+import { countText, mebibyte, sizeText, timeText } from '../results/units.js';
 import { groupBy } from '../results/grouping.js';
 
 export const ddpTool: Tool = {
@@ -82,21 +82,19 @@ function rows(cases: readonly CaseResult[], room?: number): string[] {
     const perRank = Object.entries(values)
       .filter(([name]) => /^rank\d+MeanSeconds$/.test(name))
       .map(([, seconds]) => milliseconds(seconds));
-    const hidden = (values['hiddenPercent'] ?? 0) / 100;
+    const percent = values['hiddenPercent'];
+    const hidden =
+      typeof percent === 'number'
+        ? `of which ${hiddenText(percent / 100)} is hidden`
+        : 'less than the times scatter by';
     lines.push(
       `# ${String(parameters['mode'])}: ${countText(values['buckets'] ?? 0, 'bucket')}, the largest ` +
         `${sizeText(values['largestBucketBytes'] ?? 0)}; ${countText(statistics.samples, 'sample')}; mean of each rank ` +
         `${perRank.join(', ')} ms; alone, backward takes ${timeText(values['computeSeconds'] ?? 0)} and communication ` +
-        `${timeText(values['communicationSeconds'] ?? 0)}, of which ${hiddenText(hidden)} hidden`,
+        `${timeText(values['communicationSeconds'] ?? 0)}, ${hidden}`,
     );
   }
   return lines;
-}
-
-function hiddenText(share: number): string {
-  return share < 0
-    ? 'nothing is'
-    : `${percentText(share, [goodShare])} ${share === 1 ? 'are' : 'is'}`;
 }
 
 /** What ran, before the first table. */

@@ -23,6 +23,7 @@ const reasons: Readonly<Record<VerdictReason, string>> = {
   'none alike': 'there is nothing of its kind to judge it by',
   comparison: 'measured for comparison',
   'nothing exchanged': 'nothing is exchanged in it',
+  scatter: 'its times scatter by more than what is looked for',
   excused: 'what it needs is at fault, and told there',
   others: 'slower than others of its kind',
   faults: 'links are down, or errors were counted',

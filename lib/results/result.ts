@@ -208,8 +208,8 @@ export type VerdictLevel = 'good' | 'fair' | 'poor' | 'none';
 /**
  * What made a verdict where the share of the limit did not. Without a level: `no limit`, `fixed cost` (too small for its
  * limit to decide), `above limit` (its link is not what is said of it), `host time` (the host's clock), `none alike`
- * (nothing of its kind beside it), `comparison` (what others are compared with), `nothing exchanged`, `excused` (what it
- * needs is at fault). With a level: `others` (figures of its kind), `faults` (links that are down, counted errors),
+ * (nothing of its kind beside it), `comparison` (what others are compared with), `nothing exchanged`, `scatter` (times
+ * differ by more than what is looked for), `excused` (what it needs is at fault). With a level: `others` (figures of its kind), `faults` (links that are down, counted errors),
  * `hidden` (the share of communication that is), `expected` (what a file, a table or a good day says).
  */
 export type VerdictReason =
@@ -220,6 +220,7 @@ export type VerdictReason =
   | 'none alike'
   | 'comparison'
   | 'nothing exchanged'
+  | 'scatter'
   | 'excused'
   | 'others'
   | 'faults'

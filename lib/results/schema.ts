@@ -52,6 +52,7 @@ const verdictReasons: Readonly<Record<VerdictReason, true>> = {
   'none alike': true,
   comparison: true,
   'nothing exchanged': true,
+  scatter: true,
   excused: true,
   others: true,
   faults: true,

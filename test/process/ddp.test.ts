@@ -43,7 +43,7 @@ describe('gradlink ddp', () => {
 
     const cases = readReport(report!).cases.filter(hasMeasurement);
     expect(cases).toHaveLength(12);
-    for (const { parameters, check, bytes, samplesSeconds, values = {} } of cases) {
+    for (const { parameters, check, bytes, samplesSeconds, statistics, values = {} } of cases) {
       expect(bytes).toBe(102_228_128);
       expect(samplesSeconds).toHaveLength(6);
       expect(parameters).toMatchObject({ ranks: 2, synthetic: true, originalUnits: false });
@@ -53,9 +53,11 @@ describe('gradlink ddp', () => {
       if (parameters['phase'] === 'forward') continue;
       expect(check).toMatchObject({ kind: 'exact', wrong: 0 });
       expect(values['computeSeconds']).toBe(0.02);
-      const { exposedSeconds, communicationSeconds, hiddenPercent, meanSeconds } = values;
-      expect(exposedSeconds).toBeCloseTo(meanSeconds! - 0.02, 9);
-      expect(hiddenPercent).toBeCloseTo(100 * (1 - exposedSeconds! / communicationSeconds!), 6);
+      const { exposedSeconds, communicationSeconds, hiddenPercent } = values;
+      expect(exposedSeconds).toBeCloseTo(statistics.medianSeconds - 0.02, 9);
+      // Null on a machine that is busy with other work.
+      const hidden = 100 * (1 - exposedSeconds! / communicationSeconds!);
+      expect(hiddenPercent ?? hidden).toBeCloseTo(hidden, 6);
     }
     // 25 MiB with a first bucket of 1 MiB, in reverse: as PyTorch has it, in every mode.
     const buckets = cases.filter(({ parameters }) => parameters['bucketBytes'] === 25 * 2 ** 20);

@@ -25,7 +25,7 @@ export const ddpFigures = ['mean', 'p50', 'p90', 'p95', 'p99'] as const;
 export type DdpFigure = (typeof ddpFigures)[number];
 
 // At 85 % the rest is hardly more than the last bucket, which nothing can hide; at half of it, hiding does not work.
-export const goodShare = 0.85;
+const goodShare = 0.85;
 const fairShare = 0.5;
 
 type Figures = Readonly<Record<DdpFigure, number>>;
@@ -46,10 +46,25 @@ function samplesOf(row: DdpRow, phase: DdpPhase): readonly (readonly number[])[]
   return phase === 'forward' ? row.forwardSeconds : row.backwardSeconds;
 }
 
-/** What of the communication no backward pass hides: below 0 where noise makes a step shorter than its computing. */
-export function hiddenShare(row: DdpRow): number {
-  const exposed = mean(row.backwardSeconds.flat()) - row.computeSeconds;
-  return 1 - exposed / row.communicationSeconds;
+/** What the communication adds to the backward pass, and which share of it is hidden. */
+interface Exchange {
+  readonly exposedSeconds: number;
+  /** Below 0 where it made the pass longer than one after the other would; null where the times scatter by more. */
+  readonly hidden: number | null;
+}
+
+export function exchangeOf(row: DdpRow, { medianSeconds, medianInterval }: Statistics): Exchange {
+  const { computeSeconds, communicationSeconds, computeSpreadSeconds } = row;
+  const exposedSeconds = medianSeconds - computeSeconds;
+  const { lowerSeconds, upperSeconds } = medianInterval;
+  const scatter = (upperSeconds - lowerSeconds) / 2 + computeSpreadSeconds;
+  const told = communicationSeconds > scatter;
+  return { exposedSeconds, hidden: told ? 1 - exposedSeconds / communicationSeconds : null };
+}
+
+/** `95 %`, or `nothing`. */
+export function hiddenText(share: number): string {
+  return share < 0 ? 'nothing' : percentText(Math.min(share, 1), [goodShare]);
 }
 
 function bandwidthOf(bytes: number, statistics: Statistics, factor: number, formula: string) {
@@ -64,15 +79,16 @@ function bandwidthOf(bytes: number, statistics: Statistics, factor: number, form
   return bandwidth;
 }
 
-function verdictOf(row: DdpRow, phase: DdpPhase): Verdict {
+function verdictOf(row: DdpRow, phase: DdpPhase, { hidden: share }: Exchange): Verdict {
   if (phase === 'forward') {
     const text = 'nothing is reduced in a forward pass';
     return { level: 'none', reason: 'nothing exchanged', text, likelyCause: null };
   }
-  const share = hiddenShare(row);
-  // Below 0 it made the backward pass longer than one after the other would.
-  const hidden = share < 0 ? 'nothing' : percentText(share, [goodShare]);
-  const percent = `${hidden} of the communication is hidden behind the backward pass`;
+  if (share === null) {
+    const text = 'the times of the backward pass scatter by more than the communication takes';
+    return { level: 'none', reason: 'scatter', text, likelyCause: null };
+  }
+  const percent = `${hiddenText(share)} of the communication is hidden behind the backward pass`;
   if (row.mode !== 'overlap') {
     return { level: 'none', reason: 'comparison', text: percent, likelyCause: null };
   }
@@ -133,12 +149,13 @@ function caseOf(
         : (100 * (figures[figure] - compared[figure])) / compared[figure];
   }
   perRank.forEach((own, rank) => (values[`rank${rank}MeanSeconds`] = mean(own)));
+  const exchange = exchangeOf(row, statistics);
   if (phase === 'backward') {
-    const exposed = figures.mean - row.computeSeconds;
+    const { exposedSeconds, hidden } = exchange;
     values['computeSeconds'] = row.computeSeconds;
     values['communicationSeconds'] = row.communicationSeconds;
-    values['exposedSeconds'] = exposed;
-    values['hiddenPercent'] = 100 * hiddenShare(row);
+    values['exposedSeconds'] = exposedSeconds;
+    values['hiddenPercent'] = hidden === null ? null : 100 * hidden;
   }
   const { gradientBytes: bytes, ranks } = context;
   const check = checkOf(row, phase);
@@ -163,7 +180,7 @@ function caseOf(
     busBandwidth: bandwidthOf(bytes, statistics, (2 * (ranks - 1)) / ranks, 'S * 2(n-1)/n / t'),
     limit: null,
     check,
-    verdict: verdictOf(row, phase),
+    verdict: verdictOf(row, phase, exchange),
     values,
   } as const;
   return check.passed

@@ -36,6 +36,8 @@ export interface DdpRow {
   /** Medians over the ranks' runs of the backward pass alone and of all collectives alone. */
   readonly computeSeconds: number;
   readonly communicationSeconds: number;
+  /** Half of how far runs of the backward pass alone lie apart. */
+  readonly computeSpreadSeconds: number;
   readonly wrong: number | null;
 }
 
@@ -135,10 +137,11 @@ async function compareSize(
       ...backward[at]!,
       median(compute),
       median(communication),
+      (Math.max(...compute) - Math.min(...compute)) / 2,
       wrong[at] ?? -1,
     ];
     const ranks = await gatherNumbers(communicator, own);
-    const counts = ranks.map((values) => values[2 * steps + 2]!);
+    const counts = ranks.map((values) => values[2 * steps + 3]!);
     rows.push({
       mode,
       bucketMebibytes: size,
@@ -148,6 +151,7 @@ async function compareSize(
       backwardSeconds: ranks.map((values) => values.slice(steps, 2 * steps)),
       computeSeconds: median(ranks.map((values) => values[2 * steps]!)),
       communicationSeconds: median(ranks.map((values) => values[2 * steps + 1]!)),
+      computeSpreadSeconds: median(ranks.map((values) => values[2 * steps + 2]!)),
       wrong: counts.some((count) => count < 0) ? null : counts.reduce((a, b) => a + b, 0),
     });
   }

@@ -128,6 +128,8 @@ function partBars(entry: Entry, group: string): Bar[] {
     if (value === undefined || value === null) return [];
     const share = statistics.medianSeconds > 0 ? value / statistics.medianSeconds : 0;
     const name = part === 'exposedSeconds' ? 'not hidden' : part.replace('Seconds', '');
+    // Of a difference of two times, where the longer one came out shorter.
+    if (share < 0) return [{ group, name, value: 0, text: 'nothing' }];
     return [{ group, name, value: share, text: `${percentText(share)}, ${timeText(value)}` }];
   });
 }

@@ -88,7 +88,9 @@ function figuresOf(cases: readonly CaseResult[]): readonly Figure[] {
     figure('min', ({ statistics }) => timeCell(statistics.minSeconds)),
     figure('p95', ({ statistics }) => timeCell(statistics.p95Seconds)),
     figure('communication', ({ values }) => ownCell(values?.communicationSeconds, timeText)),
-    figure('not hidden', ({ values }) => ownCell(values?.exposedSeconds, timeText)),
+    figure('not hidden', ({ values }) =>
+      ownCell(values?.exposedSeconds, (seconds) => (seconds < 0 ? 'nothing' : timeText(seconds))),
+    ),
     figure('of all_reduce', ({ values }) => ownCell(values?.timeOverAllReduce, percentText)),
     ...bandwidths(cases),
     figure('of limit', ({ limit }) => ownCell(limit?.ratio, percentText)),

@@ -1,7 +1,7 @@
 // What a comparison of data parallelism makes of its samples: figures, differences, what was hidden, verdicts.
 import { describe, expect, it } from 'vitest';
 
-import { ddpCases, hiddenShare, type DdpContext } from '../../../lib/measure/ddp/cases.js';
+import { ddpCases, hiddenText, type DdpContext } from '../../../lib/measure/ddp/cases.js';
 import type { DdpRow } from '../../../lib/measure/ddp/compare.js';
 import { hasMeasurement } from '../../../lib/results/result.js';
 import { ddpTool } from '../../../lib/report/index.js';
@@ -26,6 +26,7 @@ function row(mode: DdpRow['mode'], backward: readonly (readonly number[])[]): Dd
     backwardSeconds: backward,
     computeSeconds: 0.1,
     communicationSeconds: 0.05,
+    computeSpreadSeconds: 0,
     wrong: 0,
   };
 }
@@ -66,18 +67,32 @@ describe('cases of gradlink ddp', () => {
   });
 
   it('say how much of the communication was hidden', () => {
-    // 5 of 50 ms are left; all of it and more where nothing is hidden.
-    expect(hiddenShare(overlap)).toBeCloseTo(0.9, 9);
-    expect(hiddenShare(sync)).toBeCloseTo(-0.15, 9);
+    // 3 of 50 ms are left; all of it and more where nothing is hidden.
+    const percentOf = (one: DdpRow) => backwardOf([one], one.mode).values?.['hiddenPercent'];
+    expect(percentOf(overlap)).toBeCloseTo(94, 9);
+    expect(percentOf(sync)).toBeCloseTo(-9, 9);
+    expect([0.94, -0.09, 1.2].map(hiddenText)).toEqual(['94 %', 'nothing', '100 %']);
     expect(backwardOf([overlap, sync], 'overlap').verdict.level).toBe('good');
     expect(backwardOf([overlap, sync], 'sync').verdict.level).toBe('none');
-    const less = { ...overlap, communicationSeconds: 0.02 };
+    const less = { ...overlap, communicationSeconds: 0.015 };
     expect(backwardOf([less], 'overlap').verdict).toMatchObject({ level: 'fair' });
     const tooMuch = { ...overlap, communicationSeconds: 0.2 };
     expect(backwardOf([tooMuch], 'overlap').verdict.likelyCause).toMatch(/longer than/);
-    const few = { ...overlap, communicationSeconds: 0.006, buckets: 2 };
+    const few = { ...row('overlap', [[0.104, 0.104]]), communicationSeconds: 0.006, buckets: 2 };
     expect(backwardOf([few], 'overlap').verdict).toMatchObject({ level: 'poor' });
     expect(backwardOf([few], 'overlap').verdict.likelyCause).toMatch(/few buckets/);
+  });
+
+  it('do not say it where the passes scatter by more than that', () => {
+    // The median lies within 7 ms.
+    for (const scattered of [
+      { ...overlap, communicationSeconds: 0.006 },
+      { ...overlap, computeSpreadSeconds: 0.044 },
+    ]) {
+      const { values, verdict } = backwardOf([scattered], 'overlap');
+      expect(values?.['hiddenPercent']).toBeNull();
+      expect(verdict).toMatchObject({ level: 'none', reason: 'scatter' });
+    }
   });
 
   it('fail where sums are wrong', () => {
@@ -102,7 +117,7 @@ describe('cases of gradlink ddp', () => {
     expect(of('sync')[1]).toMatch(/^sync +157\.50 +\+50\.0 % +153\.00 +\+50\.0 % +171\.00 /);
     const words = lines.find((line) => line.startsWith('# overlap'));
     expect(words).toMatch(/\b9 buckets, .*\b11\.44 MiB; 4 samples; .*\b101\.00, 109\.00 ms/);
-    expect(words).toMatch(/\bbackward .*\b100\.0 ms .*\b50\.00 ms, .*\b90 % .*hidden/);
+    expect(words).toMatch(/\bbackward .*\b100\.0 ms .*\b50\.00 ms, .*\b94 % .*hidden/);
     expect(lines.find((line) => line.startsWith('# sync'))).toMatch(/nothing .*hidden/);
   });
 });
