@@ -9,10 +9,10 @@ for (const lrScheduler of [halving, steps, falling, new CosineScheduler({ maxUpd
   console.log([1, 11, 20, 40].map((update) => lrScheduler.at(update).toFixed(3)).join(' '));
 const own = new FunctionScheduler({ rate: (n) => 0.4 / Math.ceil(n / 10 + 1), updates: 40 });
 console.log([1, 11, 20, 40].map((update) => own.at(update).toFixed(3)).join(' '));
-console.log(new SGD({ lrScheduler: halving }).lrScheduler === halving); // as an optimizer takes it
+console.log(new SGD({ lrScheduler: halving }).learningRate); // of its first update
 // Prints: 0.400 0.200 0.200 0.050
 // Prints: 0.400 0.400 0.040 0.004
 // Prints: 0.390 0.290 0.200 0.000
 // Prints: 0.010 0.008 0.005 0.000
 // Prints: 0.200 0.133 0.133 0.080
-// Prints: true
+// Prints: 0.4
