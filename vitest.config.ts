@@ -39,7 +39,7 @@ const parts: Readonly<
   },
   peers: { include: ['lab/test/**/*.test.ts'], workers: 1 },
   packages: {
-    include: ['test/process/{bundlers,managers,pack,pack-build,packing}.test.ts'],
+    include: ['test/process/{bundlers,container,managers,pack,pack-build,packing}.test.ts'],
     workers: 2,
     // They pack in their hooks, which compiles all of TypeScript: minutes beside other work.
     hookTimeout: 15 * 60_000,

@@ -110,7 +110,7 @@ export function launcherFindings(env: Env, hostfile: string | undefined): Findin
   return [
     jobFinding(env),
     networkFinding(env),
-    programFinding('mpirun', 'mpirun', 'for jobs on several hosts', 'openmpi-bin', env),
+    programFinding('mpirun', 'mpirun', 'to launch jobs on several hosts', 'openmpi-bin', env),
     programFinding('ssh', 'ssh', 'for --launcher ssh', 'openssh-client', env),
     slurmFinding(env),
     ...(hostfile === undefined ? [] : [hostfileFinding(hostfile)]),

@@ -84,7 +84,7 @@ export function mpiFinding(
           : `no ${title} that loads`,
       advice: there
         ? `needed for jobs under ${title}: apt-get install ${headers}, then npx gradlink build`
-        : `needed for jobs on several hosts, one MPI is enough: apt-get install ${debian}`,
+        : `needed to launch jobs on several hosts, one MPI is enough: apt-get install ${debian}`,
     };
   }
   const cuda =
