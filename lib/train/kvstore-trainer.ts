@@ -19,6 +19,7 @@ import { Optimizer } from '../optimizers/optimizer.js';
 import { crossingCosts, scattered } from './crossing.js';
 import { endPass, runPass } from './gradient-pass.js';
 import type { GradientSink, PassUnderway } from './gradient-pass.js';
+import { assertSameOptimizer } from './same-optimizer.js';
 import { StoreSink } from './store-sink.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, PassTimes, Trainable } from './types.js';
@@ -39,7 +40,10 @@ export interface KVStoreTrainerOptions {
   readonly reduction?: 'mean' | 'sum' | undefined;
   /** In place of `reduction`: what each worker's gradients are multiplied by before they are summed. */
   readonly scale?: number | undefined;
-  /** What the store's keys begin with, before the number of the variable; `'variable-'` when absent. */
+  /**
+   * What the store's keys begin with, before the number of the variable, or before `optimizer` where workers compare
+   * theirs; `'variable-'` when absent.
+   */
   readonly prefix?: string | undefined;
   /**
    * Whether gradients are gathered on the device, up to 25 MiB read with one call, and what comes back is given to it with
@@ -59,6 +63,7 @@ const trainerNames = optionNames<KVStoreTrainerOptions>({
   timeline: true,
 });
 
+const defaultPrefix = 'variable-';
 /** What create() alone has. */
 const making = Symbol('create');
 const optimizerKind = having({
@@ -119,7 +124,7 @@ export class KVStoreTrainer {
     options: KVStoreTrainerOptions,
   ) {
     if (key !== making) throw notConstructed('KVStoreTrainer', 'KVStoreTrainer.create(…)');
-    const { prefix = 'variable-' } = options;
+    const { prefix = defaultPrefix } = options;
     const isAsync = kv.type.includes('async');
     this.variables = variables;
     this.#kv = kv;
@@ -143,7 +148,8 @@ export class KVStoreTrainer {
   /**
    * Makes the keys with the first worker's values, which all workers then start from. All workers call it.
    *
-   * @throws TypeError where the store has such keys already.
+   * @throws TypeError where the store has such keys already. GradlinkError ERR_MISMATCH on all workers where they run
+   *   optimizers of `tf.train` that differ in their class or in what `getConfig` tells.
    */
   static async create(
     model: Trainable,
@@ -168,7 +174,10 @@ export class KVStoreTrainer {
   }
 
   async #start(): Promise<void> {
-    const { optimizer } = this.#options;
+    const { optimizer, prefix = defaultPrefix } = this.#options;
+    if (!(optimizer instanceof Optimizer)) {
+      await assertSameOptimizer(this.#kv, `${prefix}optimizer`, optimizer, 'KVStoreTrainer');
+    }
     const values = this.variables.map((one) => Float32Array.from(one.dataSync()));
     const shape = this.variables.map(({ shape: own }) => own);
     await this.#kv.init(this.#keys, values, { shape });

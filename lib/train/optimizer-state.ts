@@ -62,20 +62,12 @@ export class OptimizerState {
 
   /** What all ranks' must be. */
   get kind(): string {
-    const own = this.#optimizer as { getClassName?(): unknown; constructor: { name: string } };
-    const name = own.constructor.name;
-    const said = typeof own.getClassName === 'function' ? String(own.getClassName()) : name;
-    return `${this.#wrapper === undefined ? '' : 'a wrapped '}${said} (class ${name})`;
+    return `${this.#wrapper === undefined ? '' : 'a wrapped '}${kindOf(this.#optimizer)}`;
   }
 
   /** What ranks can compare, each setting as a text. */
   settings(): Record<string, string> {
-    const { getConfig } = this.#optimizer as { getConfig?: unknown };
-    const config: unknown =
-      typeof getConfig === 'function' ? getConfig.call(this.#optimizer) : undefined;
-    const all = { ...(config as object | undefined), ...this.#wrapper?.settings };
-    const texts = Object.entries(all).map(([name, value]) => [name, settingText(value)] as const);
-    return Object.fromEntries(texts);
+    return settingsOf(this.#optimizer, this.#wrapper?.settings);
   }
 
   /** The tensors are the optimizer's own, but for `made`, which are the caller's to dispose. */
@@ -129,6 +121,22 @@ export class OptimizerState {
       counts.map((name) => [name, (came.get(countOf(name)) as { value: number }).value]),
     );
   }
+}
+
+/** The class of an optimizer that wraps no other. */
+export function kindOf(optimizer: object): string {
+  const { getClassName } = optimizer as { getClassName?: unknown };
+  const { name } = optimizer.constructor;
+  const said = typeof getClassName === 'function' ? String(getClassName.call(optimizer)) : name;
+  return `${said} (class ${name})`;
+}
+
+/** What getConfig() tells, and `more`, each as a text. */
+export function settingsOf(optimizer: object, more?: object): Record<string, string> {
+  const { getConfig } = optimizer as { getConfig?: unknown };
+  const config: unknown = typeof getConfig === 'function' ? getConfig.call(optimizer) : undefined;
+  const all = Object.entries({ ...(config as object | undefined), ...more });
+  return Object.fromEntries(all.map(([name, value]) => [name, settingText(value)]));
 }
 
 /** No optimizer has a property of such a name. */

@@ -131,6 +131,30 @@ describe('two processes that share the steps of an optimizer', () => {
   });
 });
 
+describe('two processes that step by optimizers of their own', () => {
+  it('are both refused where these differ', async () => {
+    const reports = await run(
+      2,
+      `
+      const kv = await KVStore.create('allreduce');
+      const create = (optimizer, prefix) =>
+        training.KVStoreTrainer.create(makeModel(), kv, { optimizer, prefix }).then(
+          () => 'made',
+          ({ code, message }) => code + ' ' + message,
+        );
+      report(await create(tf.train.sgd(0.1 + rank), 'a'));
+      report(await create(rank === 0 ? tf.train.sgd(0.1) : tf.train.adam(0.1), 'b'));
+      report(await create(tf.train.adam(0.1), 'c'));
+      await kv.close();`,
+    );
+    reports.forEach(([rate, kind, made], rank) => {
+      expect(rate).toMatch(new RegExp(`^ERR_MISMATCH .*learningRate.* ${0.1 + rank} `, 'u'));
+      expect(kind).toMatch(/^ERR_MISMATCH .*class/u);
+      expect(made).toBe('made');
+    });
+  });
+});
+
 describe("three processes with algorithm 'adasum'", () => {
   it('learn the same, blocking and not', async () => {
     const reports = await run(
