@@ -8,7 +8,8 @@
 namespace gradlink {
 namespace {
 
-// What is under way at most, in rounds of full size: while one runs, the next are queued behind it.
+// What is on the devices at most, in rounds of full size: while one runs, the next are queued
+// behind it.
 constexpr std::size_t kRoundsInFlight = 8;
 // Where the first rounds are small: how they grow, and how many first ones are under way.
 constexpr std::size_t kGrowth = 4;
@@ -174,12 +175,14 @@ void GpuEngine::runFence() {
   queue_.endFence([this](GpuRequest&& request) { admit(request, kAll); });
 }
 
+/// Of what the devices have to do there is a limit. What waits elsewhere has none: it may wait for
+/// other workers, who wait for operations of this one that have not begun.
 bool GpuEngine::mayBegin() const {
-  if (inFlight_.empty()) return true;
+  if (onDevice_ == 0) return true;
   // One that runs and one behind it, unless they are over soon.
   if (beginsSmall())
-    return onDevice_ < 2 || bytesInFlight_ < kFirstRoundsInFlight * site_.firstRoundBytes();
-  return bytesInFlight_ < kRoundsInFlight * site_.roundBytes();
+    return onDevice_ < 2 || bytesOnDevice_ < kFirstRoundsInFlight * site_.firstRoundBytes();
+  return bytesOnDevice_ < kRoundsInFlight * site_.roundBytes();
 }
 
 bool GpuEngine::beginRounds() {
@@ -197,7 +200,8 @@ bool GpuEngine::beginRounds() {
       error = std::current_exception();
     }
     for (std::size_t i = before; i < inFlight_.size(); ++i) {
-      for (const auto& unit : inFlight_[i]->units) bytesInFlight_ += unit->bytes();
+      for (const auto& unit : inFlight_[i]->units) inFlight_[i]->bytes += unit->bytes();
+      bytesOnDevice_ += inFlight_[i]->bytes;
     }
     onDevice_ += inFlight_.size() - before;
     if (error) {
@@ -270,7 +274,9 @@ void GpuEngine::calmDown(const std::exception_ptr& error) {
 
 bool GpuEngine::watchInFlight() {
   bool any = false;
+  const std::size_t before = onDevice_;
   onDevice_ = 0;
+  bytesOnDevice_ = 0;
   for (std::size_t i = 0; i < inFlight_.size();) {
     InFlight& operation = *inFlight_[i];
     std::exception_ptr error;
@@ -282,16 +288,19 @@ bool GpuEngine::watchInFlight() {
       calmDown(error);
     }
     if (progress != InFlight::Progress::done) {
-      if (progress == InFlight::Progress::onDevice) ++onDevice_;
+      if (progress == InFlight::Progress::onDevice) {
+        ++onDevice_;
+        bytesOnDevice_ += operation.bytes;
+      }
       ++i;
       continue;
     }
     any = true;
-    for (const auto& unit : operation.units) bytesInFlight_ -= unit->bytes();
     end(operation.units, error);
     inFlight_.erase(inFlight_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  return any;
+  // What has left the devices makes room too.
+  return any || onDevice_ < before;
 }
 
 void GpuEngine::end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error) {

@@ -85,9 +85,9 @@ class GpuEngine {
   std::vector<GpuKey*> begun_;                   // keys of the round that is made
   std::vector<std::unique_ptr<GpuUnit>> spare_;  // of earlier rounds
   InFlightList inFlight_;
-  std::size_t bytesInFlight_ = 0;
   std::size_t nextRoundBytes_ = 0;  // at most
-  std::size_t onDevice_ = 0;        // of those that wait for a device
+  std::size_t onDevice_ = 0;        // of those in flight: what waits for a device
+  std::size_t bytesOnDevice_ = 0;   // of these
   std::vector<Ended> ended_;
   /// Why nothing can be done any more.
   std::exception_ptr broken_;

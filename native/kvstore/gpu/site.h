@@ -3,6 +3,7 @@
 // when; a site does it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -28,6 +29,8 @@ class InFlight {
 
   /// Given once it is made: what fails before leaves them with the engine.
   std::vector<std::unique_ptr<GpuUnit>> units;
+  /// The engine's: of all units.
+  std::size_t bytes = 0;
 };
 
 using InFlightList = std::vector<std::unique_ptr<InFlight>>;

@@ -33,7 +33,7 @@ class GpuDistSite final : public GpuSite {
   bool blocksKey(const GpuUnit&) const override { return true; }
   /// A push is done when its arrays have been read; a pull waits for the other workers.
   bool joinsPulls() const override { return false; }
-  std::size_t roundBytes() const override { return options_.roundBytes; }
+  std::size_t roundBytes() const override { return std::size_t{64} << 20; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override;
   void cancel() noexcept override { nccl_.cancel(); }
   bool quiesce() noexcept override;

@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <functional>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -164,12 +163,9 @@ std::unique_ptr<Store> makeGpuDistStore(std::unique_ptr<Store> inner,
 std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Communicator> comm,
                                              AllreduceStoreOptions options,
                                              const GpuDistOptions& gpus) {
-  GpuDistOptions unbounded = gpus;
-  unbounded.onHost = false;
-  // A push is done when all workers have pushed the key. Were only some under way, two workers that
-  // push in different orders would wait for one another.
-  unbounded.roundBytes = std::numeric_limits<std::size_t>::max() / 16;
-  options.devices = unbounded.innerDevices();
+  GpuDistOptions summing = gpus;
+  summing.onHost = false;
+  options.devices = summing.innerDevices();
   std::unique_ptr<SteppingStore> steps;
   if (options.shardOptimizer) {
     // What is stepped comes from the host and goes back there: NCCL would have nothing to do.
@@ -180,7 +176,7 @@ std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Communicator> comm,
                           .timeoutMs = gpus.timeoutMs});
   }
   return std::make_unique<StagedStore>(
-      makeAllreduceStore(std::move(comm), options, std::move(steps)), unbounded);
+      makeAllreduceStore(std::move(comm), options, std::move(steps)), summing);
 }
 
 }  // namespace gradlink

@@ -23,8 +23,6 @@ struct GpuDistOptions {
   GpuMerge merge = GpuMerge::peer;
   /// How long the GPUs may take for what they do for an operation.
   double timeoutMs = 30000;
-  /// What one round moves at most, but for a single larger key.
-  std::size_t roundBytes = std::size_t{64} << 20;
   /// As of GpuStoreOptions, where the GPUs step.
   std::size_t leastShardBytes = 64 << 10;
 
@@ -37,8 +35,8 @@ struct GpuDistOptions {
 std::unique_ptr<Store> makeGpuDistStore(std::unique_ptr<Store> inner,
                                         const GpuDistOptions& options);
 
-/// The same of a store without servers, whose `devices` is not looked at, nor `onHost` and
-/// `roundBytes` of the GPUs'. With shardOptimizer each GPU of each worker steps a part of every
+/// The same of a store without servers, whose `devices` is not looked at, nor `onHost` of the
+/// GPUs'. With shardOptimizer each GPU of each worker steps a part of every
 /// key, and has the optimizer's state of it.
 std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Communicator> comm,
                                              AllreduceStoreOptions options,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -23,15 +24,17 @@ class ScriptedSite final : public GpuSite {
  public:
   class Flight final : public InFlight {
    public:
-    explicit Flight(ScriptedSite& site) : site_(site) {}
+    Flight(ScriptedSite& site, bool first) : site_(site), first_(first) {}
     Progress advance() override {
       if (site_.failing) throw Error(ErrorCode::system, "failed").stillUsable();
       if (site_.open_) return Progress::done;
-      return site_.first < 1000 ? Progress::onDevice : Progress::elsewhere;
+      ++site_.looks;
+      return first_ && site_.firstStays ? Progress::onDevice : site_.waits.load();
     }
 
    private:
     ScriptedSite& site_;
+    const bool first_;
   };
 
   bool blocksKey(const GpuUnit& unit) const override { return unit.key().name == "blocking"; }
@@ -39,17 +42,19 @@ class ScriptedSite final : public GpuSite {
   std::size_t firstRoundBytes() const override { return first; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) override {
     std::string round;
+    bool first = false;
     for (const auto& unit : units) {
       round += (round.empty() ? "" : " ") + unit->key().name;
       if (unit->items.size() > 1) round += "x" + std::to_string(unit->items.size());
     }
     {
       const std::lock_guard lock(mutex_);
+      first = rounds_.empty();
       rounds_.push_back(round);
     }
     changed_.notify_all();
     if (refusing) throw Error(ErrorCode::outOfMemory, "no room").stillUsable();
-    inFlight.push_back(std::make_unique<Flight>(*this));
+    inFlight.push_back(std::make_unique<Flight>(*this, first));
     inFlight.back()->units = std::move(units);
   }
   bool joinsPulls() const override { return joining; }
@@ -69,6 +74,9 @@ class ScriptedSite final : public GpuSite {
     engine.wake();
   }
 
+  std::atomic<InFlight::Progress> waits{InFlight::Progress::onDevice};
+  std::atomic<bool> firstStays{false};
+  std::atomic<int> looks{0};
   std::atomic<std::size_t> first{1000};
   std::atomic<bool> refusing{false};
   std::atomic<bool> failing{false};
@@ -180,6 +188,26 @@ TEST_F(GpuEngineTest, RoundsAreCutAndOnlySomeAreUnderWay) {
   EXPECT_EQ(rounds.size(), 20u);
   EXPECT_EQ(rounds.front(), "0 1");
   EXPECT_EQ(rounds.back(), "38 39");
+}
+
+TEST_F(GpuEngineTest, WhatWaitsForOtherWorkersHoldsNothingBack) {
+  for (const bool firstStays : {false, true}) {
+    ScriptedSite own;
+    own.firstStays = firstStays;
+    GpuEngine busy{own, [](GpuItem&) {}};
+    Waiter waiter;
+    const auto ticket = waiter.ticket();
+    std::vector<GpuRequest> requests;
+    for (int i = 0; i < 40; ++i) requests.push_back(push(key(std::to_string(i), 150), ticket));
+    busy.submit(std::move(requests));
+    EXPECT_EQ(own.rounds(7).size(), 7u);
+    // It has looked at them for so long that it would sleep; nobody wakes it.
+    while (own.looks < 7000) std::this_thread::yield();
+    own.waits = InFlight::Progress::elsewhere;
+    EXPECT_EQ(own.rounds(20).back(), "38 39");
+    own.open(busy);
+    waiter.wait();
+  }
 }
 
 TEST_F(GpuEngineTest, SmallRoundsComeFirstAndTheRestWaitsForItsPulls) {
