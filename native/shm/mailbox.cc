@@ -61,36 +61,67 @@ class PeerWatch final : public Watch {
 
 }  // namespace
 
+Mailboxes::Mailboxes(Session& session)
+    : session_(session),
+      tails_(static_cast<std::size_t>(session.size())),
+      heads_(static_cast<std::size_t>(session.size())) {}
+
 void Mailboxes::put(int destination, std::uint64_t at, const void* data, std::size_t bytes) {
   const std::size_t size = session_.segment().mailboxBytes();
   std::byte* ring = session_.segment().mailboxData(session_.rank(), destination);
-  const std::size_t first = std::min<std::size_t>(bytes, size - at % size);
-  if (bytes == 0) return;
-  const auto write = [&](bool streaming) {
+  const std::size_t offset = at & (size - 1);
+  const std::size_t first = std::min<std::size_t>(bytes, size - offset);
+  if (bytes < kStyledBytes) {
+    copyBytes(ring + offset, data, first);
+    copyBytes(ring, static_cast<const std::byte*>(data) + first, bytes - first);
+    return;
+  }
+  style_.write(bytes, [&](bool streaming) {
     const auto copy = [&](std::byte* to, const std::byte* from, std::size_t length) {
       void* const dst[] = {to};
       if (length != 0) copyMany(dst, from, length, streaming);
     };
-    copy(ring + at % size, static_cast<const std::byte*>(data), first);
+    copy(ring + offset, static_cast<const std::byte*>(data), first);
     copy(ring, static_cast<const std::byte*>(data) + first, bytes - first);
-  };
-  if (bytes < kStyledBytes) return write(false);
-  style_.write(bytes, write);
+  });
 }
 
 void Mailboxes::get(int source, std::uint64_t at, void* data, std::size_t bytes) {
   const std::size_t size = session_.segment().mailboxBytes();
   const std::byte* ring = session_.segment().mailboxData(source, session_.rank());
-  const std::size_t first = std::min<std::size_t>(bytes, size - at % size);
-  if (bytes == 0) return;
-  copyBytes(data, ring + at % size, first);
+  const std::size_t offset = at & (size - 1);
+  const std::size_t first = std::min<std::size_t>(bytes, size - offset);
+  copyBytes(data, ring + offset, first);
   copyBytes(static_cast<std::byte*>(data) + first, ring, bytes - first);
 }
 
-std::size_t Mailboxes::room(int destination) const {
+bool Mailboxes::hasRoom(int destination, std::size_t bytes) {
   const Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
-  return session_.segment().mailboxBytes() -
-         (box.head.load(std::memory_order_relaxed) - box.tail.load(std::memory_order_acquire));
+  std::uint64_t& tail = tails_[static_cast<std::size_t>(destination)];
+  const std::uint64_t most = tail + session_.segment().mailboxBytes();
+  const std::uint64_t needed = box.head.load(std::memory_order_relaxed) + bytes;
+  if (needed <= most) return true;
+  tail = box.tail.load(std::memory_order_seq_cst);
+  return needed <= tail + session_.segment().mailboxBytes();
+}
+
+void Mailboxes::awaitRoom(int destination, std::size_t bytes, Watch& watch) {
+  if (hasRoom(destination, bytes)) return;
+  Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
+  // Either the receiver sees that somebody waits, or this rank sees what it has read. Where the
+  // wait fails this stays, and costs the receiver needless calls.
+  box.waiting.store(1, std::memory_order_seq_cst);
+  session_.waiter().awaitWhen(
+      session_.own().mail, [&] { return hasRoom(destination, bytes); }, watch);
+  box.waiting.store(0, std::memory_order_relaxed);
+}
+
+void Mailboxes::readUpTo(int source, std::uint64_t tail) {
+  Mailbox& box = session_.segment().mailbox(source, session_.rank());
+  box.tail.store(tail, std::memory_order_seq_cst);
+  if (box.waiting.load(std::memory_order_seq_cst) != 0) {
+    session_.waiter().raise(session_.segment().rank(source).mail);
+  }
 }
 
 void Mailboxes::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
@@ -112,8 +143,7 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   if (session_.hasLeft(destination)) harmless.fail();
 
   const std::size_t needed = sizeof(header) + (envelope.isLong ? 0 : padded(bytes));
-  waiter.awaitWhen(
-      ownMail, [&] { return room(destination) >= needed; }, harmless);
+  awaitRoom(destination, needed, harmless);
   std::uint64_t head = box.head.load(std::memory_order_relaxed);
   if (envelope.isLong) box.answer.store(Mailbox::none, std::memory_order_relaxed);
   put(destination, head, &header, sizeof(header));
@@ -133,8 +163,7 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   const std::size_t step = session_.segment().mailboxBytes() / 4;
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t length = std::min(step, bytes - done);
-    waiter.awaitWhen(
-        ownMail, [&] { return room(destination) >= padded(length); }, watch);
+    awaitRoom(destination, padded(length), watch);
     put(destination, head, static_cast<const std::byte*>(data) + done, length);
     done += length;
     head += padded(length);
@@ -168,8 +197,9 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   Flag& theirMail = session_.segment().rank(source).mail;
   std::uint64_t tail = box.tail.load(std::memory_order_relaxed) + sizeof(StreamEnvelope);
+  std::uint64_t& head = heads_[static_cast<std::size_t>(source)];
   const std::size_t bytes = header.envelope.bytes();
-  box.tail.store(tail, std::memory_order_release);
+  readUpTo(source, tail);
   if (!session_.betweenProcesses()) {
     // As in a direct call: the sender that ends the communicator waits until nobody reads its
     // buffer.
@@ -189,14 +219,15 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   const std::size_t step = session_.segment().mailboxBytes() / 4;
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t length = std::min(step, bytes - done);
-    waiter.awaitWhen(
-        session_.own().mail,
-        [&] { return box.head.load(std::memory_order_acquire) - tail >= padded(length); }, watch);
+    const auto hasCome = [&] {
+      if (head - tail < padded(length)) head = box.head.load(std::memory_order_acquire);
+      return head - tail >= padded(length);
+    };
+    waiter.awaitWhen(session_.own().mail, hasCome, watch);
     get(source, tail, static_cast<std::byte*>(wanted.data) + done, length);
     done += length;
     tail += padded(length);
-    box.tail.store(tail, std::memory_order_release);
-    waiter.raise(theirMail);
+    readUpTo(source, tail);
   }
 }
 
@@ -204,10 +235,12 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
 // tag: its sender waits, so nothing is behind it.
 bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTimeout,
                          Received& received) {
-  Mailbox& box = session_.segment().mailbox(source, session_.rank());
+  const Mailbox& box = session_.segment().mailbox(source, session_.rank());
+  std::uint64_t& head = heads_[static_cast<std::size_t>(source)];
   for (;;) {
     const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
-    if (box.head.load(std::memory_order_acquire) == tail) return false;
+    if (head == tail) head = box.head.load(std::memory_order_acquire);
+    if (head == tail) return false;
     StreamEnvelope header;
     get(source, tail, &header, sizeof(header));
     const Envelope& envelope = header.envelope;
@@ -229,8 +262,7 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTime
       get(source, tail + sizeof(header), data.get(), bytes);
       unexpected_.push_back({source, envelope, std::move(data)});
     }
-    box.tail.store(tail + sizeof(header) + padded(bytes), std::memory_order_release);
-    session_.waiter().raise(session_.segment().rank(source).mail);
+    readUpTo(source, tail + sizeof(header) + padded(bytes));
     if (matches) return true;
   }
 }
@@ -241,18 +273,26 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
   Flag& mail = session_.own().mail;
   PeerWatch watch(session_, "receive", source, callTimeout);
   Received received{};
+  const bool isOthers = source != kAnySource && source != session_.rank();
+  while (isOthers) {
+    if (takeUnexpected(wanted, received)) return received;
+    if (takeFrom(source, wanted, callTimeout, received)) return received;
+    // Not the flag, which every sender writes.
+    const Mailbox& box = session_.segment().mailbox(source, session_.rank());
+    const std::uint64_t seen = heads_[static_cast<std::size_t>(source)];
+    session_.waiter().awaitWhen(
+        mail, [&] { return box.head.load(std::memory_order_acquire) != seen; }, watch);
+  }
   for (;;) {
     const std::uint32_t seen = mail.value.load(std::memory_order_acquire);
     if (takeUnexpected(wanted, received)) return received;
-    for (int i = 0; i < session_.size(); ++i) {
-      // Any source: beginning after the last one served, so that a busy rank does not starve the
-      // others.
-      const int from = source == kAnySource ? (firstSource_ + i) % session_.size() : source;
+    for (int i = 0; source == kAnySource && i < session_.size(); ++i) {
+      // Beginning after the last one served, so that a busy rank does not starve the others.
+      const int from = (firstSource_ + i) % session_.size();
       if (from != session_.rank() && takeFrom(from, wanted, callTimeout, received)) {
         firstSource_ = (from + 1) % session_.size();
         return received;
       }
-      if (source != kAnySource) break;
     }
     session_.waiter().awaitWhen(
         mail, [&] { return mail.value.load(std::memory_order_acquire) != seen; }, watch);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "core/envelope.h"
 #include "core/kernels/store_style.h"
@@ -19,7 +20,7 @@ inline constexpr std::size_t kEagerBytes = 8 << 10;
 
 class Mailboxes {
  public:
-  explicit Mailboxes(Session& session) : session_(session) {}
+  explicit Mailboxes(Session& session);
 
   void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
             CallTimeout& callTimeout);
@@ -42,10 +43,16 @@ class Mailboxes {
 
   void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);
   void get(int source, std::uint64_t at, void* data, std::size_t bytes);
-  std::size_t room(int destination) const;
+  bool hasRoom(int destination, std::size_t bytes);
+  void awaitRoom(int destination, std::size_t bytes, Watch& watch);
+  void readUpTo(int source, std::uint64_t tail);
 
   Session& session_;
   StoreStyle style_;
+  /// What the other side has written last, as far as it was looked at: each look costs a line that
+  /// comes from the other core. Where each rank's reading, and its writing, had got to.
+  std::vector<std::uint64_t> tails_;
+  std::vector<std::uint64_t> heads_;
   std::deque<Unexpected> unexpected_;
   int firstSource_ = 0;
 };

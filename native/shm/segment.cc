@@ -1,6 +1,7 @@
 #include "shm/segment.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace gradlink::shm {
 namespace {
@@ -17,6 +18,8 @@ constexpr std::size_t kMostRingSlots = 16;
 // Ranks squared mailboxes: pages of unused ones are never touched, but address space is finite too.
 constexpr std::size_t kMailboxBytes = 64 << 10;
 constexpr std::size_t kMailboxBytesOfMany = 16 << 10;
+// Places in it are found by a mask.
+static_assert(std::has_single_bit(kMailboxBytes) && std::has_single_bit(kMailboxBytesOfMany));
 constexpr int kMany = 64;
 
 std::size_t roundUp(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }

@@ -79,6 +79,9 @@ struct Mailbox {
   /// it.
   enum Answer : std::uint32_t { none, wanted, taken };
   std::atomic<std::uint32_t> answer;
+  /// The sender's, while it waits for room: whoever reads wakes it. Beside what the receiver has at
+  /// hand anyway.
+  std::atomic<std::uint32_t> waiting;
 };
 
 struct SegmentHeader {
