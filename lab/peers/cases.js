@@ -1,6 +1,6 @@
 // What is measured: cases, in each of which the contenders take turns, and how much of each is one run.
-import { gloo, neighbors, plain, shared } from './contenders.js';
-import { mpich, openMpi, openMpiXhc } from './mpis.js';
+import { gloo, messages, neighbors, plain, shared } from './contenders.js';
+import { mpich, mpiMessages, openMpi, openMpiXhc } from './mpis.js';
 import { osu } from './osu.js';
 import { local, measured, memory, overhead } from './ours.js';
 import { overMpis } from './over-mpi.js';
@@ -26,6 +26,7 @@ const MiB = 1024 * KiB;
 const two = [8, 64 * KiB, 256 * KiB, MiB, 4 * MiB, 16 * MiB, 64 * MiB];
 const four = [8, MiB, 16 * MiB, 64 * MiB];
 const inOneProcess = [4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB];
+const ofMessages = [8, KiB, 8 * KiB, 64 * KiB, MiB, 4 * MiB];
 const ofStores = [4 * KiB, 64 * KiB, MiB, 4 * MiB, 16 * MiB, 64 * MiB];
 
 // allocShared is about staging, which small arrays do not know.
@@ -50,6 +51,7 @@ const full = {
     { name: 'over-mpi-2', ranks: 2, sizes: two, contenders: overMpis },
     { name: 'processes-4', ranks: 4, sizes: four, contenders: ofFour },
     { name: 'neighbors-4', ranks: 4, sizes: four.slice(1), contenders: neighbors },
+    { name: 'messages-2', ranks: 2, sizes: ofMessages, contenders: [messages, ...mpiMessages] },
     { name: 'stores', ranks: 1, sizes: ofStores, contenders: ofStore },
     { name: 'javascript', ranks: 1, sizes: [8], contenders: [overhead] },
     { name: 'measure', ranks: 1, sizes: [MiB], contenders: measured, rounds: 1 },
@@ -69,6 +71,7 @@ const quick = {
     { name: 'local-4', ranks: 4, sizes: [MiB], contenders: [local] },
     { name: 'processes-2', ranks: 2, sizes: sizesOfTwo, contenders: ofTwo },
     { name: 'over-mpi-2', ranks: 2, sizes: sizesOfTwo, contenders: overMpis },
+    { name: 'messages-2', ranks: 2, sizes: sizesOfTwo, contenders: [messages, ...mpiMessages] },
     { name: 'stores', ranks: 1, sizes: [64 * KiB, MiB], contenders: ofStore },
     { name: 'javascript', ranks: 1, sizes: [8], contenders: [overhead] },
   ],

@@ -10,7 +10,7 @@ import { findTuned, jobsOf } from './tuned.js';
 import { here } from './work.js';
 
 /**
- * @typedef {{contender: string, ranks: number, bytes: number, place: 'in' | 'out' | 'store' | 'pairs', seconds: number[], wrong: number}} Record
+ * @typedef {{contender: string, ranks: number, bytes: number, place: 'in' | 'out' | 'store' | 'pairs' | 'latency' | 'bandwidth', seconds: number[], wrong: number}} Record
  * @typedef {'waived' | 'failed' | 'late' | 'left out'} Why
  * @typedef {{contender: string, case?: string, kind: Why, reason: string}} Waiver
  * @typedef {{bytes: number, seconds: number}} Touched

@@ -1,7 +1,7 @@
 // Who is measured. A contender says why it cannot run here (then it is waived), what it can do, and the programs of one job.
 import { join } from 'node:path';
 import { answers } from './children.js';
-import { openMpi } from './mpis.js';
+import { messageKinds, openMpi } from './mpis.js';
 import { here, list, work } from './work.js';
 
 /**
@@ -40,6 +40,25 @@ function gradlink(memory, neighbors = false) {
     ],
   };
 }
+
+/** Messages between two ranks, as `gradlink pairs` sends them. @type {Contender} */
+export const messages = {
+  id: 'gradlink-messages',
+  label: 'gradlink, messages',
+  waived: () => undefined,
+  places: messageKinds,
+  // It sends as many messages of a size as `gradlink pairs` does.
+  calls: (bytes) => (bytes <= 8192 ? 8000 : 1600),
+  programs: ({ ranks, sizes, places }) => [
+    {
+      command: process.execPath,
+      args: [
+        ...[here('../../bench/gradlink.js'), 'launch', '-n', String(ranks)],
+        ...[process.execPath, here('gradlink-messages.js'), list(sizes), list(places)],
+      ],
+    },
+  ],
+};
 
 // The distribution's Python first: apt puts torch there, and another one may come before it in PATH.
 const pythons = ['/usr/bin/python3', 'python3'];

@@ -7,34 +7,37 @@ import { here, list, work } from './work.js';
 
 /** @typedef {import('./contenders.js').Contender} Contender */
 
-/** Compiles the C program once for each MPI; the reason where that fails. */
+const allReduce = 'mpi_allreduce';
+
+/** Compiles a C program once for each MPI; the reason where that fails. */
 const compiled = new Map();
-function mpiProgram(compiler) {
-  if (!compiled.has(compiler)) {
-    const output = join(work, compiler.replaceAll('/', '-'));
+function mpiProgram(compiler, program = allReduce) {
+  const key = `${program}-${compiler.replaceAll('/', '-')}`;
+  if (!compiled.has(key)) {
+    const output = join(work, key);
     const { status, stderr, error } = spawnSync(
       compiler,
-      ['-O3', here('mpi_allreduce.c'), '-o', output],
+      ['-O3', here(`${program}.c`), '-o', output],
       { encoding: 'utf8' },
     );
     const reason = status === 0 ? undefined : (error?.message ?? stderr.trim().split('\n')[0]);
-    compiled.set(compiler, { output, reason });
+    compiled.set(key, { output, reason });
   }
-  return compiled.get(compiler);
+  return compiled.get(key);
 }
 
-function mpiWaived(compiler, launcher, packages) {
+function mpiWaived(compiler, launcher, packages, program) {
   const missing = [compiler, launcher].filter((command) => !answers(command));
   if (missing.length > 0) {
     return `${missing.join(' and ')} not installed (apt-get install ${packages})`;
   }
-  const { reason } = mpiProgram(compiler);
+  const { reason } = mpiProgram(compiler, program);
   return reason === undefined ? undefined : `${compiler} could not compile the program: ${reason}`;
 }
 
 const distribution = { compiler: 'mpicc.openmpi', launcher: 'mpirun.openmpi' };
 
-function openMpiPrograms({ compiler, launcher }, parameters, variables = {}) {
+function openMpiPrograms({ compiler, launcher }, parameters, variables = {}, program) {
   return ({ ranks, sizes, places, seconds }) => [
     {
       command: launcher,
@@ -42,7 +45,7 @@ function openMpiPrograms({ compiler, launcher }, parameters, variables = {}) {
         ...['--allow-run-as-root', '--oversubscribe', '-n', String(ranks)],
         ...Object.entries(parameters).flatMap(([name, value]) => ['--mca', name, value]),
         ...Object.entries(variables).flatMap(([name, value]) => ['-x', `${name}=${value}`]),
-        ...[mpiProgram(compiler).output, list(sizes), list(places), String(seconds)],
+        ...[mpiProgram(compiler, program).output, list(sizes), list(places), String(seconds)],
       ],
     },
   ];
@@ -146,19 +149,45 @@ export function openMpiTunings() {
   ];
 }
 
-/** @type {Contender} */
-export const mpich = {
-  id: 'mpich',
-  label: 'MPICH',
-  waived: () => mpiWaived('mpicc.mpich', 'mpiexec.mpich', 'mpich libmpich-dev'),
-  places: ['in', 'out'],
-  programs: ({ ranks, sizes, places, seconds }) => [
-    {
-      command: 'mpiexec.mpich',
-      args: [
-        ...['-n', String(ranks)],
-        ...[mpiProgram('mpicc.mpich').output, list(sizes), list(places), String(seconds)],
-      ],
-    },
-  ],
-};
+/** @returns {Contender} */
+function ofMpich(id, label, places, program) {
+  const compiler = 'mpicc.mpich';
+  return {
+    id,
+    label,
+    waived: () => mpiWaived(compiler, 'mpiexec.mpich', 'mpich libmpich-dev', program),
+    places,
+    programs: ({ ranks, sizes, places: wanted, seconds }) => [
+      {
+        command: 'mpiexec.mpich',
+        args: [
+          ...['-n', String(ranks)],
+          ...[mpiProgram(compiler, program).output, list(sizes), list(wanted), String(seconds)],
+        ],
+      },
+    ],
+  };
+}
+
+export const mpich = ofMpich('mpich', 'MPICH', ['in', 'out'], allReduce);
+
+const messages = 'mpi_messages';
+/** What is timed of messages between two ranks. */
+export const messageKinds = ['latency', 'bandwidth'];
+
+/** Messages between two ranks. @type {Contender[]} */
+export const mpiMessages = [
+  {
+    ...openMpi('openmpi-messages', 'Open MPI, messages'),
+    waived: () =>
+      mpiWaived(
+        distribution.compiler,
+        distribution.launcher,
+        'openmpi-bin libopenmpi-dev',
+        messages,
+      ),
+    places: messageKinds,
+    programs: openMpiPrograms(distribution, {}, {}, messages),
+  },
+  ofMpich('mpich-messages', 'MPICH, messages', messageKinds, messages),
+];

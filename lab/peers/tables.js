@@ -101,6 +101,29 @@ function neighborsTable({ records }) {
   };
 }
 
+/** Messages between two processes, beside each MPI's. */
+function messagesTable({ records }) {
+  const mine = records.filter((r) => r.contender === 'gradlink-messages');
+  const rows = unique(mine.map((r) => r.bytes)).flatMap((bytes) =>
+    ['latency', 'bandwidth'].map((kind) => {
+      const [ours, openMpi, mpich] = ['gradlink', 'openmpi', 'mpich'].map((id) =>
+        medianOf(records, `${id}-messages`, 2, bytes, kind),
+      );
+      return [
+        ...[sizeText(bytes), kind, timeText(ours), timeText(openMpi), timeText(mpich)],
+        ...[ratio(openMpi, ours), ratio(mpich, ours)],
+      ];
+    }),
+  );
+  return {
+    title: 'Messages between 2 processes: median time of one, alone and in a window of 64',
+    head: ['size', 'kind', 'gradlink', 'Open MPI', 'MPICH', 'Open MPI / ours', 'MPICH / ours'],
+    keys: 2,
+    shown: [2, 5, 6],
+    rows,
+  };
+}
+
 /** A push and a pull of one array, and the pairs of small ones. */
 function storesTable({ records }) {
   const mine = records.filter((r) => r.contender === 'dist_sync');
@@ -248,6 +271,7 @@ export function tablesOf(runs, format) {
     localTable,
     ...ranks.map((n) => (run) => processesTable(run, n)),
     neighborsTable,
+    messagesTable,
     storesTable,
     tunedTable,
   ];

@@ -20,7 +20,13 @@ export function sizeText(bytes) {
   return `${bytes} B`;
 }
 
-export const placeText = { in: 'in place', out: 'out of place', store: 'push and pull' };
+export const placeText = {
+  in: 'in place',
+  out: 'out of place',
+  store: 'push and pull',
+  latency: 'latency',
+  bandwidth: 'bandwidth',
+};
 
 /** Sizes of ours between two, ascending. */
 function sizesBetween(records, contender, ranks, from, to) {
@@ -103,7 +109,25 @@ const neighborTargets = (memory, label) => {
   ];
 };
 
+/** Messages between two processes. */
+const messageTargets = [
+  ['openmpi', 'Open MPI'],
+  ['mpich', 'MPICH'],
+].map(([mpi, name]) => ({
+  target: `2 processes, messages of 8 bytes to 4 MiB: ${name} over ours`,
+  wanted: 1,
+  of: {
+    ours: 'gradlink-messages',
+    peer: contender(`${mpi}-messages`),
+    ranks: 2,
+    from: 8,
+    to: 4 * MiB,
+  },
+  places: ['latency', 'bandwidth'],
+}));
+
 const comparisons = [
+  ...messageTargets,
   ...neighborTargets('plain', 'plain arrays'),
   ...neighborTargets('shared', 'allocShared'),
   ...overMpi('openmpi', 'Open MPI'),

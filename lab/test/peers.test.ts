@@ -187,6 +187,9 @@ describe('a quick run', () => {
       dist_sync: 'gradlink, dist_sync',
       'dist_sync-shared': "gradlink, dist_sync, the store's arrays",
       'ps-lite': 'ps-lite (loopback)',
+      'gradlink-messages': 'gradlink, messages',
+      'openmpi-messages': 'Open MPI, messages',
+      'mpich-messages': 'MPICH, messages',
     };
     for (const [id, label] of Object.entries(peers)) {
       const measured = result.records.some(({ contender }) => contender === id);
@@ -199,7 +202,7 @@ describe('a quick run', () => {
     for (const { seconds } of [...result.records, ...result.memory]) {
       expect(Math.min(...seconds)).toBeGreaterThan(0);
     }
-    expect(result.targets).toHaveLength(32);
+    expect(result.targets).toHaveLength(34);
     for (const { value, detail } of result.targets) {
       if (value === null) expect(detail).toMatch(/^waived/);
     }
