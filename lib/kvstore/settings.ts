@@ -4,7 +4,7 @@ import type { NativeKVStore } from '../native/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { instanceOf, optionsObject } from '../checks.js';
 import type { StoreOperations } from './operations.js';
-import { compressionNames, saveNames } from './store-options.js';
+import { compressionKind, compressionNames, saveNames } from './store-options.js';
 import type { GradientCompression, SaveStatesOptions } from './store-options.js';
 import type { ServerCalls } from './server-calls.js';
 import { UpdaterCalls, type Updater } from './updater.js';
@@ -60,6 +60,7 @@ export class StoreSettings {
   async setGradientCompression(compression: GradientCompression): Promise<void> {
     this.#operations.pending.assertOpen('setGradientCompression');
     const given = optionsObject(compression, compressionNames, 'setGradientCompression');
+    compressionKind(given, 'compression');
     const { type, threshold = 0.5 } = given;
     await this.#operations.pending.whenIdle(() => {
       this.#native.setCompression(type, threshold);

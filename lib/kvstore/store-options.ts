@@ -1,7 +1,17 @@
 // What stores are made with.
 import { defaultTimeoutMs } from '../time.js';
 import { argumentError, ruleError } from '../errors.js';
-import { flag, integer, milliseconds, notOneOf, optionNames } from '../checks.js';
+import {
+  aNumber,
+  flag,
+  having,
+  integer,
+  milliseconds,
+  notOneOf,
+  oneOfWords,
+  optionNames,
+  orAbsent,
+} from '../checks.js';
 import type { DeviceList, StoreDevices } from './devices.js';
 import type { StoreKind, StoreType } from './types.js';
 
@@ -78,6 +88,16 @@ export interface GradientCompression {
 }
 
 export const compressionNames = optionNames<GradientCompression>({ type: true, threshold: true });
+const compressionTypes: readonly GradientCompression['type'][] = [
+  '2bit',
+  '1bit',
+  'float16',
+  'bfloat16',
+];
+export const compressionKind = having({
+  type: oneOfWords(compressionTypes),
+  threshold: orAbsent(aNumber),
+});
 
 /** Options of {@link KVStore.saveOptimizerStates}. */
 export interface SaveStatesOptions {
