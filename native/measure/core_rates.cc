@@ -52,9 +52,10 @@ void run(const CoreRatesOptions& options, double* steps, double* shares) {
     const double end = start + options.roundSeconds;
     double done = 0;
     double now = start;
-    for (; now < end; now = secondsOf(CLOCK_MONOTONIC)) {
+    while (now < end) {
       result = chunk(result);
       done += kStepsOfChunk;
+      now = secondsOf(CLOCK_MONOTONIC);
     }
     const double own = secondsOf(CLOCK_THREAD_CPUTIME_ID) - ran;
     steps[round] = own > 0 ? done / own : 0;
