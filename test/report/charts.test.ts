@@ -101,6 +101,21 @@ it('samples of buckets are those of the largest', () => {
   ]);
 });
 
+it('of a step what came out below nothing has no bar', () => {
+  const run = ddpRun();
+  const cases = run.cases.map((one) =>
+    hasMeasurement(one) && one.values !== undefined
+      ? { ...one, values: { ...one.values, exposedSeconds: -1e-3 } }
+      : one,
+  );
+  const charts = chartsOf([{ label: 'run', report: { ...run, cases } }]);
+  const rows = charts.flatMap(({ table }) =>
+    table.rows.filter(([, part]) => part === 'not hidden'),
+  );
+  expect(rows.length).toBeGreaterThan(0);
+  expect(new Set(rows.map(([, , text]) => text))).toEqual(new Set(['nothing']));
+});
+
 it('parameters may be called as what every object has', () => {
   expect(parameterTitle('constructor')).toBe('constructor');
   expect(parameterWords('toString', 2)).toBe('to string 2');
