@@ -20,7 +20,9 @@ let root: string;
 /** Runs a program in the container; `around` is what runs the container, with the words of its call. */
 const inside = async (words: readonly string[], around: readonly string[] = []) => {
   const [program, ...args] = [...around, container, 'enter', root, ...words];
-  const { stdout } = await run(program!, args, { env: environment, maxBuffer: 2 ** 26 });
+  // npm asks a registry that does not answer for longer; with its starter all of the container ends.
+  const options = { env: environment, maxBuffer: 2 ** 26, timeout: 200_000 };
+  const { stdout } = await run(program!, args, { ...options, killSignal: 'SIGKILL' });
   return stdout;
 };
 

@@ -53,7 +53,7 @@ interface Exchange {
   readonly hidden: number | null;
 }
 
-export function exchangeOf(row: DdpRow, { medianSeconds, medianInterval }: Statistics): Exchange {
+function exchangeOf(row: DdpRow, { medianSeconds, medianInterval }: Statistics): Exchange {
   const { computeSeconds, communicationSeconds, computeSpreadSeconds } = row;
   const exposedSeconds = medianSeconds - computeSeconds;
   const { lowerSeconds, upperSeconds } = medianInterval;

@@ -36,8 +36,8 @@ std::unique_ptr<Store> makeGpuDistStore(std::unique_ptr<Store> inner,
                                         const GpuDistOptions& options);
 
 /// The same of a store without servers, whose `devices` is not looked at, nor `onHost` of the
-/// GPUs'. With shardOptimizer each GPU of each worker steps a part of every
-/// key, and has the optimizer's state of it.
+/// GPUs'. With shardOptimizer each GPU of each worker steps a part of every key, and has the
+/// optimizer's state of it.
 std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Communicator> comm,
                                              AllreduceStoreOptions options,
                                              const GpuDistOptions& gpus);

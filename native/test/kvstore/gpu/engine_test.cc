@@ -114,6 +114,12 @@ class GpuEngineTest : public testing::Test {
   static GpuRequest pull(GpuKey& key, const std::shared_ptr<Ticket>& ticket, int priority = 0) {
     return request(key, OperationKind::pull, ticket, priority);
   }
+  /// Of 600 bytes each, of keys of their own.
+  std::vector<GpuRequest> fortyPushes(const std::shared_ptr<Ticket>& ticket) {
+    std::vector<GpuRequest> requests;
+    for (int i = 0; i < 40; ++i) requests.push_back(push(key(std::to_string(i), 150), ticket));
+    return requests;
+  }
   template <class... Requests>
   void submit(Requests... made) {
     engine.submit({std::move(made)...});
@@ -177,10 +183,8 @@ TEST_F(GpuEngineTest, AnUrgentItemPullsAlongWhatIsBeforeIt) {
 TEST_F(GpuEngineTest, RoundsAreCutAndOnlySomeAreUnderWay) {
   Waiter waiter;
   const auto ticket = waiter.ticket();
-  std::vector<GpuRequest> requests;
-  for (int i = 0; i < 40; ++i) requests.push_back(push(key(std::to_string(i), 150), ticket));
-  engine.submit(std::move(requests));
-  // 600 bytes each: two a round, and eight rounds' bytes at a time.
+  engine.submit(fortyPushes(ticket));
+  // Two a round, and eight rounds' bytes at a time.
   EXPECT_EQ(site.rounds(7).size(), 7u);
   site.open(engine);
   waiter.wait();
@@ -197,9 +201,7 @@ TEST_F(GpuEngineTest, WhatWaitsForOtherWorkersHoldsNothingBack) {
     GpuEngine busy{own, [](GpuItem&) {}};
     Waiter waiter;
     const auto ticket = waiter.ticket();
-    std::vector<GpuRequest> requests;
-    for (int i = 0; i < 40; ++i) requests.push_back(push(key(std::to_string(i), 150), ticket));
-    busy.submit(std::move(requests));
+    busy.submit(fortyPushes(ticket));
     EXPECT_EQ(own.rounds(7).size(), 7u);
     // It has looked at them for so long that it would sleep; nobody wakes it.
     while (own.looks < 7000) std::this_thread::yield();
