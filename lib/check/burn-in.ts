@@ -1,5 +1,5 @@
-// Rounds of a check without end, as one report: a part's figures over all rounds, what has drifted, and the first fault
-// with its round and time.
+// Combines the rounds of an endless check into one report: figures over all rounds, drift, and the first fault with its
+// round and time.
 import { median } from 'simple-statistics';
 
 import { busyShare } from './cores.js';
@@ -24,21 +24,21 @@ import { monotonicSeconds } from '../time.js';
 
 type Measured = CaseResult & Measurement;
 
-/** Rounds of which a part's samples are kept: these and no more, so that days take no more memory than minutes. */
+/** Rounds whose samples are kept, so that days take no more memory than minutes. */
 const mostKept = 64;
-/** Slow by chance now and then, a part is bad from a tenth of the rounds on; what is wrong once is bad. */
+/** A part may be slow by chance now and then; from a tenth of the rounds on it is bad. One wrong result is bad. */
 const slowShare = 0.1;
-/** In each third: of fewer the median is still the figure of one. */
+/** Rounds per third: the median of fewer depends on a single one. */
 const leastOfThird = 3;
 /**
- * Drift, of each round's fastest sample: what disturbs a sample makes it longer, never shorter. Quiet machines stay within
- * a few percent over hours. Clocks that heat takes from their boost to their base lose a quarter or more.
+ * Drift of each round's fastest sample, since disturbances only lengthen samples. Quiet machines stay within a few
+ * percent for hours; clocks throttled from boost to base lose a quarter or more.
  */
 const driftLimits = { fair: 1.1, poor: 1.25 } as const;
 const driftCause =
   'clocks that heat or power holds back, memory or links that correct more and more, or other work that began meanwhile';
 
-/** What is slower where other work is on the cores; GPUs have a clock of their own. */
+/** Other work on the cores slows these parts; GPUs have their own clock. */
 function needsCores({ name, parameters: { between } }: CaseResult): boolean {
   return name === 'memory' || between === 'threads' || between === 'processes';
 }
@@ -58,14 +58,13 @@ interface Bad {
 
 interface Round {
   readonly samples: readonly number[];
-  /** Whether nothing else was at work, so that it can be compared with others. */
+  /** Whether the machine was idle, so that the round compares with others. */
   readonly quiet: boolean;
 }
 
-/** One part in all rounds. */
 class PartOverRounds {
   private rounds = 0;
-  /** Evenly over the time: each time there are too many, every second one goes, and half as many come. */
+  /** Evenly spaced: when full, every second round is dropped and the interval doubles. */
   private kept: Round[] = [];
   private stride = 1;
   private last: CaseResult | undefined;
@@ -104,7 +103,7 @@ class PartOverRounds {
     this.stride *= 2;
   }
 
-  /** How many times as long the last third takes as the first; undefined where that cannot be said. */
+  /** How many times slower the last third is than the first; undefined if unknown. */
   private drift(): number | undefined {
     const best = this.kept.filter(({ quiet }) => quiet).map(({ samples }) => Math.min(...samples));
     const third = Math.floor(best.length / 3);
@@ -133,7 +132,7 @@ class PartOverRounds {
     return { ...usual, text: `${usual.text} (the latest of ${of})` };
   }
 
-  /** A part that is bad in all has its figures nevertheless. */
+  /** A part that is bad in all rounds keeps its figures. */
   result(): CaseResult {
     const [good, fair, none, poor] = (['good', 'fair', 'none', 'poor'] as const).map((level) =>
       this.levels.get(level),
@@ -174,7 +173,7 @@ class PartOverRounds {
       },
       verdict,
       values: {
-        // What is only looked at counts, and counts add up.
+        // Counts of parts without timing add up.
         ...(timed ? base.values : this.sums),
         rounds,
         ...(drift === undefined ? {} : { drift }),
@@ -194,14 +193,14 @@ class PartOverRounds {
   }
 }
 
-/** Takes the cases of each round, and has those of all rounds. */
+/** Collects the cases of each round and combines them. */
 export class BurnIn {
   private readonly parts = new Map<string, PartOverRounds>();
   rounds = 0;
 
   constructor(readonly startedAt: Date) {}
 
-  /** @param isWhole whether the round has ended: then what was there before, and is not now, is bad */
+  /** @param isWhole whether the round was complete: a part missing from it is then bad */
   add(cases: readonly CaseResult[], at: Date, isWhole = true): void {
     this.rounds += 1;
     const free = cases
@@ -217,8 +216,8 @@ export class BurnIn {
   }
 
   /**
-   * A part that threw has no figures, and a host that is lost, or left out, no parts: those are told already. What hosts do
-   * together depends on which of them are there.
+   * Parts missing from this round. Parts that threw and parts of lost or excluded hosts are already reported. Cases
+   * between hosts depend on which hosts are there.
    */
   private missing(cases: readonly CaseResult[]): CaseResult[] {
     const failed = cases
@@ -243,20 +242,19 @@ export class BurnIn {
   }
 }
 
-/** What a burn-in needs of the command that it is. */
 export interface BurnInSurroundings {
-  /** Ends it; what was measured until then is kept. */
+  /** Ends the burn-in; figures so far are kept. */
   readonly stop?: AbortSignal | undefined;
-  /** After each round, with all until then. */
+  /** Called after each round with all cases so far. */
   readonly onRound?:
     ((round: number, secondsLeft: number, cases: readonly CaseResult[]) => void) | undefined;
 }
 
 /**
- * Looks again and again until the time is up: a round that has begun then is finished. A signal may have ended processes
- * in the middle: of its round what was measured counts, and what is missing does not.
+ * Repeats rounds until the time is up and finishes the last one. After a signal, the parts of the last round that were
+ * measured count; missing ones are not faults.
  *
- * @param look one round
+ * @param look runs one round
  */
 export async function burnIn(
   seconds: number,
@@ -268,7 +266,7 @@ export async function burnIn(
   const end = monotonicSeconds() + seconds;
   let head: Report | undefined;
   for (let round = 1; ; round += 1) {
-    // What begins is told once.
+    // Only the first round reports progress.
     const report = await look(
       head === undefined ? events : { ...events, onStart: () => undefined },
     );
@@ -279,7 +277,7 @@ export async function burnIn(
     const left = Math.max(0, end - monotonicSeconds());
     const cases = whole.cases();
     onRound?.(round, left, cases);
-    // Nothing of what was asked for is here: it would not be later.
+    // None of the requested parts exist on this machine.
     if (left > 0 && !isStopped && cases.length > 0) continue;
     const identity = { name: 'rounds', parameters: {} };
     const never = waivedCase(identity, 'it was stopped before anything was measured');

@@ -13,7 +13,7 @@ import {
 import type { Given } from '../measure/common-run.js';
 import { optionTable } from '../options/table.js';
 
-/** In the order in which they are looked at. */
+/** In the order in which they run. */
 export const partNames = ['doctor', 'cores', 'memory', 'ranks', 'gpus'] as const;
 
 export const checkTable = optionTable({
@@ -30,28 +30,28 @@ export const checkTable = optionTable({
     help: 'only these GPUs, such as 0,2 (default: all)',
     kind: gpuList,
   },
-  /** Smaller copies and sums of GPUs. */
+  /** Smaller copies and all-reduces of GPUs. */
   quick: {
     flag: '--quick',
     help: 'smaller copies and sums on GPUs: figures that scatter more',
     kind: flag,
     default: false,
   },
-  /** Of each call, copy or meeting; default 30,000. */
+  /** Of each call, copy or rendezvous; default 30,000. */
   timeoutMs: {
     flag: '--timeout <seconds>',
     help: 'a call, a copy or a meeting of ranks that takes longer fails',
     kind: inUnits(milliseconds, 1000, whole({ min: 1, max: 86_400 })),
     default: 30_000,
   },
-  /** Burn-in: rounds without end for so long, together with `hours`; default one round. */
+  /** Burn-in: repeat rounds for this time, together with `hours`; default one round. */
   minutes: {
     flag: '--minutes <number>',
     help: 'burn-in: round after round for so long; 0.5 is half a minute',
     kind: above(0),
   },
   hours: { flag: '--hours <number>', help: 'the same in hours', kind: above(0) },
-  /** Hosts of a cluster, as a remote shell names them; default this machine, or the hosts of the job. */
+  /** Hosts of a cluster, as a remote shell names them; default this machine, or the job's hosts. */
   hosts: { kind: list(text()) },
   /** Default ssh. */
   remoteShell: {
@@ -61,5 +61,4 @@ export const checkTable = optionTable({
   },
 });
 
-/** The options of a check with their defaults. */
 export type CheckGiven = Given<typeof checkTable>;

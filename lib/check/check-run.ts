@@ -1,4 +1,4 @@
-// The check of one machine: all that `gradlink check` does but reading its options and printing.
+// The check of one machine: `gradlink check` without its options and printing.
 import { availableParallelism } from 'node:os';
 
 import {
@@ -26,17 +26,16 @@ import { checkDoctor, checkMemory } from './machine.js';
 import { excused, hasPoor } from './part.js';
 import { checkProcesses, checkThreads, rankCountFor, type RunAsJob } from './ranks.js';
 
-/** What a check needs of the command that it is. */
 export interface Surroundings extends BurnInSurroundings {
   readonly env: NodeJS.ProcessEnv;
   readonly asJob: RunAsJob;
-  /** Besides the hardware's limits, and figures that were published. */
+  /** Expectations besides the hardware's limits and published figures. */
   readonly expected?: Expectations;
 }
 
 type Look = () => Promise<CaseResult[]>;
 
-/** Nothing that fails takes the parts after it along: what throws has a part of this name. */
+/** Runs a part; if it throws, the case fails under this name and the other parts still run. */
 const part =
   (name: string, look: Look, parameters: CaseIdentity['parameters'] = {}): Look =>
   () =>
@@ -44,18 +43,17 @@ const part =
 
 interface Group {
   readonly parts: readonly Look[];
-  /** Why what is slow among these is not judged; undefined where it is. */
+  /** Why slow results of these parts are not judged; undefined if they are. */
   readonly excuse?: (
     before: readonly CaseResult[],
   ) => Promise<string | undefined> | string | undefined;
 }
 
 /**
- * Looks at each part of this machine, one after the other, or of several hosts: a part that is poor or wrong is an error
- * in the report.
+ * Checks each part of this machine in turn, or several hosts. A poor or wrong part is an error in the report.
  *
- * @throws RangeError or TypeError with a code for options that cannot be
- * @throws GradlinkError for GPUs that were asked for and are not there
+ * @throws RangeError or TypeError with a code for invalid options
+ * @throws GradlinkError for requested GPUs that do not exist
  */
 export async function run(
   options: OptionsOf<typeof checkTable> & RunOptions,
@@ -116,7 +114,7 @@ async function checkMachine(
         sums('threads', () => checkThreads(ranks, timeoutMs)),
         sums('processes', () => checkProcesses(ranks, timeoutMs, asJob)),
       ),
-      // The same fault is told once, and what others do on this machine is none of it.
+      // Report a fault once, and do not blame a part for other load on the machine.
       excuse: async (before) => {
         if (hasPoor(before)) return 'a part of the machine that it needs is bad';
         return (await isBusy()) ? 'the machine is busy' : undefined;

@@ -1,4 +1,4 @@
-// Cores beside one another: which is held back, and on which something else runs.
+// Compares cores: which one is throttled, and which one runs other work.
 import { readdirSync, readFileSync } from 'node:fs';
 import { median } from 'simple-statistics';
 
@@ -12,22 +12,21 @@ import { fair, good, partOf, poor } from './part.js';
 
 const rounds = 15;
 const roundSeconds = 0.02;
-/** A core that is shared with one other thread is free for half of the time. */
+/** A core shared with one other thread is free half of the time. */
 export const busyShare = 0.8;
-/** Where the others are no freer, it is the machine that is busy, and no core of it. */
+/** If no other core is freer, the whole machine is busy. */
 const freeShare = 0.9;
-/** What passes by leaves a core alone for some rounds; what is bound to it does not. */
+/** Passing load leaves a core free in some rounds; bound threads do not. */
 const mostFreeRounds = 2;
-/** Looks until a core is told: what moves about is not on one core each time. */
+/** Measurements before a core is reported: load that moves hits different cores. */
 const looks = 3;
-/** So many steps are one sample. */
 const stepsOfSample = 1e6;
 
 export interface CoreFigures {
   readonly core: number;
-  /** What it is alike by: cores of another kind are slower by design. */
+  /** Compared only with cores of the same kind: others are slower by design. */
   readonly kind: string;
-  /** By round: steps a second of its own time, and the share of the time in which it could be had. */
+  /** By round: steps per second of CPU time, and the share of wall time that the core was available. */
   readonly stepsPerSecond: readonly number[];
   readonly shares: readonly number[];
 }
@@ -50,7 +49,6 @@ function secondsOf({ stepsPerSecond }: CoreFigures): Spread {
   return { medianSeconds: median(seconds), fastestSeconds: Math.min(...seconds) };
 }
 
-/** The cores that stand out among those of their kind. */
 function slowOf(figures: readonly CoreFigures[]): CoreFigures[] {
   return [...groupBy(figures, ({ kind }) => kind).values()].flatMap((alike) =>
     alike.filter((one) => {
@@ -74,10 +72,10 @@ function busyOf(figures: readonly CoreFigures[]): CoreFigures[] {
 }
 
 /**
- * By the last of several looks: a core is told where it stands out in each.
+ * Judges by the last measurement. A core is reported if it is an outlier in each of them.
  *
- * @param all of each look the figures of all cores
- * @param running what runs on a core, in words; nothing where that cannot be seen
+ * @param all the figures of all cores, per measurement
+ * @param running describes the load of a core; empty if unknown
  */
 export function judgeCores(
   all: readonly (readonly CoreFigures[])[],
@@ -129,7 +127,7 @@ function textOf(file: string): string {
   }
 }
 
-/** What the kernel says of a core's kind: its fastest clock, or on Arm its capacity. */
+/** A core's kind by the kernel: its highest clock, or on Arm its capacity. */
 function kindOf(core: number): string {
   const folder = `/sys/devices/system/cpu/cpu${String(core)}`;
   return ['cpufreq/cpuinfo_max_freq', 'cpu_capacity']
@@ -137,13 +135,13 @@ function kindOf(core: number): string {
     .join(' ');
 }
 
-/** Threads that run on a core now, but our own: `stress (pid 4711)`. */
+/** Threads of others that run on a core now: `stress (pid 4711)`. */
 export function runningOn(core: number): string {
   const found = new Set<string>();
   for (const pid of readdirSync('/proc').filter(
     (name) => /^\d+$/.test(name) && Number(name) !== process.pid,
   )) {
-    // Of proc(5): the name in parentheses, the state, and 36 fields on the processor.
+    // proc(5): name in parentheses, state, and the processor 36 fields later.
     const [, name = '', rest = ''] = /^\d+ \((.*)\) (.*)$/s.exec(textOf(`/proc/${pid}/stat`)) ?? [];
     const fields = rest.split(' ');
     if (fields[0] === 'R' && Number(fields[36]) === core) found.add(`${name} (pid ${pid})`);
@@ -151,7 +149,7 @@ export function runningOn(core: number): string {
   return [...found].join(', ');
 }
 
-/** Half of the cores at a time, every second one: what can run elsewhere goes there, and only what is bound to a core stays. */
+/** Measures every second core at a time: movable load goes to the free half, and only bound threads stay. */
 async function measure(cores: readonly number[]): Promise<CoreFigures[]> {
   const halves = [0, 1].map((side) => cores.filter((_, at) => at % 2 === side));
   const figures: CoreFigures[] = [];
@@ -177,13 +175,13 @@ async function measure(cores: readonly number[]): Promise<CoreFigures[]> {
   return figures.toSorted((a, b) => a.core - b.core);
 }
 
-/** Takes 0.6 s, and three times as long where a core stands out. */
+/** Takes 0.6 s, or three times as long if a core is an outlier. */
 export async function checkCores(): Promise<CaseResult[]> {
   const all: CoreFigures[][] = [];
   do all.push(await measure(allowedCores()));
   while (all.length < looks && judgeCores(all).verdict.level === 'poor');
   const figures = all.at(-1) ?? [];
-  // Of each round that of the slowest core.
+  // The slowest core of each round.
   const samplesSeconds = Array.from({ length: rounds }, (_, round) =>
     Math.max(
       ...figures.map(({ stepsPerSecond }) => stepsOfSample / (stepsPerSecond[round] ?? NaN)),
@@ -193,7 +191,7 @@ export async function checkCores(): Promise<CaseResult[]> {
   return [partOf(identity, { samplesSeconds, ...judgeCores(all, runningOn) })];
 }
 
-/** Whether others take a part of the cores now. */
+/** Whether other processes use a share of the cores now. */
 export async function isBusy(): Promise<boolean> {
   const figures = await measure(allowedCores());
   return Math.min(...figures.map(freeOf)) < busyShare;

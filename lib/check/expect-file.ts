@@ -1,4 +1,4 @@
-// What a check expects, as a YAML file has it: units are in the names.
+// Reads the YAML file of expected figures; units are part of the names.
 import { parse } from 'yaml';
 
 import { arrayOf, notOneOf } from '../checks.js';
@@ -11,12 +11,11 @@ import { mebibyte } from '../results/units.js';
 import type { ExpectedFigure as Figure } from './expect.js';
 import { copies } from './gpus.js';
 
-/** Nobody's list comes near. */
 const mostBytes = 2 ** 20;
-/** One day differs from the next by less; from there on people look for a fault. */
+/** Figures of two days differ by less than this. */
 const usualTolerance = 0.2;
 
-/** What is above the most was meant in another unit. */
+/** Above the maximum, the value was probably meant in another unit. */
 const units = {
   GBps: { quantity: 'bandwidth', factor: 1e9, most: 1e5, what: 'GB/s' },
   Us: { quantity: 'latency', factor: 1e-6, most: 1e7, what: 'microseconds' },
@@ -24,7 +23,7 @@ const units = {
 } as const;
 
 type Place = Pick<Figure, 'path' | 'source' | 'tolerances'>;
-/** Takes an entry of a file. */
+/** Reads an entry of a file. */
 type Reader = (value: unknown, place: Place) => Figure[];
 
 const figure =
@@ -119,10 +118,10 @@ const file = mapOf({
 });
 
 /**
- * Reads what is expected from a text that may come from somebody else.
+ * Reads expectations from an untrusted text.
  *
- * @param source what verdicts call it
- * @throws Error that says which entry is wrong, what it should be, and what came
+ * @param source its name in verdicts
+ * @throws Error with the wrong entry, the expected form and the value
  */
 export function parseExpected(text: string, source: string): Figure[] {
   const tooDeep = 'expected entries of at most 64 levels, got more, or one that contains itself';
@@ -132,7 +131,7 @@ export function parseExpected(text: string, source: string): Figure[] {
     const expected = 'a share of at least 0 and below 1, such as 0.2,';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'tolerance', expected, tolerance);
   }
-  // Whoever wrote it answers for it: what it does not allow is a fault.
+  // The author set the tolerances, so any excess is a fault.
   return file(given, { path: '', source, tolerances: [tolerance, tolerance] });
 }
 
@@ -143,7 +142,7 @@ export function readExpected(path: string): Figure[] {
   try {
     return parseExpected(text, printable(path));
   } catch (error) {
-    // Below an error of YAML itself stands the line it is in.
+    // A YAML error shows the line of the file below its message.
     throw inputError(path, expected, (error as Error).message.replace(/:\n.*|\.$/s, ''));
   }
 }

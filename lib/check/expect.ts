@@ -1,4 +1,4 @@
-// Parts beside what is expected of them: by a file, by what was published of such GPUs, by a good day.
+// Compares parts with expectations: from a file, from published figures of such GPUs, or from a baseline.
 import { identityOf } from '../results/repeats.js';
 import {
   hasMeasurement,
@@ -18,24 +18,23 @@ import { sinceBaseline, timedOf } from './since-baseline.js';
 type Measured = CaseResult & Measurement;
 
 export interface ExpectedFigure {
-  /** Where it stands: `all_reduce[0].busGBps`. */
+  /** Its entry: `all_reduce[0].busGBps`. */
   readonly path: string;
-  /** Who says so. */
   readonly source: string;
   readonly quantity: 'bandwidth' | 'latency' | 'count';
-  /** Bytes a second, or seconds. */
+  /** Bytes per second, or seconds. */
   readonly value: number;
-  /** Shares that a part may fall short of it by: beyond the first it is fair, beyond the second poor. */
+  /** Allowed shortfall: beyond the first share a part is fair, beyond the second poor. */
   readonly tolerances: readonly [fair: number, poor: number];
   readonly isOf: (one: CaseResult) => boolean;
-  /** What is counted; of a bandwidth or a latency the part's own figure counts. */
+  /** The count to compare; without it, the part's own bandwidth or latency. */
   readonly count?: (one: Measured, all: readonly CaseResult[]) => number;
 }
 
 export interface Expectations {
-  /** Of a file. */
+  /** From a file. */
   readonly figures?: readonly ExpectedFigure[];
-  /** Of a good day. */
+  /** From a baseline. */
   readonly baseline?: NamedRuns | undefined;
 }
 
@@ -48,7 +47,7 @@ function publishedFigures({ gpus }: ReportHead): ExpectedFigure[] {
     source: `${source}, ${machine}`,
     quantity: 'bandwidth',
     value: busGBps * 1e9,
-    // Others measured other machines: more than a fifth below is told, and only twice as much is a fault.
+    // Published figures are of other machines: a fifth less is reported, and only twice that is a fault.
     tolerances: [0.2, 0.4],
     isOf: ({ name, parameters: { between, bytes } }) =>
       name === 'all_reduce' && between === 'gpus' && Number(bytes) >= publishedFrom,
@@ -59,14 +58,15 @@ function publishedFigures({ gpus }: ReportHead): ExpectedFigure[] {
 const isOfGpus = ({ name, parameters: { between } }: CaseResult): boolean =>
   between === 'gpus' || copies.includes(name);
 
-/** Small sizes show no bandwidth, whatever is expected. */
+/** Small sizes say nothing about bandwidth. */
 const isMeasure = (one: CaseResult, { quantity, isOf }: ExpectedFigure): one is Measured =>
   isOf(one) && hasMeasurement(one) && (quantity !== 'bandwidth' || figureOf(one) === quantity);
 
 function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[]): Verdict {
   const { path, quantity, value, source, tolerances, count } = figure;
   const { medianSeconds, minSeconds } = one.statistics;
-  // GPUs work for us alone; what else a host does makes its calls longer, and the fastest counts, as beside its limit.
+  // GPUs are ours alone, so the median counts; other load lengthens a host's calls, so the fastest counts, as for its
+  // limit.
   const [seconds, best] = isOfGpus(one) ? [medianSeconds, ''] : [minSeconds, ' at best'];
   const rated = (lacking: number, text: string): Verdict => ({
     level: lacking > tolerances[1] ? 'poor' : lacking > tolerances[0] ? 'fair' : 'good',
@@ -92,7 +92,7 @@ function rate(one: Measured, figure: ExpectedFigure, all: readonly CaseResult[])
 
 const order: readonly VerdictLevel[] = ['none', 'good', 'fair', 'poor'];
 
-/** The worst counts, and is told first. */
+/** The worse verdict counts and comes first. */
 function beside<T extends Measured>(one: T, { level, text, likelyCause }: Verdict): T {
   const { verdict } = one;
   const decides = order.indexOf(level) > order.indexOf(verdict.level);
@@ -109,12 +109,11 @@ function beside<T extends Measured>(one: T, { level, text, likelyCause }: Verdic
 }
 
 /**
- * The parts, each with the worst that its limit and its expectations say. What is wrong, waived, or was not judged beside
- * another part's fault stays as it is, and a poor part keeps its reason. Beside cores that are busy or slow nothing that
- * their host takes is judged by its time.
+ * Gives each part the worse verdict of its limit and its expectations. Wrong, waived and excused parts stay as they
+ * are, and a poor part keeps its reason. If cores are busy or slow, times that depend on their host are not judged.
  *
- * @param head of the run
- * @param before parts of the run that were judged before these
+ * @param head the run's head
+ * @param before the parts judged before these
  */
 export function judgeByExpected(
   cases: readonly CaseResult[],
@@ -141,7 +140,7 @@ export function judgeByExpected(
   });
 }
 
-/** What was expected, and nothing in the run is measured by: one fair part; none where there is nothing. */
+/** One fair part for expectations that no part of the run matches; empty if all match. */
 export function unmatched(
   cases: readonly CaseResult[],
   { figures = [], baseline }: Expectations,

@@ -1,20 +1,20 @@
-// Published figures of all-reduce over the GPUs of one machine. What a link carries is the limit of copies, and stands
-// there; of what lies between hosts nothing is known here.
+// Published all-reduce figures for the GPUs of one machine. Links have their own limits; there are no figures between
+// hosts.
 import type { GpuEnvironment } from '../results/result.js';
 import { mebibyte } from '../results/units.js';
 
-/** Figures are of large sums: the fixed cost of a call takes a share of smaller ones. */
+/** Published figures are for large arrays: the fixed cost of a call is a larger share of smaller ones. */
 export const publishedFrom = 256 * mebibyte;
 
 interface PublishedSum {
   readonly machine: string;
   readonly source: string;
-  /** The least that was published. */
+  /** The lowest published figure. */
   readonly busGBps: number;
   readonly gpus: number;
-  /** As the driver calls them. */
+  /** The driver's name for it. */
   readonly model: RegExp;
-  /** That each has, up or down; of 0 none is up. */
+  /** Links per GPU, up or down; with 0, none may be up. */
   readonly nvlinks: number;
 }
 
@@ -26,7 +26,7 @@ const publishedSums: readonly PublishedSum[] = [
   { machine: '8 x H100 PCIe', source: 'Alaya NeW', busGBps: 35, gpus: 8, model: /^NVIDIA H100 PCIe/, nvlinks: 0 },
 ];
 
-/** What was published of a machine with just these GPUs. */
+/** The published figure for exactly these GPUs. */
 export function publishedOf(gpus: GpuEnvironment | undefined): PublishedSum | undefined {
   const devices = gpus?.devices ?? [];
   return publishedSums.find(

@@ -1,5 +1,5 @@
-// The GPUs of a machine: copies each way and both ways, every pair, sums right to the bit, and what their counters and XID
-// errors say of the load.
+// Checks the GPUs of a machine: copies in each direction and both, every pair, all-reduces compared bit by bit, and
+// counters and XID errors under load.
 import { GradlinkError } from '../errors.js';
 import { run as runCollectives } from '../measure/collectives/collectives-run.js';
 import { askNccl, socketPairs } from '../measure/collectives/nccl-choices.js';
@@ -20,7 +20,7 @@ import {
 import { bandwidthText, mebibyte } from '../results/units.js';
 import { failedWherePoor, fair, partOf, poor } from './part.js';
 
-/** A case of `gradlink p2p` each, of copy engines: what they read from the other side, and both directions at once. */
+/** Cases of `gradlink p2p` by copy engines: reads from the other side, and both directions at once. */
 export const copies = [
   'host_to_device_memcpy_ce',
   'device_to_host_memcpy_ce',
@@ -30,9 +30,11 @@ export const copies = [
   'device_to_device_bidirectional_memcpy_read_ce',
 ];
 
-/** Small ones are decided by the cost of a call, and show nothing of links. */
+/** Smaller arrays measure the cost of a call, not the links. */
 const sumSizes = [1, 16, 256].map((size) => size * mebibyte);
-/** How much is measured; a first look's copies are too short for a tight verdict, and long enough for a slow link. */
+/**
+ * Amount of measurement; a quick check's copies are long enough to find a slow link, but too short for a tight verdict.
+ */
 const amounts = {
   whole: { bytes: 64 * mebibyte, samples: 3, loops: 16, sizes: sumSizes, iterations: 10 },
   quick: { bytes: 16 * mebibyte, samples: 1, loops: 4, sizes: sumSizes.slice(0, 2), iterations: 5 },
@@ -48,9 +50,9 @@ const isAbsent = (error: unknown): error is GradlinkError =>
   error instanceof GradlinkError && error.code === 'ERR_BACKEND_UNAVAILABLE';
 
 /**
- * The GPUs that are looked at; undefined where there are none.
+ * The GPUs to check; undefined if there are none.
  *
- * @throws GradlinkError where some were asked for, and are not there
+ * @throws GradlinkError if requested GPUs do not exist
  */
 export function gpusOf(ordinals: readonly number[] | undefined): Machine | undefined {
   try {
@@ -62,14 +64,14 @@ export function gpusOf(ordinals: readonly number[] | undefined): Machine | undef
   }
 }
 
-/** One case of copies; none of pairs where there is one GPU. */
+/** One case of copies; pairs need two GPUs. */
 export async function checkCopies(
   name: string,
   { gpus, quick, timeoutMs }: GpuOptions,
 ): Promise<CaseResult[]> {
   const { bytes, samples, loops } = quick ? amounts.quick : amounts.whole;
   const { cases } = await runP2p({ cases: [name], gpus, bytes, samples, loops, timeoutMs });
-  // Of both ways at once each is there, and their sum tells no more.
+  // In both directions at once each direction is shown, so the sum is redundant.
   const shown = cases.filter(
     ({ status, parameters: { figure } }) => status !== 'waived' && figure !== 'total',
   );
@@ -77,8 +79,8 @@ export async function checkCopies(
 }
 
 /**
- * GPUs that sum wrongly: of two ranks that scatter a sum each adds up its own half, so that a wrong half tells whose. Every
- * GPU is the first of a pair once.
+ * Finds the GPU that sums wrongly. In a reduce-scatter of two ranks each adds its own half, so a wrong half names its
+ * GPU. Each GPU is the first of a pair once.
  */
 async function whoIsWrong(
   gpus: readonly number[],
@@ -101,12 +103,12 @@ async function whoIsWrong(
   return [...wrong].sort();
 }
 
-/** Through host memory GPUs pass on half of what their links carry or so, over sockets a tenth or less. */
+/** Through host memory GPUs reach about half of their links' rate, over sockets a tenth or less. */
 const socketShare = 0.25;
 
 /**
- * `gpu:0 and gpu:1`, where NCCL passes data over sockets. It knows of them, and its own estimate is as slow: they are looked
- * for where its largest sum is slow beside the links.
+ * `gpu:0 and gpu:1` if NCCL uses sockets between them. NCCL knows it and its own limit is as low, so pairs are tested
+ * when the largest all-reduce is slow compared with the links.
  */
 async function overSockets(
   machine: Machine,
@@ -126,7 +128,7 @@ async function overSockets(
   return socketPairs(log).map((pair) => pair.map((rank) => placeName(gpus[rank]!)).join(' and '));
 }
 
-/** One sweep of all GPUs; where a sum is wrong, whose it is, and where it is slow, whether NCCL goes over sockets. */
+/** One sweep of all GPUs. Names the GPU of a wrong sum, and for a slow one checks whether NCCL uses sockets. */
 export async function checkSums(
   machine: Machine,
   { quick, timeoutMs }: GpuOptions,
@@ -166,7 +168,7 @@ const fellOff = 'the GPU fell off the bus: its slot, its power, or heat';
 const xidsOfMemory = [48, 63, 64, 92, 94, 95];
 const xidsOfPrograms = [13, 31, 43, 45];
 
-/** What an XID error is of, by NVIDIA's numbers. */
+/** Classifies an XID error by NVIDIA's numbers. */
 function xidVerdict(xid: number): Verdict {
   const text = `XID ${String(xid)} under load`;
   if (xidsOfPrograms.includes(xid)) return fair(text, 'a program that used the GPU wrongly');
@@ -175,11 +177,11 @@ function xidVerdict(xid: number): Verdict {
   return poor(text, xid === 79 ? fellOff : "the GPU or its driver: see NVIDIA's list of XIDs");
 }
 
-/** What the GPUs say of themselves before the load and after it: errors, and what holds their clocks back. */
+/** Compares GPU health before and after the load: errors and throttling. */
 export class HealthPart {
   private readonly counters: GpuCounters;
   private readonly start = monotonicSeconds();
-  /** Of a burn-in those that came after the round before. */
+  /** In a burn-in, errors since the previous round. */
   private readonly earlier: ReadonlyMap<string, readonly number[]>;
 
   constructor(private readonly machine: Machine) {
@@ -189,7 +191,6 @@ export class HealthPart {
     );
   }
 
-  /** A part for each GPU that NVML knows. */
   parts(): CaseResult[] {
     const samplesSeconds = [monotonicSeconds() - this.start];
     return this.machine.gpus.flatMap((gpu) => {
@@ -206,14 +207,14 @@ export class HealthPart {
     });
   }
 
-  /** Undefined where NVML never knew the GPU. */
+  /** Undefined if NVML does not know the GPU. */
   private faults({ ordinal, pciBusId, health: before }: NativeGpuInfo): Verdict[] | undefined {
     const xids = [...this.earlier.get(pciBusId)!, ...native().gpuXids(pciBusId)].map(xidVerdict);
     const health = native().gpuHealth(pciBusId);
     if (health === null)
       return before === null ? undefined : [...xids, poor('NVML has lost it', fellOff)];
     const errors = this.counters.read(new Map([[ordinal, health]]));
-    // Heat and failing power are faults; a cap of power is a setting.
+    // Heat and power failures are faults; a power cap is a setting.
     const slowed = (health.throttleReasons ?? [])
       .filter((reason) => /^(hardware|softwareThermal$)/.test(reason))
       .join(', ');

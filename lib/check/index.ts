@@ -1,4 +1,4 @@
-/** One command that says whether a machine is good, and which part is not. */
+/** One command that tells whether a machine is healthy, and which part is not. */
 export type { BurnInSurroundings } from './burn-in.js';
 export { checkTable } from './check-options.js';
 export { run, type Surroundings } from './check-run.js';

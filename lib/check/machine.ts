@@ -1,4 +1,4 @@
-// What the doctor finds, and the memory's bandwidth.
+// The doctor's findings and the memory bandwidth as parts of a check.
 import { freemem } from 'node:os';
 
 import { gibibytes } from '../doctor/limits.js';
@@ -11,17 +11,17 @@ import { bandwidthText, countText, sidedText } from '../results/units.js';
 import { version } from '../version.js';
 import { fair, good, partOf, poor } from './part.js';
 
-/** Of the machine rather than of a job on it, or of packages that not everybody has. */
+/** Findings about a job, or about optional packages, rather than about the machine. */
 const others = /^(job|network|hosts?|hostfile|ssh|slurm|mpirun|openmpi|mpich|tfjs.*)(:|$)/;
 
-/** A machine that has GPUs whose driver does not answer is broken; one without any is not. */
+/** GPUs with an unresponsive driver are a fault; a machine without GPUs is not. */
 const broken = 'driver';
 
 /**
- * What lines of the doctor come to.
+ * Turns the doctor's findings into a verdict.
  *
- * @param name of the part, which its lines need not repeat
- * @param well what is said where nothing is degraded
+ * @param name the part's name, left out of its lines
+ * @param well the text if nothing is degraded
  */
 export function findingsVerdict(name: string, findings: readonly Finding[], well: string): Verdict {
   const degraded = findings.filter(({ status }) => status === 'degraded');
@@ -33,7 +33,6 @@ export function findingsVerdict(name: string, findings: readonly Finding[], well
   return degraded.some((one) => one.name === broken) ? poor(text, advice) : fair(text, advice);
 }
 
-/** The doctor's lines of the host as one part, and each GPU's as another. */
 export async function checkDoctor(env: NodeJS.ProcessEnv): Promise<CaseResult[]> {
   const { findings, seconds } = await diagnose({ packageVersion: version, env });
   const shown = findings.filter(({ name, status }) => status !== 'missing' && !others.test(name));
@@ -50,9 +49,9 @@ export async function checkDoctor(env: NodeJS.ProcessEnv): Promise<CaseResult[]>
   ];
 }
 
-/** The loops' two arrays, and what they need beside them. */
+/** Two arrays of the loops, and some spare memory. */
 const spareBytes = 64 * 2 ** 20;
-/** Slower than the best pass by so much, it is other work that uses the memory. */
+/** Other work uses the memory if the median is this much slower than the best pass. */
 const unsteady = 1.5;
 
 function memoryVerdict(bytesPerSecond: number, medianOfBest: number, threads: number): Verdict {
@@ -64,7 +63,7 @@ function memoryVerdict(bytesPerSecond: number, medianOfBest: number, threads: nu
   return good(`${rate}, steadily`);
 }
 
-/** A copy that no cache holds. */
+/** A copy larger than any cache. */
 export async function checkMemory({ lastLevelCacheBytes }: EnvironmentInfo): Promise<CaseResult[]> {
   const identity = { name: 'memory', parameters: {} };
   const needed = 2 * beyondCaches(lastLevelCacheBytes) + spareBytes;

@@ -1,4 +1,4 @@
-// A part of a check: something that was looked at, what it came to, and what that is worth.
+// A part of a check: its figures and its verdict.
 import { messageCase } from '../measure/hosts/message-case.js';
 import {
   hasMeasurement,
@@ -24,15 +24,15 @@ export const poor = (text: string, likelyCause: string | null): Verdict => ({
 });
 
 export interface PartFigures {
-  /** What was timed; of what is only looked at, the looking. */
+  /** The times; if nothing was timed, the time that the check took. */
   readonly samplesSeconds: readonly number[];
-  /** Moved in that time; 0 where nothing is. */
+  /** Bytes moved in that time, 0 if none. */
   readonly bytes?: number;
   readonly verdict: Verdict;
   readonly values?: Readonly<Record<string, number>>;
 }
 
-/** A part that has no limit but what it is judged by. */
+/** A part without a limit of its own. */
 export function partOf(
   identity: CaseIdentity,
   { samplesSeconds, bytes = 0, verdict, values }: PartFigures,
@@ -50,7 +50,7 @@ export function partOf(
   );
 }
 
-/** What is poor did not pass: it is an error with its figures, and the exit status follows. */
+/** A poor part fails: an error with its figures, which sets the exit status. */
 export function failedWherePoor(result: CaseResult): CaseResult {
   if (result.status !== 'ok' || result.verdict.level !== 'poor') return result;
   return { ...result, status: 'error', reason: result.verdict.text };
@@ -65,14 +65,12 @@ function isPoor(result: CaseResult): result is FailedCase & Measurement {
   );
 }
 
-/** Whether one of these is slow, or not as it should be. */
 export function hasPoor(parts: readonly CaseResult[]): boolean {
   return parts.some(isPoor);
 }
 
 /**
- * A poor part that may be slow because another is: what it needs is told there, and this one is not blamed beside it.
- * Wrong results stay what they are.
+ * Excuses a poor part that may be slow because of another one, which already has the blame. Wrong results stay errors.
  */
 export function excused(result: CaseResult, needed: string): CaseResult {
   if (!isPoor(result)) return result;

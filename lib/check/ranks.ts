@@ -1,24 +1,24 @@
-// Sums of this machine's ranks, as threads and as processes.
+// All-reduces of this machine's ranks, as threads and as processes.
 import { run } from '../measure/collectives/collectives-run.js';
 import type { CaseResult, Measurement, Report } from '../results/result.js';
 import { mebibyte } from '../results/units.js';
 import { sumArguments, sumParts, type SumBound } from './sums.js';
 
-/** Runs `gradlink ARGUMENTS` as so many processes of this host. */
+/** Runs `gradlink ARGUMENTS` as ranks on this host. */
 export type RunAsJob = (ranks: number, args: readonly string[]) => Promise<Report>;
 
-/** More tell no more: the memory is busy with fewer. */
+/** More ranks tell nothing new: fewer already saturate the memory. */
 const mostRanks = 16;
-/** What a call costs, and what memory gives. */
+/** One for the cost of a call, one for memory bandwidth. */
 const sizes = [16 * 2 ** 10, 16 * mebibyte] as const;
-/** Between processes and others there are some that pass through a cache, and some whose memory is another's: a wide berth. */
+/** Wide, because caches help some ranks and others use remote memory. */
 const shares = { good: 0.5, poor: 0.15 };
 
 export function rankCountFor(cores: number): number {
   return Math.min(Math.max(cores, 2), mostRanks);
 }
 
-/** What this machine's memory, or its cores, allow. */
+/** The bound set by this machine's memory or cores. */
 export function boundOf({ limit, verdict }: CaseResult & Measurement): SumBound | undefined {
   if (limit === null) return undefined;
   const of =

@@ -1,4 +1,4 @@
-// Parts beside those of a good day, as `gradlink compare` compares runs.
+// Compares parts with those of a baseline, as `gradlink compare` compares runs.
 import { compareRuns, figureOf, type NamedRuns } from '../compare/compare.js';
 import { identityOf } from '../results/repeats.js';
 import {
@@ -12,15 +12,11 @@ import { fair, good, poor } from './part.js';
 
 const confidence = 0.95;
 
-/** The parts that time something. */
 export function timedOf(cases: readonly CaseResult[]): ReadonlySet<string> {
   return new Set(cases.filter(hasMeasurement).filter(figureOf).map(identityOf));
 }
 
-/**
- * What these parts come to, by identity. Another environment excuses nothing: a machine that has changed is not as it was,
- * and the change is the likely cause.
- */
+/** The verdicts of these parts, by identity. A different environment is no excuse: the change is the likely cause. */
 export function sinceBaseline(
   { name, reports }: NamedRuns,
   cases: readonly CaseResult[],
@@ -34,7 +30,7 @@ export function sinceBaseline(
   const { cases: compared, environment } = compareRuns(
     { name, reports: reports.map((report) => ({ ...report, cases: among(report.cases) })) },
     { name: 'this run', reports: [{ ...head, cases: among(cases) }] },
-    // The intervals of all parts of the baseline hold together, and these are some of them.
+    // The intervals of all baseline parts hold together; these are some of them.
     { ignoreEnvironment: true, confidence: 1 - ((1 - confidence) * both.size) / before.size },
   );
   const changed = environment
@@ -54,7 +50,7 @@ export function sinceBaseline(
       );
       const told = `was ${was!} ${on}, is ${is!}`;
       if (change !== 'worse') return [[identityOf(one), good(`${told} (${name})`)]];
-      // Other work makes samples longer, and the fastest least.
+      // Other load lengthens samples, but hardly the fastest.
       const worse = statistics.minSeconds > base.medianSeconds ? poor : fair;
       return [[identityOf(one), worse(`${told}: ${text} (${name})`, likelyCause)]];
     }),

@@ -1,31 +1,31 @@
-// Sums as parts: right to the bit, and as fast as what carries them allows.
+// All-reduces as parts: compared bit by bit, and with the rate that memory or links allow.
 import { figureOf } from '../compare/compare.js';
 import { type CaseResult, type Measurement, type Report } from '../results/result.js';
 import { percentText, timeText } from '../results/units.js';
 import { failedWherePoor } from './part.js';
 
-/** What a sum takes at the least. */
+/** The lower bound of an all-reduce's time. */
 export interface SumBound {
   readonly seconds: number;
-  /** Whose it is: `this memory allows`. */
+  /** Its source: `this memory allows`. */
   readonly of: string;
   readonly likelyCause: string | null;
-  /** Shares of it that are good, and from which on a sum is bad. */
+  /** Share of the bound that is good; below `poor` it is bad. */
   readonly good: number;
   readonly poor: number;
 }
 
-/** The arguments of a command that sums two sizes. */
+/** The arguments of a command that runs two sizes. */
 export function sumArguments([small, large]: readonly [number, number]): string[] {
   const range = ['-b', String(small), '-e', String(large), '-f', String(large / small)];
   return ['collectives', 'all_reduce', ...range];
 }
 
 /**
- * The sums of a report. Large ones are judged by their fastest call: what disturbs a call makes it longer, and others are
- * at work on most machines.
+ * The all-reduces of a report. Large ones are judged by their fastest call, because other load on the machine only
+ * makes calls longer.
  *
- * @param between what is summed over, with so many ranks
+ * @param between the participants, with their number
  */
 export function sumParts(
   { cases }: Pick<Report, 'cases'>,

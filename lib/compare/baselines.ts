@@ -1,4 +1,4 @@
-// Named baselines: a folder each with the reports of its runs.
+// Named baselines: one folder each with the reports of its runs.
 import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
@@ -19,32 +19,34 @@ import {
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** One of the XDG base directories; a relative path in the variable is not valid and counts as none. */
+/** One of the XDG base directories; relative paths are invalid and ignored. */
 function xdg(variables: Variables, name: string, ...standard: readonly string[]): string {
   const value = variables[name];
   if (value !== undefined && isAbsolute(value)) return value;
   return join(variables.HOME ?? homedir(), ...standard);
 }
 
-/** What is known of a baseline without comparing. */
+/** A baseline without its reports. */
 export interface BaselineInfo {
-  /** As it was saved. */
+  /** The name it was saved under. */
   readonly name: string;
-  /** How many it has. */
+  /** Number of runs. */
   readonly runs: number;
-  /** The command that made them. */
+  /** The command of these runs. */
   readonly tool: string;
-  /** Of all runs together, each once. */
+  /** Distinct cases of all runs. */
   readonly cases: number;
   /** Start of its first run, ISO 8601 in UTC. */
   readonly startedAt: string;
-  /** Whether it is the one that is compared with where none is named. */
+  /** Whether comparisons without a name use it. */
   readonly inUse: boolean;
 }
 
 const isName = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(text);
 
-/** The baselines of a user, in `$XDG_DATA_HOME/gradlink/baselines`; which is in use, in `$XDG_STATE_HOME/gradlink`. */
+/**
+ * A user's baselines, in `$XDG_DATA_HOME/gradlink/baselines`; the one in use is named in `$XDG_STATE_HOME/gradlink`.
+ */
 export class Baselines {
   private readonly folder: string;
   private readonly state: string;
@@ -58,7 +60,7 @@ export class Baselines {
   /**
    * Whether there is a baseline of this name.
    *
-   * @throws GradlinkError ERR_SYSTEM where a link or a file has its place
+   * @throws GradlinkError ERR_SYSTEM if a link or a file is in its place
    */
   has(name: string): boolean {
     if (!isName(name)) return false;
@@ -66,9 +68,9 @@ export class Baselines {
   }
 
   /**
-   * Keeps the runs under a name, in place of those that it had. All are read first, so that a bad file changes nothing.
+   * Saves runs under a name and replaces earlier ones. All files are read first, so that a bad one changes nothing.
    *
-   * @param files reports that `--format json` wrote, at least one
+   * @param files at least one report of `--format json`
    */
   save(name: string, files: readonly string[]): void {
     if (!isName(name)) {
@@ -93,7 +95,7 @@ export class Baselines {
     }
   }
 
-  /** @throws TypeError when there is no such baseline; the message names those that there are */
+  /** @throws TypeError if there is no such baseline; the message names the existing ones */
   read(name: string): Report[] {
     this.require(name);
     return readWhole(join(this.folder, name), (folder) => {
@@ -108,7 +110,7 @@ export class Baselines {
     });
   }
 
-  /** Makes it the one that a comparison with a single run takes. */
+  /** Makes it the default of comparisons with a single run. */
   use(name: string): void {
     this.require(name);
     const file = join(this.state, 'baseline');
@@ -120,7 +122,7 @@ export class Baselines {
     writeOwnFile(file, [`${name}\n`]);
   }
 
-  /** The name of the baseline in use; undefined when none is, or it has gone. */
+  /** The name of the baseline in use; undefined if none is, or it was removed. */
   inUse(): string | undefined {
     const file = join(this.state, 'baseline');
     if (!existsSync(file)) return undefined;
@@ -129,14 +131,14 @@ export class Baselines {
     return this.has(name) ? name : undefined;
   }
 
-  /** Forgets one, with its runs. */
+  /** Removes a baseline with its runs. */
   remove(name: string): void {
     this.require(name);
     checkFolder(this.folder);
     removeFolder(join(this.folder, name));
   }
 
-  /** All there are, in alphabetical order. */
+  /** All names in alphabetical order. */
   names(): string[] {
     if (!existsSync(this.folder)) return [];
     const folders = readdirSync(this.folder, { withFileTypes: true }).filter((entry) =>
@@ -145,7 +147,6 @@ export class Baselines {
     return [...new Set(folders.map(({ name }) => wholeName(name)))].filter(isName).sort();
   }
 
-  /** All there are, with what each holds. */
   list(): BaselineInfo[] {
     const inUse = this.inUse();
     return this.names().map((name) => {

@@ -1,4 +1,4 @@
-// How far apart two sets of samples are, from the samples alone.
+// The ratio of two sets of samples with a bootstrap interval.
 import { argumentError } from '../errors.js';
 import { aNumber, listOf } from '../checks.js';
 import type { Ratio } from './result.js';
@@ -7,7 +7,7 @@ import type { Ratio } from './result.js';
 export type Runs = readonly (readonly number[])[];
 
 const resamples = 2000;
-/** Of more samples so many are drawn: the interval is a little wider than it must be, and is there in seconds. */
+/** Draws at most this many samples: the interval gets slightly wider but takes seconds. */
 const mostDrawn = 10_000;
 
 /** A small generator with 32 bits of state (mulberry32): the same seed gives the same interval everywhere. */
@@ -21,7 +21,7 @@ function generator(seed: number): () => number {
   };
 }
 
-/** The value below which the share `part` of the sorted values lies, between neighbours in proportion. */
+/** The quantile `part` of sorted values, linearly interpolated. */
 export function quantileOfSorted(sorted: ArrayLike<number>, part: number): number {
   const place = (sorted.length - 1) * part;
   const low = sorted[Math.floor(place)] ?? NaN;
@@ -29,7 +29,7 @@ export function quantileOfSorted(sorted: ArrayLike<number>, part: number): numbe
   return low + (high - low) * (place - Math.floor(place));
 }
 
-/** The quantile of a set of runs: the median over runs of each run's own, so that no run counts twice for being long. */
+/** The median of the runs' own quantiles, so that long runs count once. */
 export function quantileOfRuns(runs: Runs, part: number): number {
   const each = runs.map((samples) =>
     quantileOfSorted(
@@ -44,9 +44,8 @@ export function quantileOfRuns(runs: Runs, part: number): number {
 }
 
 /**
- * One median as it might have come out: runs drawn anew among the runs, and within each, blocks of neighbouring samples
- * drawn anew. Neighbours are alike, since what disturbs a machine lasts; drawn one by one they would look more certain
- * than they are.
+ * One bootstrap median: draws runs, then blocks of adjacent samples within each. Adjacent samples are alike because
+ * disturbances last; drawn singly they would look more certain than they are.
  */
 function drawMedian(runs: Runs, random: () => number, scratch: Float64Array[]): number {
   const medians = new Float64Array(runs.length);
@@ -67,7 +66,7 @@ function drawMedian(runs: Runs, random: () => number, scratch: Float64Array[]): 
   return quantileOfSorted(medians.sort(), 0.5);
 }
 
-/** How each run's median lies to that of all; a single run says nothing about the next. */
+/** Each run's median relative to that of all; a single run says nothing about the next. */
 function runFactors(runs: Runs): number[] {
   const whole = quantileOfRuns(runs, 0.5);
   return runs.map((run) => quantileOfRuns([run], 0.5) / whole);
@@ -76,11 +75,11 @@ function runFactors(runs: Runs): number[] {
 const runsKind = listOf(listOf(aNumber));
 
 /**
- * The ratio of the medians, new by old, with a bootstrap interval. Where one side is a single run and the other has
- * several, these tell how much the single one might have come out differently, run again.
+ * The ratio of the medians, new by old, with a bootstrap interval. If one side is a single run, the spread of the other
+ * side's runs estimates its uncertainty.
  *
  * @param confidence coverage of the interval, in (0, 1)
- * @throws TypeError when a side has no samples, or times that are not above zero
+ * @throws TypeError if a side has no samples, or times that are not positive
  */
 export function ratioOfMedians(base: Runs, next: Runs, confidence: number): Ratio {
   for (const [name, runs] of [

@@ -23,9 +23,9 @@ import {
 } from './result.js';
 import { meanRatio } from './mean-ratio.js';
 
-/** Runs of the same cases: more than one tell how much a run differs from the next by itself. */
+/** Repeated runs of the same cases: several show how much runs differ by themselves. */
 export interface NamedRuns {
-  /** For messages: the file, or the name of a baseline. */
+  /** The file or baseline, for messages. */
   readonly name: string;
   /** Repeats of the same run. */
   readonly reports: readonly Report[];
@@ -34,33 +34,30 @@ export interface NamedRuns {
 /** Of all cases of a comparison together. */
 export const defaultConfidence = 0.95;
 
-/** How sure a change must be to be called one. */
+/** Thresholds of a comparison. */
 export interface CompareOptions {
-  /** Relative difference of medians that is taken for none; 0.05 unless given. */
+  /** Relative difference of medians that counts as equal; 0.05 unless given. */
   readonly tolerance?: number;
-  /** Probability that no case that stayed the same is called better or worse, over all cases; 0.95 unless given. */
+  /** Probability that no unchanged case is called better or worse, over all cases; 0.95 unless given. */
   readonly confidence?: number;
-  /** Judge although the environments differ. */
+  /** Compares even if the environments differ. */
   readonly ignoreEnvironment?: boolean;
 }
 
-/**
- * What a part of a check has a figure of. Small sizes show no bandwidth; what is only looked at takes as long as looking
- * does, and has none.
- */
+/** The figure of a part of a check. Small sizes have no bandwidth, and parts without timing have no figure. */
 export function figureOf(one: CaseResult & Measurement): 'bandwidth' | 'latency' | undefined {
   const { name, bytes, parameters } = one;
   if (bytes >= mebibyte && parameters.quantity !== 'latency') return 'bandwidth';
   return bytes > 0 || name === 'cores' ? 'latency' : undefined;
 }
 
-/** What can be compared: of a check the parts that have a figure. */
+/** The comparable cases: of a check only parts with a figure. */
 export function figuresOf({ run: { tool }, cases }: Report): CaseResult[] {
   const isLook = (one: CaseResult): boolean => hasMeasurement(one) && figureOf(one) === undefined;
   return tool === 'check' ? cases.filter((one) => !isLook(one)) : [...cases];
 }
 
-/** The samples of those that ran with right results. */
+/** The samples of runs with correct results. */
 function samplesOf(results: readonly CaseResult[]): Runs {
   return results
     .filter((result) => result.status === 'ok')
@@ -92,21 +89,21 @@ interface Judgement {
   readonly advice?: string;
 }
 
-/** An unclear case: its sentence ends with what would tell more. */
+/** An unclear case, with advice on how to tell more. */
 function unclear(words: string, link: string, advice: string): Judgement {
   return { change: 'unclear', text: `${words}${link}${advice}`, advice };
 }
 
-/** In which direction the ratio lies beyond the tolerance with its whole interval: 1 slower, -1 faster, 0 neither. */
+/** 1 if slower, -1 if faster with the whole interval beyond the tolerance, else 0. */
 function direction({ lower, upper }: Ratio, tolerance: number): -1 | 0 | 1 {
   if (lower > 1 + tolerance) return 1;
   return upper < 1 / (1 + tolerance) ? -1 : 0;
 }
 
 /**
- * Whether not only the middle moved. A slower program is slower in its undisturbed samples too: only the others move
- * with what runs beside it. And where neither side has a second run, nobody knows how much a run differs from the next
- * by itself: nine in ten samples have to lie beyond nine in ten of the other run's.
+ * Whether more than the median moved. A slower program is slower in its undisturbed samples too; otherwise only
+ * background load changed. With a single run on both sides the variation between runs is unknown, so nine in ten
+ * samples must lie beyond nine in ten of the other run's.
  */
 function apart(base: Runs, next: Runs, towards: -1 | 1): boolean {
   const [slower, quicker] = towards === 1 ? [next, base] : [base, next];
@@ -200,10 +197,10 @@ const compareNames = optionNames<CompareOptions>({
 const namedRuns = having({ name: aString, reports: listOf(reportKind) });
 
 /**
- * Compares runs case by case, paired by name and parameters. A case that a report holds several times
- * (`collectives -N`) counts as so many runs.
+ * Compares runs case by case, paired by name and parameters. A case repeated within a report (`collectives -N`) counts
+ * as several runs.
  *
- * @throws TypeError when a side has no report, RangeError when an option is out of its range
+ * @throws TypeError if a side has no report, RangeError if an option is out of range
  */
 export function compareRuns(
   base: NamedRuns,

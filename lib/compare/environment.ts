@@ -1,10 +1,10 @@
-// Where the machines of two runs differ.
+// The differences between the machines of two runs.
 import { listOf } from '../checks.js';
 import { reportKind } from '../results/kinds.js';
 import type { EnvironmentInfo, Report } from '../results/result.js';
 import type { EnvironmentChange } from './result.js';
 
-/** Facts that explain a difference in time by themselves. Free memory changes by the second and says nothing. */
+/** Facts that explain a difference in time by themselves. Free memory changes constantly, so it is not among them. */
 const decisive: readonly (keyof EnvironmentInfo)[] = [
   'cpuModel',
   'availableCores',
@@ -21,7 +21,7 @@ const informative: readonly (keyof EnvironmentInfo)[] = [
   'nodeVersion',
 ];
 
-/** What a launcher gives the processes of a job anew each time. */
+/** Variables that a launcher sets anew for each job. */
 const ofOneJob = /^(GRADLINK_(MEMBER|NAME|KEPT|DEBUG|BINARY)$|OMPI_COMM_WORLD_|PMI_)/;
 
 function shown(value: unknown): string {
@@ -53,7 +53,7 @@ function factsOf({ environment, gpus }: Report): Facts {
 
 const reportList = listOf(reportKind);
 
-/** Every fact that some run of one side and some run of the other do not share, the decisive ones first. */
+/** Facts that differ between some runs of the two sides, the decisive ones first. */
 export function environmentChanges(
   base: readonly Report[],
   next: readonly Report[],

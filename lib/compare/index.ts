@@ -1,4 +1,4 @@
-/** Comparing runs: which cases got better or worse, and named baselines. */
+/** Compares runs: which cases got better or worse. Manages named baselines. */
 export { Baselines, type BaselineInfo } from './baselines.js';
 export { ratioOfMedians, type Runs } from './bootstrap.js';
 export { compareRuns, type CompareOptions, type NamedRuns } from './compare.js';

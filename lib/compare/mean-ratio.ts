@@ -1,4 +1,4 @@
-// The one ratio of two runs.
+// The mean ratio of two runs.
 import type { ComparedCase, Ratio } from './result.js';
 
 /** The {@link Comparison.ratio} of these cases. */

@@ -1,5 +1,5 @@
-// Folders that are replaced so that the old one or the new one is there, whatever ends the process. No system call that
-// Node has exchanges two folders: the old one steps aside under a name by which it is found until the new one is there.
+// Replaces folders so that the old or the new content always exists, even if the process is killed. Node cannot
+// exchange two folders, so the old one is kept under a known name until the new one is in place.
 import {
   existsSync,
   lstatSync,
@@ -13,7 +13,7 @@ import { basename, dirname, join } from 'node:path';
 
 import { hasCode, partialName, removePartials, syncFolder, writeOwnFile } from '../files/index.js';
 
-/** Beside `folder`: what it was before, while it is replaced. */
+/** The name of the old folder during the replacement. */
 const asideOf = (folder: string): string => join(dirname(folder), `.${basename(folder)}.old`);
 
 /** Where the content of `folder` is now. */
@@ -22,14 +22,14 @@ export function wholeFolder(folder: string): string {
   return !existsSync(folder) && existsSync(aside) ? aside : folder;
 }
 
-/** The name of the folder whose content an entry beside it may be. */
+/** The folder whose content an entry beside it may be. */
 export function wholeName(entry: string): string {
   return /^\.(.*)\.old$/.exec(entry)?.[1] ?? entry;
 }
 
 const mostTries = 10;
 
-/** Reads from `folder`, again where another process replaced it meanwhile: files of two would be mixed. */
+/** Reads from `folder`, and again if another process replaced it meanwhile: files of both would mix. */
 export function readWhole<T>(folder: string, read: (place: string) => T): T {
   for (let tries = 1; ; ++tries) {
     const place = wholeFolder(folder);
@@ -47,7 +47,7 @@ function inodeOf(place: string): number | undefined {
   return lstatSync(place, { throwIfNoEntry: false })?.ino;
 }
 
-/** Replaces `folder` by one with copies of these files as 0001.json and so on; its parent is there. */
+/** Replaces `folder` by copies of these files named 0001.json and so on; its parent must exist. */
 export function replaceFolder(folder: string, files: readonly string[]): void {
   removeLeftovers(folder);
   const partial = partialName(folder);
@@ -66,7 +66,7 @@ export function replaceFolder(folder: string, files: readonly string[]): void {
 function putInPlace(partial: string, folder: string): void {
   const aside = asideOf(folder);
   for (let tries = 1; ; ++tries) {
-    // Where a process was killed between the two renames, what stands aside is all there is.
+    // If a process was killed between the two renames, only the old folder is left.
     if (existsSync(folder)) {
       rmSync(aside, { recursive: true, force: true });
       moveAside(folder, aside);
@@ -75,7 +75,7 @@ function putInPlace(partial: string, folder: string): void {
       renameSync(partial, folder);
       break;
     } catch (error) {
-      // Another process came first with the same name.
+      // Another process replaced it first.
       if (tries === mostTries || !hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
     }
   }
@@ -91,7 +91,7 @@ function moveAside(folder: string, aside: string): void {
   }
 }
 
-/** What processes that were killed left beside `folder`, 0.2's too, which named it after itself and its number. */
+/** Removes what killed processes left beside `folder`, including the names of version 0.2. */
 function removeLeftovers(folder: string): void {
   removePartials(folder);
   const prefix = `.${basename(folder)}.`;
@@ -101,7 +101,7 @@ function removeLeftovers(folder: string): void {
   }
 }
 
-/** Removes `folder`, and what stands aside first: it must not come back. */
+/** Removes `folder`, but first the old content, which must not reappear. */
 export function removeFolder(folder: string): void {
   rmSync(asideOf(folder), { recursive: true, force: true });
   rmSync(folder, { recursive: true, force: true });

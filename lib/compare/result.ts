@@ -1,4 +1,4 @@
-/** What a comparison of two sets of runs says. All numbers are finite; what is not known is null. */
+/** The result of a comparison. All numbers are finite; unknown ones are null. */
 import { having, listOf, oneOfWords } from '../checks.js';
 import type { CaseIdentity } from '../results/result.js';
 
@@ -8,9 +8,9 @@ export const comparisonVersion = 1;
 /**
  * - `worse`, `better`: the interval of the ratio lies beyond the tolerance.
  * - `same`: the interval lies within the tolerance.
- * - `unclear`: neither; the samples scatter too much to tell, or only the slower ones moved.
- * - `changed`: would be better or worse, but the runs' environments differ, so nothing follows for the program.
- * - `failed`: ran before, and now ends in an error or a wrong result.
+ * - `unclear`: neither; the samples scatter too much, or only the slower ones moved.
+ * - `changed`: would be better or worse, but the environments differ.
+ * - `failed`: ran before, and now fails or gives a wrong result.
  * - `mended`: the reverse.
  * - `added`, `missing`: only one side has figures.
  */
@@ -28,50 +28,50 @@ export const changes = [
 /** How a case differs between two runs. */
 export type Change = (typeof changes)[number];
 
-/** Of new time by old time: above 1 is slower. */
+/** New time divided by old time: above 1 is slower. */
 export interface Ratio {
-  /** Of the medians. */
+  /** The ratio of the medians. */
   median: number;
-  /** Bootstrap interval of the ratio of medians. */
+  /** Lower end of the bootstrap interval. */
   lower: number;
-  /** The upper end of its interval. */
+  /** Upper end of the bootstrap interval. */
   upper: number;
-  /** Coverage of that interval: of all cases together it is the comparison's. */
+  /** Coverage of the interval; the comparison's covers all cases together. */
   confidence: number;
 }
 
 /** One side of a case. */
 export interface Side {
-  /** That have the case. */
+  /** Runs that have the case. */
   runs: number;
-  /** Of all runs together. */
+  /** Samples of all runs. */
   samples: number;
-  /** Over all samples. */
+  /** Median of all samples. */
   medianSeconds: number;
 }
 
 export interface ComparedCase extends CaseIdentity {
-  /** What the ratio and the threshold say. */
+  /** The judgement. */
   change: Change;
   /** One sentence. */
   text: string;
-  /** What would tell more, where the samples do not tell. */
+  /** How to get a clearer result. */
   advice?: string;
-  /** New time by old; null where one of them has none. */
+  /** New time divided by old; null if one is missing. */
   ratio: Ratio | null;
-  /** Null where the old runs lack the case. */
+  /** Null if the old runs lack the case. */
   base: Side | null;
-  /** Null where the new runs lack the case. */
+  /** Null if the new runs lack the case. */
   next: Side | null;
 }
 
-/** One fact of the environment that is not the same on both sides. */
+/** A fact of the environment that differs between both sides. */
 export interface EnvironmentChange {
   /** `cpuModel`, `variables.NCCL_ALGO`, `gpus.devices`. */
   name: string;
-  /** Of the old runs. */
+  /** The old runs' value. */
   base: string;
-  /** Of the new runs. */
+  /** The new runs' value. */
   next: string;
   /** Whether it alone may explain a difference in time. */
   decisive: boolean;
@@ -79,44 +79,44 @@ export interface EnvironmentChange {
 
 /** One side of the comparison. */
 export interface RunsInfo {
-  /** Files, or the name of a baseline. */
+  /** The files or the baseline. */
   name: string;
-  /** The command that made them. */
+  /** The command of these runs. */
   tool: string;
-  /** Whose figures they are; absent: gradlink's own. */
+  /** The measured program; absent: gradlink itself. */
   program?: string;
-  /** How many there are. */
+  /** Number of runs. */
   runs: number;
-  /** Of gradlink. */
+  /** gradlink's version. */
   packageVersion: string;
-  /** Of the first, in ISO 8601. */
+  /** The start of the first run, in ISO 8601. */
   startedAt: string;
 }
 
 /** Two runs beside each other, case by case. */
 export interface Comparison {
-  /** Rises when a field changes its meaning or goes away. */
+  /** Raised when a field changes its meaning or is removed. */
   comparisonVersion: typeof comparisonVersion;
   /** The old runs. */
   base: RunsInfo;
   /** The new runs. */
   next: RunsInfo;
-  /** Relative difference that is taken for none. */
+  /** Relative difference that counts as equal. */
   tolerance: number;
-  /** What differs between their machines. */
+  /** Differences between their machines. */
   environment: readonly EnvironmentChange[];
   /**
-   * The geometric mean over the cases that have a ratio, with that of their bounds as its own; null where none has one.
-   * Since the intervals of all cases hold together, it holds as surely.
+   * The geometric mean of all ratios, with that of their bounds as interval; null without ratios. It has the same
+   * confidence, since all intervals hold together.
    */
   ratio: Ratio | null;
-  /** Every case that one of them has. */
+  /** Every case of either side. */
   cases: readonly ComparedCase[];
 }
 
 const comparisonKind = having({ cases: listOf(having({ change: oneOfWords(changes) })) });
 
-/** How many cases came to each change. */
+/** The number of cases per change. */
 export function countChanges(comparison: Comparison): Readonly<Record<Change, number>> {
   comparisonKind(comparison, 'comparison');
   const counts = Object.fromEntries(changes.map((change) => [change, 0])) as Record<Change, number>;
@@ -124,7 +124,7 @@ export function countChanges(comparison: Comparison): Readonly<Record<Change, nu
   return counts;
 }
 
-/** Whether something got worse, or nothing could be compared at all. */
+/** Whether a case got worse, or nothing could be compared. */
 export function hasRegressed(comparison: Comparison): boolean {
   const counts = countChanges(comparison);
   const compared = comparison.cases.some(({ base, next }) => base !== null && next !== null);

@@ -13,19 +13,19 @@ import { readTopology } from './topology.js';
 import { readText } from './system.js';
 import { diagnosisVersion, type Diagnosis, type Topology } from './types.js';
 
-/** A library that has not answered by then hangs: drivers of many GPUs take seconds to start. */
+/** A library that takes longer hangs: drivers of many GPUs take seconds to start. */
 const patienceMs = 20_000;
 
 export interface DiagnoseOptions {
   readonly packageVersion: string;
   readonly env: NodeJS.ProcessEnv;
-  /** One that `gradlink launch -H` would get. */
+  /** The hostfile for `gradlink launch -H`. */
   readonly hostfile?: string | undefined;
-  /** What runs a command on its hosts, as `ssh -p 2222`; absent: ssh. */
+  /** Runs a command on a host, for example `ssh -p 2222`; absent: ssh. */
   readonly remoteShell?: string | undefined;
 }
 
-/** Looks at this machine. Never fails: what cannot be looked at is a finding. */
+/** Checks this machine. Never fails: errors become findings. */
 export async function diagnose({
   packageVersion,
   env,
@@ -42,7 +42,7 @@ export async function diagnose({
     mpiBuilds(env, patienceMs),
     seeTfjsNode(patienceMs, env),
   ]);
-  // Alone: the others would share the memory's bandwidth with it.
+  // Runs alone: the other probes would use memory bandwidth.
   const cores = await probe('cores', patienceMs, env);
   const [limits, machine] = [containerLimits(), thisMachine()];
   const findings = [
@@ -71,7 +71,6 @@ export async function diagnose({
   };
 }
 
-/** How the parts of the machine are linked, alone. */
 export async function topologyOf(env: NodeJS.ProcessEnv): Promise<Topology> {
   return readTopology(await probe('gpus', patienceMs, env));
 }

@@ -1,4 +1,4 @@
-// Driver, NVML, NCCL, and each GPU with its links as they are and as they could be.
+// Driver, NVML, NCCL, and each GPU with its actual and possible links.
 import { linksDown, linksOf, type Machine } from '../measure/machine/gpus.js';
 import { pcieRate } from '../measure/machine/gpu-rates.js';
 import type { NativeGpuHealth, NativeGpuInfo } from '../native/gpu.js';
@@ -6,7 +6,6 @@ import { bandwidthText } from '../results/units.js';
 import type { GpusFound, Probed } from './probes.js';
 import type { Finding } from './types.js';
 
-/** The machine as the probe's process saw it. */
 export function machineOf({ gpus, peers }: GpusFound): Machine {
   return {
     gpus,
@@ -22,7 +21,7 @@ function cudaVersion(version: number): string {
   return `${String(Math.floor(version / 1000))}.${String(Math.floor((version % 1000) / 10))}`;
 }
 
-/** What NCCL makes of memory that it is told of ahead. */
+/** Whether NCCL registers user buffers. */
 function registrationText({ ncclRegisters, ncclRegisterOff }: GpusFound['libraries']): string {
   if (ncclRegisters === null) return 'registers no memory (since 2.19)';
   if (ncclRegisterOff) return 'registers no memory: GRADLINK_NCCL_REGISTER=no';
@@ -31,7 +30,7 @@ function registrationText({ ncclRegisters, ncclRegisterOff }: GpusFound['librari
     : 'registers memory, no symmetric windows (since 2.27)';
 }
 
-/** Driver, NVML, NCCL and a line a GPU; without a driver the driver's line alone. */
+/** Driver, NVML, NCCL and one line per GPU; without a driver only the driver's line. */
 export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
   if (!('found' in probed)) {
     const variable = process.env.CUDA_VISIBLE_DEVICES;
@@ -97,7 +96,7 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
   ];
 }
 
-/** What the process sees of the machine's GPUs, where that is not all of them. */
+/** A note if the process does not see all of the machine's GPUs. */
 function visibility({ gpus, installed }: GpusFound): Finding[] {
   const seen = new Set(gpus.map(({ pciBusId }) => pciBusId));
   const hidden = installed.filter(({ pciBusId }) => !seen.has(pciBusId));
@@ -113,7 +112,7 @@ function visibility({ gpus, installed }: GpusFound): Finding[] {
   return [{ name: 'gpus', status: 'ok', text: text.join('; '), advice: null }];
 }
 
-/** NVML knows a part of a GPU by the PCI address that all its parts share. */
+/** NVML identifies a MIG partition by the PCI address of its GPU. */
 function partText({ uuid, pciBusId }: NativeGpuInfo): readonly string[] {
   if (uuid?.startsWith('MIG-') !== true) return [];
   return [`${uuid}, a MIG part of the GPU at ${pciBusId}`, 'the rest is about the whole GPU'];
@@ -124,7 +123,7 @@ interface Complaint {
   readonly advice: string;
 }
 
-/** `generation 5 x16`, at most so much a second. */
+/** `generation 5 x16`, with the peak rate. */
 export function pcieText(generation: number | null, width: number | null): string | null {
   return generation === null || width === null
     ? null
@@ -140,7 +139,7 @@ function pcieComplaint(health: NativeGpuHealth): Complaint | undefined {
   };
 }
 
-/** As native/cuda/kernel_image.cc refuses them: the first that the kernels are made for. */
+/** native/cuda/kernel_image.cc refuses older GPUs: the kernels need this capability. */
 const oldestCapability = 5;
 const oldestDriver = 10_000;
 
@@ -164,7 +163,7 @@ function kernelComplaint(
 function complaintsOf(machine: Machine, gpu: NativeGpuInfo, driver: number): Complaint[] {
   const { health } = gpu;
   const down = linksDown(machine, gpu.ordinal);
-  // What an idle GPU does is no fault.
+  // Throttling of an idle GPU is normal.
   const held = (health?.throttleReasons ?? []).filter((reason) => !/idle/i.test(reason));
   const pcie = health === null ? undefined : pcieComplaint(health);
   const kernels = kernelComplaint(gpu, driver);

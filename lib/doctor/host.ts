@@ -1,4 +1,4 @@
-// The addon on this host, and what the host lets processes share.
+// The addon on this host, and which memory the host lets processes share.
 import { statfsSync } from 'node:fs';
 
 import { bandwidthText, timeText } from '../results/units.js';
@@ -7,12 +7,12 @@ import type { CoresFound, Probed } from './probes.js';
 import { readText } from './system.js';
 import type { Finding } from './types.js';
 
-/** Less than this is what containers get that were not told otherwise; a few large arrays fill it. */
+/** Containers get less by default; a few large arrays fill it. */
 const enoughShared = 2 ** 30;
 /** SIMD level, threads and quick bandwidth of the memory. */
 export function addonFindings(cores: Probed<CoresFound>): Finding[] {
   if (!('found' in cores)) {
-    // The loader's message says what was tried, then what to do.
+    // The loader's message lists its attempts, then the remedies.
     const [text = '', ...remedies] = cores.reason.split('\nDo one of these:\n  - ');
     const advice = remedies.join('').replaceAll('\n  - ', '; or ');
     return [{ name: 'addon', status: 'missing', text, advice: advice === '' ? null : advice }];
@@ -69,12 +69,12 @@ export function sharedMemoryFinding(folder = '/dev/shm'): Finding {
   }
 }
 
-/** The choice in brackets: `always [madvise] never`. */
+/** The selected word: `always [madvise] never`. */
 function chosen(text: string | undefined): string | undefined {
   return /\[([^[\]]+)\]/.exec(text ?? '')?.[1];
 }
 
-/** Huge pages: arrays of a program have them where it may ask, shared memory where the system gives them. */
+/** Huge pages: a program may request them for its arrays; shared memory has them only if the system is set so. */
 export function hugePagesFinding(folder = '/sys/kernel/mm/transparent_hugepage'): Finding {
   const name = 'huge pages';
   const arrays = chosen(readText(`${folder}/enabled`));
@@ -101,7 +101,7 @@ const scopes = [
   'no process',
 ] as const;
 
-/** Whether one process may read another's memory: Open MPI and MPICH copy once where it may, gradlink does not need it. */
+/** Whether processes may read each other's memory: Open MPI and MPICH then copy once. gradlink does not need it. */
 export function ptraceFinding(text: string | undefined): Finding {
   const name = 'ptrace scope';
   if (text === undefined) {

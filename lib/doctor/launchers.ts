@@ -1,4 +1,4 @@
-// What can start a job here, and whether this process belongs to one.
+// The launchers that are installed here, and the job that this process belongs to.
 import { readJob } from '../communicator/joining/job.js';
 import { parseHostfile } from '../launch/hosts.js';
 import { interfacesHere, interfaceVariable, portsVariable, readNetwork } from '../network.js';
@@ -26,7 +26,7 @@ function jobFinding(env: Env): Finding {
   }
 }
 
-/** On which address jobs over TCP, the launcher and the doctor listen here, and why. */
+/** The address that jobs over TCP, the launcher and the doctor listen on, and why. */
 function networkFinding(env: Env): Finding {
   const name = 'network';
   try {
@@ -89,7 +89,7 @@ function hostfileFinding(file: string): Finding {
     const hosts = parseHostfile(readInput(file, 'a list of hosts'));
     const slots = hosts.map((host) => host.slots);
     const known = slots.some((one) => one !== undefined);
-    // Where some have slots a host without has one, as launch counts.
+    // If some hosts have slots, a host without counts as one, as in launch.
     const sum = slots.reduce<number>((total, one) => total + (one ?? 1), 0);
     if (sum === 0) throw new Error('expected at least one slot, got none');
     const count = `${String(hosts.length)} host${hosts.length === 1 ? '' : 's'}`;
@@ -105,7 +105,7 @@ function hostfileFinding(file: string): Finding {
   }
 }
 
-/** @param hostfile the one that `gradlink launch -H` would get; left out: no line about it */
+/** @param hostfile the hostfile for `gradlink launch -H`; absent: no finding */
 export function launcherFindings(env: Env, hostfile: string | undefined): Finding[] {
   return [
     jobFinding(env),

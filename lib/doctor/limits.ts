@@ -1,4 +1,4 @@
-// What a container, or whoever started the process, lets it have.
+// Limits of a container or of the parent process.
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 
 import type { Bound, ContainerLimits } from '../results/container-limits.js';
@@ -10,7 +10,6 @@ export function gibibytes(bytes: number): string {
   return `${(bytes / gibibyte).toFixed(bytes < 10 * gibibyte ? 1 : 0)} GiB`;
 }
 
-/** The machine, where it is not this one. */
 export interface Machine {
   readonly cores: number;
   readonly allowed: number;
@@ -65,7 +64,7 @@ export function memoryFinding(limits: ContainerLimits, machine: Machine): Findin
   };
 }
 
-/** Ranks, servers and launchers of one host have so many descriptors and threads with room to spare. */
+/** Enough descriptors and threads for the ranks, servers and launchers of a host. */
 const enoughFiles = 1024;
 const enoughProcesses = 512;
 
@@ -73,7 +72,7 @@ interface Row {
   readonly name: string;
   readonly bound: Bound | null;
   readonly text: (value: number) => string;
-  /** What to do where it is less than it should be. */
+  /** The remedy if it is too low. */
   readonly advice?: string | undefined;
   readonly least?: number;
 }
@@ -81,7 +80,7 @@ interface Row {
 const plain = String;
 const perSecond = (value: number) => `${String(value)}/s`;
 
-/** All other bounds, each on the one line. */
+/** All other limits, in one line. */
 export function limitsFinding(limits: ContainerLimits): Finding {
   const rows: Row[] = [
     {

@@ -1,17 +1,17 @@
-// Which MPI is there, with which thread level, and whether it takes arrays on GPUs.
+// The installed MPI libraries, their thread level, and their support for GPU arrays.
 import type { NativeMpiLibrary } from '../native/communicator.js';
 import type { Probed } from './probes.js';
 import { output, programFile, type Env } from './system.js';
 import type { Finding } from './types.js';
 
-/** What the MPI's own programs tell of how it was built. */
+/** How an MPI was built, by its own programs. */
 export interface MpiBuild {
-  /** Whether several threads may call at once; null where it does not say. */
+  /** Whether several threads may call at once; null if unknown. */
   readonly threads: boolean | null;
   readonly cudaAware: boolean | null;
 }
 
-/** @param text of `ompi_info --parsable --all` */
+/** @param text output of `ompi_info --parsable --all` */
 export function openMpiBuild(text: string): MpiBuild {
   const threads = /MPI_THREAD_MULTIPLE: (yes|no)/.exec(text)?.[1];
   const cuda = /mpi_built_with_cuda_support:value:(true|false)/.exec(text)?.[1];
@@ -21,11 +21,11 @@ export function openMpiBuild(text: string): MpiBuild {
   };
 }
 
-/** @param text of `mpichversion` */
+/** @param text output of `mpichversion` */
 export function mpichBuild(text: string): MpiBuild {
   const [, configured] = /^MPICH configure:(.*)$/m.exec(text) ?? [];
   if (configured === undefined) return { threads: null, cudaAware: null };
-  // Its default is all threads; CUDA is found by itself only where it is asked for by name.
+  // Full thread support is the default; CUDA is used only if configured by name.
   const threads = /--enable-threads=(\w+)/.exec(configured)?.[1] ?? 'multiple';
   return {
     threads: threads === 'multiple' || threads === 'runtime' || threads === 'default',
@@ -54,7 +54,6 @@ const families = {
   mpich: { title: 'MPICH', mpirun: 'mpirun.mpich', debian: 'mpich', headers: 'libmpich-dev' },
 } as const;
 
-/** One line for one family. */
 export function mpiFinding(
   name: keyof typeof families,
   library: Probed<NativeMpiLibrary>,
@@ -64,7 +63,7 @@ export function mpiFinding(
   const { title, mpirun, debian, headers } = families[name];
   if (!('found' in library)) {
     const there = programFile(mpirun, env) !== undefined;
-    // Of a shim that is there and an MPI that is not where the system looks, as before `module load`.
+    // The shim exists but the MPI is not in the library path, as before `module load`.
     const [, lacking] = /(?:^|[ (])(libmpi\S*): cannot open/.exec(library.reason) ?? [];
     if (there && lacking !== undefined) {
       return {

@@ -13,7 +13,7 @@ import { native, nativePath } from '../native/load.js';
 import { nativeMemoryLoops } from '../native/measure.js';
 import type { CoresFound, GpusFound, ProbeMessage, ProbeName, TfjsNodeFound } from './probes.js';
 
-/** Of one array: past most caches, and still quick. The thorough figure is that of `gradlink measure`. */
+/** Beyond most caches and still quick; `gradlink measure` is thorough. */
 const smallest = 64 * mebibyte;
 const largest = 192 * mebibyte;
 const passes = 5;
@@ -53,7 +53,7 @@ function gpus(): GpusFound {
   };
 }
 
-/** What is used of the package. */
+/** The used part of the package. */
 interface TfjsNode {
   backend(): { isUsingGpuDevice: boolean; binding: { TF_Version: string } };
   scalar(value: number): { neg(): { dataSync(): unknown } };

@@ -1,5 +1,5 @@
-// What can only be learned by loading somebody's library. Each probe runs in a process of its own, since a driver may
-// crash or hang and the doctor may not.
+// Facts that need a library to be loaded. Each probe runs in its own process, since a driver may crash or hang and the
+// doctor may not.
 import { fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
@@ -12,7 +12,7 @@ export interface CoresFound {
   readonly addon: string;
   readonly simdLevel: string;
   readonly threads: number;
-  /** Read plus written, by a plain copy with these threads. */
+  /** Read plus written by a plain copy with these threads. */
   readonly copyBytesPerSecond: number;
   readonly wakeUpSeconds: number;
 }
@@ -20,23 +20,21 @@ export interface CoresFound {
 export interface GpusFound {
   readonly libraries: NativeGpuLibraries;
   readonly gpus: readonly NativeGpuInfo[];
-  /** All of the machine, by NVML. */
+  /** All GPUs of the machine, by NVML. */
   readonly installed: readonly NativeInstalledGpu[];
-  /** From one ordinal to another. */
+  /** By ordinals. */
   readonly peers: readonly (Peer & { readonly from: number; readonly to: number })[];
 }
 
 export interface TfjsNodeFound {
-  /** TensorFlow's version. */
   readonly tensorflow: string;
-  /** The file of its library; null where the system does not say. */
+  /** The file of its library; null if unknown. */
   readonly library: string | null;
   readonly gpu: boolean;
-  /** Why its operations fail; null where they work. */
+  /** Why its operations fail; null if they work. */
   readonly failure: string | null;
 }
 
-/** What each probe sends. */
 export interface Probes {
   readonly cores: CoresFound;
   readonly gpus: GpusFound;
@@ -47,22 +45,20 @@ export interface Probes {
 
 export type ProbeName = keyof Probes;
 
-/** What was found, or why not. */
+/** The result, or the reason for its absence. */
 export type Probed<T> =
   | { readonly found: T }
-  /** `broken`: the library is there, but crashed, hung or failed. */
+  /** `broken`: the library exists, but crashed, hung or failed. */
   | { readonly reason: string; readonly broken: boolean };
 
-/** What a probe's process sends to its parent. */
 export type ProbeMessage =
   { readonly found: unknown } | { readonly reason: string; readonly code: string | null };
 
 /**
- * Never fails: a process that crashes or does not answer is a reason.
+ * Never fails: a crash or a timeout becomes a reason.
  *
  * @param patienceMs after which it is killed
- * @param env of the process
- * @param rest what the probe is told besides
+ * @param rest further arguments
  */
 export function probe<N extends ProbeName>(
   name: N,
@@ -81,7 +77,7 @@ export function probe<N extends ProbeName>(
   return new Promise((resolve) => {
     let answer: ProbeMessage | undefined;
     let late = false;
-    // What a library prints is not for the reader of the diagnosis.
+    // The library's own output is of no use to the reader.
     const child = fork(file, [name, ...rest], {
       env,
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

@@ -1,11 +1,11 @@
-// Small questions to the system whose answer may be missing.
+// Small queries to the system that may have no answer.
 import { execFile } from 'node:child_process';
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** A file's text without blanks around it; undefined where it cannot be read. */
+/** A file's trimmed text; undefined if it cannot be read. */
 export function readText(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
@@ -14,7 +14,7 @@ export function readText(file: string): string | undefined {
   }
 }
 
-/** Names in a folder; none where it cannot be read. */
+/** Names in a folder; empty if it cannot be read. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -23,7 +23,7 @@ export function namesIn(folder: string): string[] {
   }
 }
 
-/** Where a program is on the path of this environment. */
+/** The path of a program; undefined if it is not in PATH. */
 export function programFile(name: string, env: Env): string | undefined {
   return (env['PATH'] ?? '')
     .split(delimiter)
@@ -39,7 +39,7 @@ export function programFile(name: string, env: Env): string | undefined {
     });
 }
 
-/** What a program prints; undefined where it is not there, fails or takes longer. */
+/** The output of a program; undefined if it is missing, fails or times out. */
 export function output(
   program: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-// TensorFlow's own library behind tfjs-node and tfjs-node-gpu: which it is, and whether it computes on a GPU.
+// TensorFlow's native library in tfjs-node and tfjs-node-gpu: its version, and whether it computes on a GPU.
 
 import { join } from 'node:path';
 
@@ -12,14 +12,14 @@ export type TfjsNodePackage = (typeof tfjsNodePackages)[number];
 
 const guide = 'docs/tfjs-node-gpu.md';
 
-/** What the TensorFlow that the GPU's package downloads is built for. */
+/** The requirements of the TensorFlow that the GPU package downloads. */
 export const ownTensorFlow = { version: '2.9.1', cuda: '11.2', cudnn: '8.1' } as const;
 
 export interface TfjsNodeSeen {
   readonly name: TfjsNodePackage;
   /** Of the package. */
   readonly version: string;
-  /** Undefined where the installer left no binding to load. */
+  /** Undefined if the installer left no binding to load. */
   readonly probed: Probed<TfjsNodeFound> | undefined;
 }
 
@@ -41,7 +41,6 @@ function withoutGpu(found: TfjsNodeFound, gpus: Probed<GpusFound>): string {
   );
 }
 
-/** A line of one package that is installed. */
 export function tfjsNodeFinding(
   { name, version, probed }: TfjsNodeSeen,
   gpus: Probed<GpusFound>,
@@ -76,12 +75,12 @@ export function tfjsNodeFinding(
     : { name, status: 'ok', text, advice: null };
 }
 
-/** Loads those that are installed, each in a process of its own. */
+/** Loads the installed packages, each in its own process. */
 export async function seeTfjsNode(
   patienceMs: number,
   env: NodeJS.ProcessEnv,
 ): Promise<TfjsNodeSeen[]> {
-  // Its own words are for whoever asks it; and the memory of GPUs is for programs.
+  // Silences TensorFlow and keeps it from reserving all GPU memory.
   const quiet = { ...env, TF_CPP_MIN_LOG_LEVEL: '3', TF_FORCE_GPU_ALLOW_GROWTH: 'true' };
   const seen = tfjsNodePackages.map(async (name): Promise<TfjsNodeSeen | undefined> => {
     const found = findPackage(packageFolders(), `@tensorflow/${name}`);

@@ -1,4 +1,4 @@
-// Which backends of TensorFlow.js a training could use: packages that are installed, not loaded.
+// The TensorFlow.js backends available for training: packages that are installed, without loading them.
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -20,7 +20,7 @@ export interface InstalledPackage {
 const installed =
   'npm install @tensorflow/tfjs-core @tensorflow/tfjs-layers @tensorflow/tfjs-backend-wasm';
 
-/** A package as Node would find it from one of these folders, the first first; undefined where it would not. */
+/** A package as Node would resolve it from the first of these folders that has it; undefined if none has. */
 export function findPackage(
   folders: readonly string[],
   name: string,
@@ -39,12 +39,12 @@ export function findPackage(
   return undefined;
 }
 
-/** Where packages are looked for: from the user's program, the current folder, then from gradlink. */
+/** Folders to search: the user's program, the current folder, then gradlink's. */
 export function packageFolders(folder = process.cwd()): readonly string[] {
   return [folder, dirname(fileURLToPath(import.meta.url))];
 }
 
-/** @param folder where the user's program is: the current folder */
+/** @param folder the folder of the user's program */
 export function tfjsFinding(folder = process.cwd()): Finding {
   const folders = packageFolders(folder);
   const version = (name: string): string | undefined =>

@@ -1,4 +1,4 @@
-// How the parts of the machine are linked, from the kernel's description of it and, for GPUs, the driver's and NVML's.
+// How the machine's parts are linked, from the kernel and, for GPUs, the driver and NVML.
 import { join } from 'node:path';
 
 import { linksBetween } from '../measure/machine/gpus.js';
@@ -8,13 +8,13 @@ import type { GpusFound, Probed } from './probes.js';
 import { namesIn, readText } from './system.js';
 import type { NetworkInterface, NumaNode, Topology, TopologyGpu, TopologyLink } from './types.js';
 
-/** The kernel says -1 where it does not know. */
+/** The kernel writes -1 for unknown. */
 function nodeNumber(text: string | undefined): number | null {
   const value = Number(text ?? -1);
   return Number.isInteger(value) && value >= 0 ? value : null;
 }
 
-/** @param folder the kernel's, or a test's */
+/** @param folder replaced by tests */
 export function readNodes(folder = '/sys/devices/system/node'): NumaNode[] {
   return namesIn(folder)
     .flatMap((name) => {
@@ -35,7 +35,7 @@ export function readNodes(folder = '/sys/devices/system/node'): NumaNode[] {
     });
 }
 
-/** @param folder the kernel's, or a test's */
+/** @param folder replaced by tests */
 export function readNetworks(folder = '/sys/class/net'): NetworkInterface[] {
   return namesIn(folder)
     .filter((name) => name !== 'lo')

@@ -1,5 +1,5 @@
-// The launcher's end of the connections to the keepers of the processes that mpirun or srun started: output, exit
-// statuses and liveness come over them, whatever the MPI, and it is over them that a job is ended on every host.
+// The launcher's connections to the keepers of processes that mpirun or srun started. They carry output, exit statuses
+// and heartbeats whatever the MPI, and the launcher ends the job on every host over them.
 import { createServer, type Server, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { PassThrough } from 'node:stream';
@@ -21,25 +21,25 @@ export interface ControlOptions {
   readonly workers: number;
   readonly servers: number;
   readonly graceMs: number;
-  /** A host that is silent for so long is lost. */
+  /** A host that is silent for this long is lost. */
   readonly silenceMs: number;
-  /** The host of each process where the launcher placed them. */
+  /** The host of each process, if the launcher placed them. */
   readonly hosts?: readonly string[];
-  /** All of the job is on this host: nobody else can connect. */
+  /** The whole job runs on this host, so the launcher listens on loopback only. */
   readonly ownHost?: boolean;
-  /** Where to listen otherwise. */
+  /** Where to listen if `ownHost` is not set. */
   readonly network?: Network;
 }
 
 const failed = 1;
 const mostExitCode = 255;
-/** Connections that have not proved anything, beside those of processes that have not come yet. */
+/** Unproven connections accepted beyond one per missing process. */
 const mostStrangers = 64;
 
-/** What the launcher opens beside the connections: streams of what it starts, files that are read. */
+/** Descriptors that the launcher needs for pipes and files. */
 const otherDescriptors = 16;
 
-/** Without one for each connection processes would be turned away, and end over a launcher that they cannot reach. */
+/** Fails early if descriptors are short: refused keepers would fail with an unreachable launcher. */
 function checkDescriptors(connections: number): void {
   const free = freeDescriptors();
   if (free >= connections + otherDescriptors) return;
@@ -52,14 +52,14 @@ function checkDescriptors(connections: number): void {
 
 type Events = Parameters<RemoteMembers['watch']>[0];
 
-/** One keeper that has shown that it belongs to the job. */
+/** A keeper that has proved that it belongs to the job. */
 class Keeper {
   readonly stdout = new PassThrough();
   readonly stderr = new PassThrough();
   done = false;
-  /** Given up because nothing came from it. */
+  /** Given up after its silence. */
   silent = false;
-  /** How its process failed, from when this is known to when the keeper is through with it. */
+  /** How its process failed, until the keeper has finished with it. */
   news: Ending | undefined;
 
   constructor(
@@ -77,7 +77,7 @@ class Keeper {
 
   forward(stream: PassThrough, chunk: Buffer): void {
     if (stream.write(chunk)) return;
-    // A reader of the launcher's that is slow makes the process wait, not the launcher grow.
+    // A slow reader blocks the process instead of filling the launcher's memory.
     this.socket.pause();
     stream.once('drain', () => {
       this.socket.resume();
@@ -94,7 +94,6 @@ class Keeper {
 const wholeUpTo = (most: number, value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
 
-/** @param exit what the keeper says of its process */
 function endingOf(keeper: Keeper, exit: Record<string, unknown>): Ending {
   const { exitCode, what, pid, manner } = exit;
   return {
@@ -108,7 +107,7 @@ function endingOf(keeper: Keeper, exit: Record<string, unknown>): Ending {
 export class Control implements RemoteMembers {
   private readonly keepers = new Map<number, Keeper>();
   private readonly sockets = new Set<Socket>();
-  /** Of too many the oldest goes; a keeper that this happens to comes again. */
+  /** If there are too many, the oldest is closed; a keeper among them connects again. */
   private readonly strangers = new Strangers(() => {
     const { workers, servers } = this.options;
     return mostStrangers + workers + servers - this.keepers.size;
@@ -130,7 +129,7 @@ export class Control implements RemoteMembers {
   }
 
   /**
-   * Starts to listen.
+   * Starts listening.
    *
    * @throws GradlinkError ERR_SYSTEM where no port of the range is free
    */

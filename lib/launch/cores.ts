@@ -1,5 +1,5 @@
-// Which cores a job's processes run on. Left to itself the kernel keeps two ranks that wait for each other on one core
-// for seconds while another idles (2 ranks on 2 cores: half the bandwidth at every size), so each gets cores of its own.
+// Assigns CPU cores to the job's processes. Without binding, the kernel may keep two waiting ranks on one core for
+// seconds while another core idles (2 ranks on 2 cores: half the bandwidth at every size).
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
@@ -14,7 +14,7 @@ export function parseCoreList(text: string): number[] {
     });
 }
 
-/** The cores this process may use; none where the system does not say. */
+/** The cores this process may use; empty if the system does not tell. */
 export function allowedCores(): readonly number[] {
   try {
     const [, list] =
@@ -26,10 +26,9 @@ export function allowedCores(): readonly number[] {
 }
 
 /**
- * Each process's share, in neighbouring cores; where there are more processes than cores, neighbouring processes share
- * one.
+ * Splits adjacent cores among the processes. With more processes than cores, adjacent processes share a core.
  *
- * @returns a list a process; undefined where a share is all there is
+ * @returns a list per process; undefined if each would get all cores
  */
 export function shareCores(
   processes: number,
@@ -44,8 +43,8 @@ export function shareCores(
 }
 
 /**
- * Binds a process that has just been started, with the threads it has and will have. Does nothing where the system has
- * no `taskset` or the process is gone: binding is for speed only.
+ * Binds a running process with all its threads. Binding only affects speed, so a missing `taskset` or process is
+ * ignored.
  */
 export function bindToCores(pid: number, cores: readonly number[]): void {
   spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cores.join(','), String(pid)], {

@@ -1,4 +1,4 @@
-// Jobs that go on with fewer workers when one is lost: the others are started again, and take up their last checkpoint.
+// Elastic jobs: when a worker is lost, the others are restarted from their last checkpoint.
 import { join } from 'node:path';
 
 import type { JobSpec } from './job.js';
@@ -9,22 +9,21 @@ import { shrink } from './shrink.js';
 /** One start of a job. */
 export interface Attempt {
   readonly job: JobSpec;
-  /** Where the output of its processes is written. */
+  /** The folder for the output of its processes. */
   readonly directory?: string | undefined;
-  /** What is left of the time limit. */
+  /** The rest of the time limit. */
   readonly timeoutSeconds?: number | undefined;
 }
 
-/** How often the job has been started again, in every process of it; absent in a job that is not elastic. */
+/** The number of restarts so far, set in every process of an elastic job. */
 const restartsVariable = 'GRADLINK_RESTARTS';
 
-/** What may be lost. */
 export interface ElasticLimits {
-  /** The name of what starts the processes. */
+  /** The name of the launcher. */
   readonly launcher: string;
-  /** The fewest workers that the job goes on with. */
+  /** The job fails with fewer workers than this. */
   readonly minWorkers: number;
-  /** Starts after a worker that exited with an error: the others may well do the same. */
+  /** Restarts after a worker that exited with an error: the cause may affect every worker. */
   readonly maxRestarts: number;
 }
 
@@ -32,11 +31,11 @@ export interface ElasticLimits {
 export const defaultMaxRestarts = 3;
 
 /**
- * Runs a job until it ends well or in a way that is no loss of a worker. One that a signal killed is lost, and those of a
- * host of which nothing more is heard; one that exited with an error is too, but may have erred for a reason that all have,
- * so that only so many of those count. Each start has fewer workers, and writes its output to a folder of its own.
+ * Runs a job and restarts it with fewer workers after a loss. A worker is lost if a signal killed it or its host is
+ * silent. A worker that exits with an error also counts as lost, but only `maxRestarts` times. Each start writes its
+ * output to its own folder.
  *
- * @param tell what the user is to know between two starts
+ * @param tell reports a restart to the user
  */
 export async function runElastic(
   first: Attempt,
@@ -59,7 +58,7 @@ export async function runElastic(
     });
     const loss = lossOf(result);
     if (loss === undefined) return result;
-    // A job that only loses servers would start forever.
+    // Otherwise a job that only loses servers would restart forever.
     const counts = loss.kind === 'error' || loss.members.every(({ role }) => role === 'server');
     if (counts && ++errors > maxRestarts) {
       const often = maxRestarts === 1 ? 'once' : `${maxRestarts} times`;
@@ -80,7 +79,7 @@ export async function runElastic(
       tell(`gradlink launch: fewer than ${minWorkers} workers are left (--min-workers).\n`);
       return result;
     }
-    // The next start would report a limit that has passed by now, which is of no use to the user.
+    // The next start would only report that the limit has passed.
     if (secondsLeft(first, start) === 0) return result;
     const few = job.workers === 1 ? 'one worker' : `${job.workers} workers`;
     const where = shrunk.without.length === 0 ? '' : `, without ${shrunk.without.join(', ')}`;
@@ -98,15 +97,15 @@ interface Loss {
   readonly members: readonly Member[];
 }
 
-/** What was lost; undefined where the job ended otherwise, or could not be ended. */
+/** What was lost; undefined if the job ended another way or could not be ended. */
 function lossOf({ interruption, survivors, lost }: JobResult): Loss | undefined {
   if (interruption?.kind !== 'failure' || survivors.length > 0) return undefined;
-  // Whatever else failed then, ranks that waited for the lost ones or mpirun itself, failed over it.
+  // A lost host explains other failures: ranks that waited for it, and mpirun itself.
   if (lost.length > 0) return { kind: 'host', members: lost };
   const { member, manner } = interruption.failure;
   if (member.role !== 'worker') return undefined;
   if (manner === 'killed') return { kind: 'signal', members: [member] };
-  // What could not even be started never will be.
+  // A command that could not be started will fail again.
   const ran = manner === 'exited' && member.pid !== undefined;
   return ran ? { kind: 'error', members: [member] } : undefined;
 }

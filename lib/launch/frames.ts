@@ -1,5 +1,4 @@
-// What the launcher and the keeper of a rank on another host say to each other over TCP: frames of a type and a payload.
-// line.ts carries them.
+// The messages between the launcher and a keeper on another host: frames with a type and a payload, sent by line.ts.
 import type { Manner } from './members.js';
 
 export const frameTypes = [
@@ -8,11 +7,11 @@ export const frameTypes = [
   'welcome', // launcher to keeper: Welcome
   'stdout', // keeper to launcher: bytes
   'stderr',
-  'exit', // keeper to launcher: Exit; its process has ended, and all that this one started and wrote is through
-  'seen', // launcher to keeper: it knows of the exit
-  'end', // launcher to keeper: end the process; a second one: at once
-  'beat', // both: still here
-  'died', // keeper to launcher: Exit; its process has just failed, and its exit will follow if the keeper lives
+  'exit', // keeper to launcher: Exit; its process and its children have ended, and all output has been sent
+  'seen', // launcher to keeper: exit received
+  'end', // launcher to keeper: end the process; a second one kills it
+  'beat', // both: heartbeat
+  'died', // keeper to launcher: Exit; its process has just failed, `exit` follows if the keeper lives
 ] as const;
 export type FrameType = (typeof frameTypes)[number];
 
@@ -24,13 +23,16 @@ export interface Hello {
 }
 
 export interface Welcome {
-  /** Which of this host's cores its process is to run on: share `localRank` of `localSize`; absent: as its starter says. */
+  /**
+   * The share of this host's cores that the process is bound to: `localRank` of `localSize`; absent: bound by its
+   * starter.
+   */
   readonly localRank?: number;
   readonly localSize?: number;
-  /** Of those `localSize` the workers, which come first. */
+  /** The workers among `localSize`; they come first. */
   readonly localWorkers?: number;
   readonly graceMs: number;
-  /** Silence of this length means that the other side is lost. */
+  /** The other side is lost after this much silence. */
   readonly silenceMs: number;
 }
 
@@ -41,7 +43,7 @@ export interface Exit {
   readonly manner: Manner;
 }
 
-/** The JSON of a frame; undefined where it is not JSON, which ends the connection. */
+/** The JSON of a frame; undefined if it is invalid, which ends the connection. */
 export function parseFrame(payload: Buffer): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(payload.toString());

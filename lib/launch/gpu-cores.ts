@@ -1,4 +1,4 @@
-// The cores next to a rank's GPUs: those of the NUMA node that its PCIe slot hangs on. Nothing here starts the driver.
+// The cores of the NUMA node that a rank's GPUs are attached to. Nothing here loads the driver.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -12,7 +12,7 @@ function read(path: string): string {
   }
 }
 
-/** PCI addresses of the GPUs in the order of the bus, which is that of their numbers. */
+/** PCI addresses of the GPUs in bus order, which is the order of their ordinals. */
 function addresses(root: string): string[] {
   try {
     return readdirSync(join(root, 'proc/driver/nvidia/gpus')).sort();
@@ -31,7 +31,7 @@ function addressOf(name: string, root: string): string | undefined {
   });
 }
 
-/** Cores on the same NUMA node as these GPUs; none where the system does not say. */
+/** Cores on the NUMA node of these GPUs; empty if the system does not tell. */
 export function coresNear(gpus: readonly string[], root = '/'): readonly number[] {
   const found = gpus.flatMap((name) => {
     const address = addressOf(name, root);
@@ -43,11 +43,11 @@ export function coresNear(gpus: readonly string[], root = '/'): readonly number[
 }
 
 /**
- * The cores of each rank of a host: ranks whose GPUs hang on the same node share its cores out among themselves.
+ * The cores of each rank of a host: ranks with GPUs on the same NUMA node split its cores.
  *
  * @param gpus of each rank
  * @param cores that the host's ranks may use
- * @returns undefined where the system does not say where the GPUs are, or they are next to all cores
+ * @returns undefined if the location of the GPUs is unknown or all cores are on their node
  */
 export function shareCoresNear(
   gpus: readonly (readonly string[])[],

@@ -1,35 +1,35 @@
-// Which GPU of its host a rank computes on. TensorFlow reserves the memory of every GPU that it sees, and tfjs-node
-// computes on the last of them: ranks of one host must see one each. Nothing here starts the CUDA driver, which reads
-// CUDA_VISIBLE_DEVICES only when it starts.
+// Assigns a GPU to each rank. TensorFlow reserves the memory of every visible GPU, and tfjs-node computes on the last
+// one, so each rank must see one. Nothing here loads the CUDA driver: CUDA_VISIBLE_DEVICES is read only when it loads.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A rank among those of its host. */
 export interface LocalPlace {
   readonly localRank: number;
-  /** Absent where its launcher does not say. */
+  /** Absent if the launcher does not tell. */
   readonly localSize?: number;
 }
 
-/** The GPUs that a rank was given; one, unless it asked for more. */
+/** The GPUs assigned to a rank. */
 export interface GpuShare {
   /** As CUDA_VISIBLE_DEVICES names them: a number, an id such as `GPU-8f2e…`, or several with commas. */
   readonly gpu: string;
-  /** GPUs that the ranks of the host have between them. */
+  /** Number of GPUs that the ranks of the host share. */
   readonly gpus: number;
-  /** Ranks of the host that compute on these; 1 where its launcher does not say how many there are. */
+  /** Number of local ranks that compute on these GPUs; 1 if unknown. */
   readonly ranks: number;
 }
 
 export const visibleVariable = 'CUDA_VISIBLE_DEVICES';
 const orderVariable = 'CUDA_DEVICE_ORDER';
 const growthVariable = 'TF_FORCE_GPU_ALLOW_GROWTH';
-/** What `gradlink launch --gpus-per-worker` gave, as `GPU+GPU,GPUS,RANKS`: what is visible is this rank's own. */
+/**
+ * Set by `gradlink launch --gpus-per-worker`, as `GPU+GPU,GPUS,RANKS`: the visible GPUs already are this rank's share.
+ */
 export const ownGpuVariable = 'GRADLINK_OWN_GPU';
 
-/** Tells keepers of `gradlink launch --gpus-per-worker COUNT`. */
+/** Passes `gradlink launch --gpus-per-worker COUNT` to keepers. */
 export const gpuPerWorkerVariable = 'GRADLINK_GPU_PER_WORKER';
 
 const places = [
@@ -47,7 +47,7 @@ function count(text: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** @returns undefined where no launcher says it. */
+/** @returns undefined outside a launcher */
 export function localPlace(env: Env): LocalPlace | undefined {
   for (const [rank, size] of places) {
     const localRank = count(env[rank]);
@@ -62,27 +62,27 @@ export function localPlace(env: Env): LocalPlace | undefined {
 export function installedGpus(root = '/'): number {
   const driver = join(root, 'proc/driver/nvidia/gpus');
   if (existsSync(driver)) return readdirSync(driver).length;
-  // Some containers show the devices only.
+  // Some containers have only the device files.
   const devices = join(root, 'dev');
   return existsSync(devices)
     ? readdirSync(devices).filter((name) => /^nvidia\d+$/.test(name)).length
     : 0;
 }
 
-/** The GPUs that this process would see, in the words of CUDA_VISIBLE_DEVICES. */
+/** The GPUs that this process would see, in the syntax of CUDA_VISIBLE_DEVICES. */
 export function visibleGpus(env: Env, root?: string): readonly string[] {
   const list = env[visibleVariable];
   if (list === undefined) return Array.from({ length: installedGpus(root) }, (_, gpu) => `${gpu}`);
   const entries = list.split(',').map((entry) => entry.trim());
-  // CUDA takes those before the first that cannot be.
+  // CUDA ignores everything from the first invalid entry on.
   const end = entries.findIndex((entry) => !/^(\d+|GPU-.+|MIG-.+)$/.test(entry));
   return end < 0 ? entries : entries.slice(0, end);
 }
 
 /**
- * The share of one rank; undefined where there is no GPU.
+ * The share of one rank; undefined without GPUs.
  *
- * @param each how many GPUs a rank gets; all of them where there are fewer
+ * @param each GPUs per rank; a host with fewer gives all
  */
 export function gpuShare(
   { localRank, localSize }: LocalPlace,
@@ -97,14 +97,14 @@ export function gpuShare(
   return { gpu: own.join(','), gpus: gpus.length, ranks: Math.max(ranks, 1) };
 }
 
-/** Slurm gives each task its own GPUs where it is asked to; these are then all that the task sees. */
+/** Slurm can give each task its own GPUs; the task then sees no others. */
 function givenBySlurm(env: Env): boolean {
   return (
     (env['SLURM_GPUS_PER_TASK'] ?? '') !== '' || (env['SLURM_TRES_PER_TASK'] ?? '').includes('gpu')
   );
 }
 
-/** The share of the process with this environment: what its launcher gave it, or a share by its place. */
+/** This process's share: assigned by its launcher, or computed from its local rank. */
 export function ownShare(env: Env, root?: string): GpuShare | undefined {
   const [gpu, gpus, ranks] = (env[ownGpuVariable] ?? '').split(',');
   if (gpu !== undefined && gpus !== undefined) {
@@ -114,17 +114,16 @@ export function ownShare(env: Env, root?: string): GpuShare | undefined {
   return place === undefined ? undefined : workerShare(place, env, root);
 }
 
-/** TensorFlow takes memory as it needs it, unless the user has said otherwise. */
+/** Lets TensorFlow allocate GPU memory as needed, unless the user has set it otherwise. */
 export function growthVariables(env: Env): Record<string, string> {
   return env[growthVariable] === undefined ? { [growthVariable]: 'true' } : {};
 }
 
-/** What a process that shall see its share alone is started with. */
 export function shareVariables(share: GpuShare, env: Env): Record<string, string> {
   return { [visibleVariable]: share.gpu, ...growthVariables(env) };
 }
 
-/** For `gradlink launch --gpus-per-worker`: the share of the worker at this place, who may have been given one by Slurm. */
+/** For `gradlink launch --gpus-per-worker`: the share of this worker. Slurm may have assigned one already. */
 export function workerShare(
   place: LocalPlace,
   env: Env,
@@ -134,13 +133,12 @@ export function workerShare(
   return gpuShare(givenBySlurm(env) ? { localRank: 0 } : place, visibleGpus(env, root), each);
 }
 
-/** What a worker with this share is started with. */
 export function workerVariables(share: GpuShare | undefined, env: Env): Record<string, string> {
   if (share === undefined) return {};
   const { gpu, gpus, ranks } = share;
   return {
     ...shareVariables(share, env),
-    // Numbers of ours follow the bus, as those of NVML do; CUDA would begin with the fastest.
+    // Our ordinals follow the bus, as NVML's do; CUDA's default begins with the fastest GPU.
     ...(env[visibleVariable] === undefined && env[orderVariable] === undefined
       ? { [orderVariable]: 'PCI_BUS_ID' }
       : {}),
@@ -149,8 +147,8 @@ export function workerVariables(share: GpuShare | undefined, env: Env): Record<s
 }
 
 /**
- * What there is to say of GPUs that several ranks compute on, or of a rank that got fewer than it was to have; undefined
- * where there is nothing.
+ * A warning about GPUs that several ranks share, or about a rank with fewer GPUs than requested; undefined if there is
+ * none.
  */
 export function sharedText(
   who: string,
@@ -167,7 +165,7 @@ export function sharedText(
   return `${ranks} ${who} of this host share ${which}: it has ${has}; start no more ${who} on a host than ${most}`;
 }
 
-/** Whether this process has loaded the CUDA driver, so that CUDA_VISIBLE_DEVICES would come too late. */
+/** Whether the CUDA driver is loaded, when CUDA_VISIBLE_DEVICES no longer has an effect. */
 export function driverIsLoaded(maps = '/proc/self/maps'): boolean {
   try {
     return readFileSync(maps, 'utf8').includes('/libcuda.so');

@@ -6,18 +6,18 @@ import type { JobSpec } from './job.js';
 
 export interface Host {
   readonly name: string;
-  /** How many processes it takes; undefined where the file does not say. */
+  /** Number of processes it takes; undefined if the file does not tell. */
   readonly slots?: number;
 }
 
 /** `node1`, `node1:4`, `[::1]:2`. */
 const hostWord = /^(?<name>\[[^\]\s]*\]|[^\s:=]+)(?::(?<count>\d+))?$/;
-/** What stands behind a host: `slots=4`, and Open MPI's limit. */
+/** A setting behind a host: `slots=4`, or Open MPI's limit. */
 const settingWord = /^(?<key>slots|max[_-]slots)=(?<count>\d+)$/;
 
 /**
- * What ssh, mpirun and srun may be given: USER@NAME, NAME or an address. One that began with a hyphen would be an option
- * to them, one with a comma would be two hosts.
+ * A host as ssh, mpirun and srun accept it: USER@NAME, NAME or an address. They would read a leading hyphen as an
+ * option and a comma as two hosts.
  */
 const hostName = /^(?:\w[\w.-]*@)?(?:\w[\w.-]*|\[[0-9a-fA-F:]+(?:%\w+)?\])$/;
 
@@ -27,7 +27,7 @@ interface Word {
   most?: number;
 }
 
-/** The hosts of an entry, each with what stands behind it; undefined where it makes no sense. */
+/** The hosts of an entry with their settings; undefined if it is invalid. */
 function wordsOf(entry: string, mayBePort: boolean): Word[] | undefined {
   const hosts: Word[] = [];
   const joined = entry
@@ -44,7 +44,7 @@ function wordsOf(entry: string, mayBePort: boolean): Word[] | undefined {
       last[key] = Number(setting.count);
       continue;
     }
-    // A number by itself is no host, and rather a count.
+    // A bare number is probably a count, not a host.
     const host = isIPv6(word)
       ? { name: `[${word}]`, count: undefined }
       : hostWord.exec(word)?.groups;
@@ -61,9 +61,9 @@ function wordsOf(entry: string, mayBePort: boolean): Word[] | undefined {
   return hosts.some(({ slots = 0, most = Infinity }) => slots > most) ? undefined : hosts;
 }
 
-/** MXNet's hostfiles have HOST:PORT where others have HOST:SLOTS. */
+/** MXNet's hostfiles have HOST:PORT instead of HOST:SLOTS. */
 const sshPort = 22;
-/** More processes has no host; ports begin there. */
+/** Larger numbers are taken for ports. */
 const mostSlots = 1024;
 
 function parse(entries: readonly string[], unit: 'line' | 'host', mayBePort: boolean): Host[] {
@@ -95,11 +95,11 @@ function parse(entries: readonly string[], unit: 'line' | 'host', mayBePort: boo
 }
 
 /**
- * Reads a hostfile: hosts as `host`, `host:slots` or `host slots=count`; what follows a # is a comment. A host
- * that is named again gets the sum of its slots; one with 0 slots gets no process.
+ * Reads a hostfile: hosts as `host`, `host:slots` or `host slots=count`, comments after #. Slots of repeated hosts add
+ * up; a host with 0 slots gets no process.
  *
- * @param mayBePort whether a number behind a colon may be meant as a port, which is refused with the way to say it
- * @throws Error that names the line which makes no sense
+ * @param mayBePort whether `host:number` may be meant as a port; the error then says how to write it
+ * @throws Error that names the invalid line
  */
 export function parseHostfile(text: string, mayBePort = false): Host[] {
   return parse(text.split('\n'), 'line', mayBePort);
@@ -108,13 +108,13 @@ export function parseHostfile(text: string, mayBePort = false): Host[] {
 /**
  * Hosts on the command line: `host:slots,host:slots`.
  *
- * @throws Error that names the host which makes no sense
+ * @throws Error that names the invalid host
  */
 export function parseHostList(text: string, mayBePort = false): Host[] {
   return parse(text.split(','), 'host', mayBePort);
 }
 
-/** Deals `count` things to hosts, one a round each, as far as `room` goes. */
+/** Deals `count` items round-robin to hosts, up to `room` each. */
 function deal(count: number, room: readonly number[]): number[] {
   const dealt = room.map(() => 0);
   for (let left = count; left > 0;) {
@@ -131,9 +131,9 @@ function deal(count: number, room: readonly number[]): number[] {
 }
 
 /**
- * The host of each process, workers first. Servers are dealt one a host and round, so that no host carries the traffic
- * of all; workers fill what is left, host after host, so that neighbouring ranks share memory. Hosts without slots take
- * equal parts; where some have slots, one without has one.
+ * The host of each process, workers first. Servers are dealt round-robin, so that no host carries the traffic of all.
+ * Workers then fill host after host, so that neighboring ranks share memory. Without any slots, hosts get equal parts;
+ * otherwise a host without slots has one.
  *
  * @throws Error when there are fewer slots than processes
  */
@@ -155,7 +155,7 @@ export function place(
       `expected at least ${String(total)} slots for ${String(workers)} workers and ${String(servers)} servers, got ${String(slots)}`,
     );
   }
-  // From the last host: the first has the most of the workers where they do not fill all slots.
+  // Servers start from the last host: the first has the most workers if slots stay free.
   const ofServers = deal(servers, room.toReversed()).toReversed();
   let left = workers;
   const ofWorkers = room.map((each, host) => {

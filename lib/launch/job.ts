@@ -1,4 +1,4 @@
-// What a job is: a command started as several processes that know their places.
+// A job: a command started as several processes that know their ranks.
 
 import { gpuPerWorkerVariable, ownGpuVariable } from './gpus.js';
 import { roleEnvVariable, toldToKeepers } from './role-env.js';
@@ -10,77 +10,68 @@ export type Role = 'worker' | 'server';
 /** A program and its arguments, started without a shell. */
 export type Command = readonly [string, ...string[]];
 
-/** A job as the user asked for it. */
 export interface JobSpec {
-  /** What the workers run. */
   readonly command: Command;
-  /** Number of worker processes, the ranks 0 to workers - 1. */
   readonly workers: number;
-  /** Number of server processes, 0 where the job needs none. */
   readonly servers: number;
   /** Variables of every process of the job, on top of the launcher's environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** More for the workers alone, and for the servers. */
+  /** Additional variables per role. */
   readonly roleEnv?: Readonly<Record<Role, Readonly<Record<string, string>>>>;
-  /** Cores to share out among the processes of this host; none: they run where the kernel puts them. */
+  /** Cores to split among the processes of this host; empty: no binding. */
   readonly cores: readonly number[];
-  /** How many GPUs of its host each worker sees; absent: all that the launcher sees. */
+  /** How many GPUs each worker sees; absent: all that the launcher sees. */
   readonly gpusPerWorker?: number;
-  /** Whether the job goes on without workers that fail. */
   readonly tolerateWorkerLoss: boolean;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly graceMs: number;
-  /** The launcher's own environment. */
   readonly outerEnv: Readonly<Record<string, string | undefined>>;
-  /** The host of each process, workers first; absent: wherever mpirun or srun puts them. */
+  /** The host of each process, workers first; absent: chosen by mpirun or srun. */
   readonly hosts?: readonly string[];
-  /** Program and options that run a command on another host; absent: what mpirun takes, `ssh`. */
+  /** Program and options that run a command on another host; absent: mpirun's default, `ssh`. */
   readonly remoteShell?: string;
-  /** The mpirun to use; absent: the one in PATH that goes with GRADLINK_MPI. */
+  /** The mpirun to use; absent: the one in PATH that matches GRADLINK_MPI. */
   readonly mpirun?: string;
-  /** More for mpirun or srun, before the command. */
+  /** Additional arguments of mpirun or srun, before the command. */
   readonly starterArguments: readonly string[];
   /** Working folder on all hosts; absent: the launcher's. */
   readonly directory?: string;
-  /** Addresses and port of the launcher, for processes that others start. */
+  /** Addresses and port of the launcher, for processes started by mpirun or srun. */
   readonly control?: string;
 }
 
 /** One process to start on this host. */
 export interface ProcessPlan {
-  /** Number among those of its role. */
   readonly index: number;
-  /** Absent for what starts the job's processes in its stead, `mpirun` for example. */
+  /** Absent for a starter such as `mpirun`. */
   readonly role?: Role;
-  /** What the process is called in output tags: `0` for worker 0, `s0` for server 0. */
+  /** Its output tag: `0` for worker 0, `s0` for server 0. */
   readonly label: string;
   readonly command: Command;
-  /** Added to the launcher's own environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** The cores it is bound to; all where absent. */
+  /** The cores it is bound to; absent: all. */
   readonly cores?: readonly number[];
-  /** Open descriptors of ours, above 2, that it gets under their numbers. */
+  /** Our open descriptors above 2 that it inherits under the same numbers. */
   readonly inherited?: readonly number[];
 }
 
 /** A way to place a job's processes. Registered in launchers.ts. */
 export interface Launcher {
   readonly name: string;
-  /** Whether it starts something that starts the job's processes, on this host or others. */
+  /** Whether it starts a program that starts the job's processes, on this host or others. */
   readonly remote?: boolean;
-  /** Whether it must be told the hosts. */
   readonly needsHosts?: boolean;
-  /** The processes to start, in rank order; `jobId` is the secret that those of the job recognise each other by. */
+  /** The processes to start, in rank order; `jobId` is the secret that the job's processes share. */
   plan(job: JobSpec, jobId: string): readonly ProcessPlan[];
 }
 
-/** The variable every process of a job carries; its value is the job's secret. */
+/** The variable that every process of a job carries: the job's secret. */
 export const jobVariable = 'GRADLINK_JOB';
 
-/** The launcher's addresses and port, `10.0.0.1,192.168.1.5:40123`, in processes that mpirun or srun started. */
+/** The launcher's addresses and port, `10.0.0.1,192.168.1.5:40123`, for processes started by mpirun or srun. */
 export const launcherVariable = 'GRADLINK_LAUNCHER';
 
-/** Variables that the launcher sets, each in some process at least; a job cannot be given others' values. */
+/** Variables that the launcher sets; users cannot set them for a job. */
 export const launcherVariables: readonly string[] = [
   jobVariable,
   'GRADLINK_RANK',
@@ -103,7 +94,6 @@ export const launcherVariables: readonly string[] = [
   ...placeVariables,
 ];
 
-/** What the user has set for every process. */
 export function variablesOf({
   outerEnv,
   env,
@@ -111,7 +101,7 @@ export function variablesOf({
   return { ...outerEnv, ...env };
 }
 
-/** What every process of a job is told about it. */
+/** The variables that describe the job to each process. */
 export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<string, string>> {
   return {
     ...meetingPoint(job, jobId),
@@ -123,7 +113,7 @@ export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<str
     ...(job.control === undefined
       ? {}
       : { [launcherVariable]: job.control, ...toldToKeepers(job.roleEnv) }),
-    // For keepers; here the launcher binds.
+    // Only keepers read this; here the launcher binds.
     ...(job.control !== undefined && job.cores.length === 0 ? { GRADLINK_BIND_TO: 'none' } : {}),
     ...(job.control !== undefined && job.gpusPerWorker !== undefined
       ? { [gpuPerWorkerVariable]: String(job.gpusPerWorker) }

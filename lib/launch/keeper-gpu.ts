@@ -1,11 +1,11 @@
-// The GPUs of a worker that mpirun or srun started, where the job is to give each its own, and the cores next to them.
+// The GPUs of a worker that mpirun or srun started with --gpus-per-worker, and the cores next to them.
 import { shareCores } from './cores.js';
 import { shareCoresNear } from './gpu-cores.js';
 import { gpuPerWorkerVariable, sharedText, workerShare, workerVariables } from './gpus.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A process among those of its host, as far as that is known. Workers come before servers. */
+/** A process among those of its host, as far as known. Workers come before servers. */
 export interface KeptPlace {
   readonly localRank?: number | undefined;
   readonly localSize?: number | undefined;
@@ -15,11 +15,11 @@ export interface KeptPlace {
 export interface KeeperGpu {
   /** For the worker's environment. */
   readonly variables: Readonly<Record<string, string>>;
-  /** A line for the user; from the first worker on each GPU only. */
+  /** A warning for the user; only from the first worker on each GPU. */
   readonly warning?: string;
 }
 
-/** How many workers the host has. */
+/** The number of workers of the host. */
 export function workersHere({ localSize, localWorkers }: KeptPlace, env: Env): number | undefined {
   return localWorkers ?? (env.GRADLINK_NUM_SERVERS === '0' ? localSize : undefined);
 }
@@ -32,7 +32,7 @@ export function keeperGpu(place: KeptPlace, env: Env): KeeperGpu {
   const { localRank } = place;
   const each = eachGets(env);
   if (!(each > 0) || localRank === undefined) return { variables: {} };
-  // Where servers count there too, how many workers share is not known.
+  // If servers are counted too, the number of workers that share is unknown.
   const localSize = workersHere(place, env);
   const here = localSize === undefined ? { localRank } : { localRank, localSize };
   const share = workerShare(here, env, undefined, each);
@@ -46,7 +46,7 @@ export function keeperGpu(place: KeptPlace, env: Env): KeeperGpu {
 }
 
 /**
- * The share of the cores of one process of a host.
+ * The cores of one process of a host.
  *
  * @param root of the file system, for tests
  */

@@ -1,9 +1,9 @@
-// Which process of a job this is, as mpirun or srun told it.
+// Reads this process's rank from the variables of mpirun or srun.
 
 export interface KeeperPlace {
   /** MPI rank: workers first, then servers. */
   readonly place: number;
-  /** Number among the job's processes of this host, and how many these are, as far as its starter says. */
+  /** Its number among the job's processes of this host, and their count, if its starter tells. */
   readonly localRank?: number;
   readonly localSize?: number;
 }
@@ -18,12 +18,12 @@ const sources = [
 ] as const;
 
 function count(text: string | undefined): number | undefined {
-  // Slurm writes 2(x3) where each of three nodes has 2; of 4,2 it does not say which is this one's.
+  // Slurm writes 2(x3) for three nodes with 2 tasks each; 4,2 does not tell which node is this one.
   const [, digits] = /^(\d+)(?:\(x\d+\))?$/.exec(text ?? '') ?? [];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** @returns undefined where neither mpirun nor srun started this process */
+/** @returns undefined if neither mpirun nor srun started this process */
 export function keeperPlace(env: Env): KeeperPlace | undefined {
   for (const [rank, localRank, localSize] of sources) {
     const found = count(env[rank]);

@@ -1,5 +1,5 @@
-// Keeps one process of a job that mpirun or srun started: runs it, passes its output and exit status to the launcher, and
-// ends it, with all that it started, when the launcher says so, is gone or is silent, or when what started us is gone.
+// Keeps one process of a job that mpirun or srun started: runs it and sends its output and exit status to the launcher.
+// Ends it with all its children when the launcher says so or is lost, or when our own parent is gone.
 import { createHmac } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ import { after } from '../time.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** In the environment of the process and all that it starts. */
+/** Marks the process and all its children. */
 const keptVariable = 'GRADLINK_KEPT';
 const connectPatienceMs = 5000;
 const betweenCallsMs = 100;
@@ -36,7 +36,7 @@ const seenPatienceMs = 2000;
 const parentPollMs = 500;
 const failed = 1;
 
-/** The launcher of this job, after both sides have shown that they know its secret. */
+/** The connection to the job's launcher, after both sides have proved that they know its secret. */
 interface Connection {
   readonly line: Line;
   readonly socket: Socket;
@@ -55,10 +55,9 @@ function required(env: Env, name: string): string {
   return value;
 }
 
-/** The other end was there and went. */
+/** The other end accepted the connection and closed it. */
 class HungUp extends Error {}
 
-/** Tries one address. */
 function call(to: TcpNetConnectOpts, secret: string, place: number): Promise<Connection> {
   return new Promise((resolve, reject) => {
     const socket = connect(to);
@@ -102,8 +101,8 @@ function call(to: TcpNetConnectOpts, secret: string, place: number): Promise<Con
 }
 
 /**
- * Tries its addresses in turn. One that hung up is tried again for a while: where strangers crowd it, the launcher may hang
- * up on a keeper that is slow to answer.
+ * Tries the launcher's addresses in turn. If it hangs up, retries for a while: a launcher crowded by strangers may hang
+ * up on a slow keeper.
  */
 export async function callLauncher(env: Env, place: number): Promise<Connection> {
   const secret = required(env, jobVariable);
@@ -141,7 +140,7 @@ function adviceFor(hosts: readonly string[], hungUp: readonly string[]): string 
     : 'a firewall must let it through';
 }
 
-/** Output as frames; as slow as the launcher takes it. */
+/** Sends output as frames, with the launcher's backpressure. */
 function frameWriter(line: Line, type: 'stdout' | 'stderr'): Writable {
   const { socket } = line;
   return new Writable({
@@ -159,7 +158,7 @@ function frameWriter(line: Line, type: 'stdout' | 'stderr'): Writable {
   });
 }
 
-/** What this process's keeper is to start: the user's command, or a server. */
+/** The process to start: the user's command, or a server. */
 function planFor(
   command: Command,
   place: KeeperPlace & KeptPlace,
@@ -170,7 +169,7 @@ function planFor(
   const server = place.place >= workers;
   const index = server ? place.place - workers : place.place;
   const role = server ? 'server' : 'worker';
-  // PMI's descriptor: Node would keep it from the process otherwise.
+  // Passes PMI's descriptor on, which Node would close.
   const pmi = /^\d+$/.test(env.PMI_FD ?? '') ? [Number(env.PMI_FD)] : [];
   return {
     role,
@@ -199,35 +198,38 @@ function planFor(
   };
 }
 
-/** The first node of a step of Slurm's, where the launcher did not know the hosts. */
+/** The first node of a Slurm step, for launchers that did not know the hosts. */
 function masterOf(env: Env): Readonly<Record<string, string>> {
   const first = firstNode(env.SLURM_STEP_NODELIST);
   return env.MASTER_ADDR !== undefined || first === undefined ? {} : { MASTER_ADDR: first };
 }
 
-/** Made of the secret, which it does not tell: a mark is looked for in texts, and may get into one. */
+/**
+ * Derived from the secret without revealing it: the mark is compared with other processes' environments and may be
+ * printed.
+ */
 function keptMark(env: Env, { place }: KeeperPlace): string {
   return createHmac('sha256', required(env, jobVariable))
     .update(`gradlink mark of the kept process ${String(place)}`)
     .digest('hex');
 }
 
-/** What keepers alone are told, of processes of the other role too, is not for the one that they start. */
+/** Removes the variables that only keepers need, including those of the other role. */
 function withoutKeepers(env: Env): Env {
   const own = [launcherVariable, roleEnvVariable];
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.includes(name)));
 }
 
-/** The daemons of Open MPI and MPICH that start a job's processes on a host, one for the job. */
+/** The daemon of Open MPI or MPICH that starts a job's processes on a host, one per job. */
 const daemons = /^(orted|prted|hydra_pmi_prox)/;
 
-/** A daemon that cannot reach the launcher's host any more would wait for it for minutes. */
+/** Ends the daemon, which would wait for minutes for a launcher it cannot reach. */
 function endDaemon(pid: number): void {
   try {
     if (daemons.test(readFileSync(`/proc/${String(pid)}/comm`, 'utf8')))
       signalProcess(pid, 'SIGTERM');
   } catch {
-    // It is gone.
+    // Already gone.
   }
 }
 
@@ -242,10 +244,10 @@ function exitOf(ending: Ending | undefined): Exit {
 }
 
 /**
- * Tells the launcher how the process ended, and waits until it has seen to the others: mpirun would act on our own end at
- * once, and hastily.
+ * Reports the exit to the launcher and waits until it has ended the other processes: mpirun would react to our own exit
+ * at once, with SIGKILL.
  *
- * @returns whether the launcher has
+ * @returns whether the launcher confirmed
  */
 async function report(connection: Connection, exit: Exit): Promise<boolean> {
   const { line, socket, graceMs } = connection;
@@ -275,9 +277,9 @@ async function report(connection: Connection, exit: Exit): Promise<boolean> {
  *
  * @param command what a worker runs
  * @param env this process's environment, with its place and the launcher's address
- * @param signals where SIGINT, SIGTERM, SIGHUP and those that are passed on arrive
- * @returns the exit status for this process: 0 where the launcher knows that of the one it kept, else that one
- * @throws Error when it has no place or the launcher cannot be reached
+ * @param signals emits SIGINT, SIGTERM, SIGHUP and the signals that are passed on
+ * @returns 0 if the launcher confirmed the process's exit status, else that status
+ * @throws Error if its rank is unknown or the launcher cannot be reached
  */
 export async function keep(
   command: Command,
@@ -291,7 +293,8 @@ export async function keep(
   const endings = new EventEmitter();
   const end = (): void => void endings.emit('SIGTERM', 'SIGTERM');
   const state: { silent: boolean; why?: string } = { silent: false };
-  // Asked more than once, by the launcher: at once. mpirun's and the kernel's signals may come several times for one end.
+  // A second request from the launcher ends it at once. mpirun and the kernel may repeat a signal for one end, so
+  // signals do not count.
   connection.onFrame = (type) => {
     if (type === 'end') end();
   };
@@ -318,7 +321,7 @@ export async function keep(
   });
   line.keepBeating(connection.silenceMs);
   try {
-    // Inherited from here: nothing the process starts can be earlier than its binding.
+    // Binds ourselves: the process and its children inherit it from their start.
     const here = { ...place, ...connection };
     const share = keeperCores(here, env, allowedCores());
     if (share !== undefined) bindToCores(process.pid, share);
@@ -332,7 +335,7 @@ export async function keep(
       graceMs: connection.graceMs,
       workers: 1,
       tolerateWorkerLoss: false,
-      // Others end over this: MPICH's mpirun, told by one of them, may kill this keeper before it is through.
+      // Reported at once: MPICH's mpirun may kill this keeper as soon as another rank reports.
       onEnding: (ending) => {
         const own = state.why === undefined && ending.exitCode !== 0;
         if (own && !socket.destroyed) line.write('died', exitOf(ending));
@@ -349,7 +352,7 @@ export async function keep(
       ...exitOf(ending),
       ...(state.why === undefined ? {} : { what: state.why, manner: 'ended' }),
     };
-    // What the launcher knows, mpirun need not report as well.
+    // If the launcher knows the status, mpirun need not report it too.
     return (await report(connection, exit)) ? 0 : exit.exitCode;
   } finally {
     clearInterval(watch);

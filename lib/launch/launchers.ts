@@ -1,4 +1,4 @@
-// The launchers by name. A new one is a file beside this and a line here.
+// The launchers by name. A new one needs a file beside this one and a line here.
 import type { Launcher } from './job.js';
 import { local } from './local.js';
 import { mpi, ssh } from './mpirun.js';

@@ -1,4 +1,4 @@
-// What an MPI leaves on a host when its processes and its daemon are killed before they can clean up.
+// Removes what an MPI leaves on a host when its processes and daemon were killed before cleaning up.
 import { lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -7,11 +7,11 @@ type Env = Readonly<Record<string, string | undefined>>;
 const sharedMemory = '/dev/shm';
 
 /**
- * Names of Open MPI's shared segments of one process, in /dev/shm: vader_segment.HOST.USER.JOB.RANK, the job as hexadecimal
- * digits. MPICH unlinks its segments while it starts.
+ * Open MPI's shared segments of one process in /dev/shm, vader_segment.HOST.USER.JOB.RANK, with the job in hexadecimal.
+ * MPICH unlinks its segments at start.
  *
- * @param files what is there
- * @param env of the process, or of another of the job on its host
+ * @param files names in /dev/shm
+ * @param env of any process of the job on its host
  * @param rank its MPI rank
  */
 export function segmentsOf(files: readonly string[], env: Env, rank: number): string[] {
@@ -21,20 +21,18 @@ export function segmentsOf(files: readonly string[], env: Env, rank: number): st
   return files.filter((name) => name.startsWith('vader_segment.') && name.endsWith(end));
 }
 
-/** Removes the segments of a process that has ended. */
 export function removeSegments(env: Env, rank: number): void {
   try {
     for (const name of segmentsOf(readdirSync(sharedMemory), env, rank)) {
       rmSync(join(sharedMemory, name), { force: true });
     }
   } catch {
-    // No such folder, or another user's: then they are not ours.
+    // The folder does not exist or belongs to another user.
   }
 }
 
 /**
- * Removes the folder of Open MPI's daemon, which is gone, and with it the sockets in it; and the folder of all of this
- * user's jobs, ompi.HOST.UID, unless there are others.
+ * Removes the session folder of Open MPI's ended daemon with its sockets, and ompi.HOST.UID unless other jobs use it.
  */
 export function removeSession(env: Env): void {
   const [session] =
@@ -45,6 +43,6 @@ export function removeSession(env: Env): void {
     const sessions = dirname(session);
     if (lstatSync(sessions).uid === process.getuid?.()) rmdirSync(sessions);
   } catch {
-    // Another keeper of this host removes it at the same time, or another job is in it.
+    // Another keeper of this host removed it first, or another job uses it.
   }
 }

@@ -1,4 +1,4 @@
-// The job's interface, in the words of the MPIs and of NCCL.
+// The job's network interface as settings of the MPIs and of NCCL.
 import { isIP } from 'node:net';
 
 import { variablesOf, type JobSpec } from './job.js';
@@ -6,7 +6,7 @@ import { interfaceVariable, type Network } from '../network.js';
 
 type Variables = Readonly<Record<string, string>>;
 
-/** For mpirun and its daemons on other hosts: one name or network that fits all of them, since they know no choice. */
+/** For mpirun and its daemons on all hosts: one name or network that fits them all, since they take no alternatives. */
 function interfaceVariables(value: string): Variables {
   const [address = ''] = value.split('/', 1);
   if (value.includes(',') || isIP(address) === 6) return {};
@@ -17,20 +17,20 @@ function interfaceVariables(value: string): Variables {
 const unset = (wanted: Variables, given: Readonly<Record<string, string | undefined>>): Variables =>
   Object.fromEntries(Object.entries(wanted).filter(([name]) => given[name] === undefined));
 
-/** What starts the job on its hosts is told; what the user has set stays. */
+/** Variables for the program that starts the job on its hosts; the user's settings win. */
 export function starterNetwork(job: Pick<JobSpec, 'outerEnv' | 'env'>): Variables {
   const given = variablesOf(job);
   const name = given[interfaceVariable] ?? '';
   return name === '' ? {} : unset(interfaceVariables(name), given);
 }
 
-/** What a process is told by its keeper, which knows the interface that its host has chosen. */
+/** Variables for a process, from its keeper, which knows the interface chosen on its host. */
 export function processNetwork(
   { chosen }: Network,
   env: Readonly<Record<string, string | undefined>>,
 ): Variables {
   if (chosen === undefined) return {};
-  // NCCL takes the beginnings of names otherwise.
+  // `=`: NCCL would match name prefixes otherwise.
   const wanted = {
     OMPI_MCA_btl_tcp_if_include: chosen.interface,
     NCCL_SOCKET_IFNAME: `=${chosen.interface}`,

@@ -1,15 +1,15 @@
-// Cuts a byte stream into lines, so that the output of several processes mixes by lines and never inside one.
+// Splits a byte stream into lines, so that the output of several processes mixes by whole lines.
 
 const newline = 0x0a;
 const defaultRoom = 1 << 20;
 
-/** What unfinished lines may take, of one stream or of several together: a line that never ends must not fill our memory. */
+/** Memory for unfinished lines of one or more streams: a line that never ends must not fill ours. */
 export class Room {
   private taken = 0;
 
   constructor(private readonly bytes = defaultRoom) {}
 
-  /** @returns whether there is too little */
+  /** @returns whether the memory is used up */
   take(bytes: number): boolean {
     this.taken += bytes;
     return this.taken >= this.bytes;
@@ -21,8 +21,8 @@ export class LineSplitter {
   private length = 0;
 
   /**
-   * @param onLine gets each line with its newline. What comes without one is a part of a line for which there is no room, or
-   *   the last line of a stream that does not end it.
+   * @param onLine gets each line with its newline. Data without a newline is part of a line that is too long, or the
+   *   unfinished last line of a stream.
    */
   constructor(
     private readonly onLine: (line: Buffer) => void,
@@ -41,12 +41,12 @@ export class LineSplitter {
     if (start < chunk.length && this.push(chunk.subarray(start))) this.flush();
   }
 
-  /** The stream has ended: what is left is its last line. */
+  /** The stream has ended: the rest is its last line. */
   end(): void {
     if (this.length > 0) this.flush();
   }
 
-  /** @returns whether there is no room for more */
+  /** @returns whether the memory is used up */
   private push(part: Buffer): boolean {
     this.parts.push(part);
     this.length += part.length;

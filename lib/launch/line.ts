@@ -1,6 +1,6 @@
-// A connection between the launcher and a keeper, on which both have shown that they know the job's secret and every
-// frame is shown to come from the other, in its order: nothing can be put in, altered, left out, repeated or sent back.
-// What is said is not encrypted.
+// An authenticated connection between the launcher and a keeper. Both prove that they know the job's secret, and each
+// frame is signed with its number and direction: none can be inserted, altered, dropped, repeated or reflected. Frames
+// are not encrypted.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 
@@ -12,11 +12,11 @@ type Side = 'launcher' | 'keeper';
 const headBytes = 5;
 const nonceBytes = 32;
 const macBytes = 32;
-/** Output comes in chunks of a pipe, the rest is short; more is no peer of ours. */
+/** Output comes in pipe-sized chunks and other frames are short, so a larger frame is not ours. */
 const mostBytes = 4 << 20;
-/** All that may come before the first authentic frame, which is a hello or a welcome of some 200 bytes. */
+/** Limit before the first authentic frame, a hello or a welcome of about 200 bytes. */
 const mostUnproven = 4096;
-/** The launcher's is short, and a keeper that it was too short for calls again. */
+/** The launcher's is short; a keeper that was too slow connects again. */
 const proofPatienceMs = { launcher: 5000, keeper: 15_000 };
 const beatsInPatience = 5;
 const beatMs = (silenceMs: number): number => Math.min(silenceMs / beatsInPatience, longestTimerMs);
@@ -24,7 +24,7 @@ const beatMs = (silenceMs: number): number => Math.min(silenceMs / beatsInPatien
 const forged =
   'a frame on its connection was not authentic: altered, repeated, out of order or from a process without the secret';
 
-/** Signs or checks the frames of one direction of one connection. */
+/** Signs or verifies the frames of one direction. */
 class Seal {
   private readonly key: Buffer;
   private count = 0n;
@@ -37,7 +37,7 @@ class Seal {
       .digest();
   }
 
-  /** Of the next frame; its number is part of it. */
+  /** The signature of the next frame, which covers its number. */
   next(frame: Buffer): Buffer {
     const number = Buffer.alloc(8);
     number.writeBigUInt64LE(this.count);
@@ -59,7 +59,7 @@ const bodyOf = (payload: Buffer | object): Buffer =>
 type OnFrame = (type: FrameType, payload: Buffer) => void;
 
 export class Line {
-  /** Why this end hung up; undefined where it did not. */
+  /** Why this end hung up; undefined if it did not. */
   trouble: string | undefined;
   private rest: Buffer = Buffer.alloc(0);
   private readonly nonce = randomBytes(nonceBytes);
@@ -90,26 +90,26 @@ export class Line {
     });
   }
 
-  /** The launcher's end. The first frame that `onFrame` gets is a hello of a process of the job. */
+  /** The launcher's end. The first frame for `onFrame` is the hello of a process of the job. */
   static ask(socket: Socket, secret: string, onFrame: OnFrame): Line {
     const line = new Line(socket, 'launcher', secret, {}, onFrame);
     socket.write(encode('challenge', line.nonce));
     return line;
   }
 
-  /** A keeper's end. The first frame that `onFrame` gets is the welcome of the job's launcher. */
+  /** A keeper's end. The first frame for `onFrame` is the welcome of the job's launcher. */
   static answer(socket: Socket, secret: string, hello: object, onFrame: OnFrame): Line {
     return new Line(socket, 'keeper', secret, hello, onFrame);
   }
 
-  /** @returns whether the socket wants more at once */
+  /** @returns false under backpressure */
   write(type: FrameType, payload: Buffer | object = Buffer.alloc(0)): boolean {
     if (this.sealing === undefined) throw new Error('the line is not open yet');
     const frame = encode(type, bodyOf(payload));
     return this.socket.write(Buffer.concat([frame, this.sealing.next(frame)]));
   }
 
-  /** Tells the other side a few times within its patience that this one is there. Ends with the socket. */
+  /** Sends several heartbeats per `silenceMs` until the socket ends. */
   keepBeating(silenceMs: number): void {
     const timer = setInterval(() => this.write('beat'), beatMs(silenceMs));
     this.socket.on('close', () => {
@@ -117,7 +117,7 @@ export class Line {
     });
   }
 
-  /** Calls `onSilence` once no frame has come for so long; time in which the socket is paused does not count. */
+  /** Calls `onSilence` after this long without a frame; time with the socket paused does not count. */
   watchSilence(silenceMs: number, onSilence: () => void): void {
     this.heard = performance.now();
     const timer = setInterval(() => {
@@ -138,7 +138,7 @@ export class Line {
   private take(chunk: Buffer): void {
     if (!this.proven) {
       this.unproven += chunk.length;
-      // The launcher may send more at once with its welcome; a keeper does not before it has that.
+      // The launcher may send more right behind its welcome; a keeper sends nothing before it.
       if (this.side === 'launcher' && this.unproven > mostUnproven) {
         this.breakOff("it sent too much before it proved that it knows the job's secret");
         return;
@@ -188,7 +188,7 @@ export class Line {
     this.onFrame(type, hello ? payload.subarray(nonceBytes) : payload);
   }
 
-  /** A keeper's, once: to the launcher's end nobody sends one. */
+  /** A keeper answers once; the launcher's end accepts no challenge. */
   private answerChallenge(challenge: Buffer): void {
     if (this.side === 'launcher' || this.sealing !== undefined || challenge.length !== nonceBytes) {
       this.breakOff(forged);

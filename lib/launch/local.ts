@@ -7,8 +7,8 @@ import { serverCommand } from './programs.js';
 import { placeEnvironment } from './torchrun.js';
 
 /**
- * Workers and servers get cores of their own while these last. After that each role is spread over all cores: a
- * worker waits for its servers more than it works beside them.
+ * Gives workers and servers their own cores while there are enough. Beyond that each role is spread over all cores,
+ * because a worker mostly waits for its servers rather than running beside them.
  */
 function shares(
   job: JobSpec,
@@ -25,7 +25,6 @@ function shares(
     : [...shareCores(workers, cores), ...shareCores(servers, cores)];
 }
 
-/** Of each worker. */
 function gpuShares(
   { gpusPerWorker, workers }: JobSpec,
   env: JobSpec['outerEnv'],
@@ -68,7 +67,7 @@ export const local: Launcher = {
         role: 'worker' as const,
         label: labelOf('worker', place),
         command: job.command,
-        // Communicator.world() reads these. Ranks follow launch order, and one host holds them all.
+        // Communicator.world() reads these. Ranks follow launch order on this one host.
         env: {
           ...common,
           ...job.roleEnv?.worker,

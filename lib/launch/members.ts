@@ -1,27 +1,24 @@
-// The processes of a job as those see them that watch over it, on this host or another.
+// The processes of a job as the code that watches them sees them, on this host or another.
 import type { Readable } from 'node:stream';
 
 import type { Role } from './job.js';
 
 export interface Member {
-  /** Absent for what starts processes in the launcher's stead, `mpirun` for example. */
+  /** Absent for a starter such as `mpirun`. */
   readonly role?: Role;
-  /** Number among those of its role. */
   readonly index: number;
   readonly label: string;
   readonly pid: number | undefined;
-  /** Where it runs, unless on the launcher's host. */
+  /** Absent on the launcher's host. */
   readonly host?: string;
 }
 
 /**
- * exited: by itself; killed: by a signal; lost: nothing more is heard of it; ended: by what started it, so that the
- * cause is elsewhere.
+ * exited: by itself; killed: by a signal; lost: its host is silent; ended: by its starter, so the cause is elsewhere.
  */
 export const manners = ['exited', 'killed', 'lost', 'ended'] as const;
 export type Manner = (typeof manners)[number];
 
-/** How a process ended. */
 export interface Ending {
   readonly member: Member;
   /** 128 + signal where one killed it. */
@@ -31,24 +28,24 @@ export interface Ending {
   readonly manner: Manner;
 }
 
-/** Processes that something else started for the job: those of mpirun and srun. */
+/** Processes started by mpirun or srun. */
 export interface RemoteMembers {
-  /** Called once, before anything is started. */
+  /** Called once, before the start. */
   watch(events: {
     started(member: Member, stdout: Readable, stderr: Readable): void;
     ended(ending: Ending): void;
   }): void;
-  /** Asks them to end; a second time: to do so at once. */
+  /** Asks them to end; a second call kills them. */
   end(which: 'servers' | 'all'): void;
-  /** How many have come and not ended. */
+  /** The number that are connected and have not ended. */
   readonly busy: number;
-  /** Those that were given up because nothing came from them, or that have said nothing since they were asked to end. */
+  /** Processes given up for silence, or silent since they were asked to end. */
   readonly silent: readonly Member[];
-  /** Connections that proved nothing, and may have kept others away; 0 once all have come. */
+  /** Unproven connections that may have kept processes away; 0 once all are connected. */
   readonly crowd: number;
   /**
-   * Lets those that failed or were ended go from what started them. Until then it takes them for alive: it would end the
-   * others in its own, hasty way.
+   * Lets failed or ended processes exit. Until then their starter takes them for alive: it would kill the others at
+   * once.
    */
   release(): void;
   close(): void;

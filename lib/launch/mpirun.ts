@@ -1,11 +1,11 @@
-// The launchers `mpi` and `ssh`: Open MPI's or MPICH's mpirun starts a keeper for each process of the job.
+// The launchers `mpi` and `ssh`: mpirun of Open MPI or MPICH starts a keeper for each process of the job.
 import { spawnSync } from 'node:child_process';
 
 import { jobEnvironment, launcherVariables, type JobSpec, type Launcher } from './job.js';
 import { starterNetwork } from './library-network.js';
 import { keeperCommand } from './programs.js';
 
-/** Which mpirun it is; their options have little in common. */
+/** The kind of mpirun; their options differ widely. */
 export type MpiFlavor = 'openmpi4' | 'openmpi5' | 'hydra';
 
 /** @param version what `mpirun --version` prints */
@@ -16,7 +16,7 @@ export function flavorOf(version: string): MpiFlavor | undefined {
   return /HYDRA|Intel\(R\) MPI/i.test(version) ? 'hydra' : undefined;
 }
 
-/** Debian and others install several side by side; GRADLINK_MPI says which library the processes will load. */
+/** Debian and others install several side by side; GRADLINK_MPI names the library that the processes will load. */
 function candidates(mpi: string | undefined): readonly string[] {
   if (mpi === 'openmpi') return ['mpirun.openmpi', 'mpirun'];
   if (mpi === 'mpich') return ['mpirun.mpich', 'mpiexec.hydra', 'mpirun'];
@@ -44,14 +44,14 @@ function findMpirun(job: JobSpec): { readonly program: string; readonly flavor: 
 }
 
 /**
- * Names of the variables that reach every process: the job's own, and those that tune this library. MPICH passes all
- * of mpirun's environment; Open MPI what it is told.
+ * Names of the variables that reach every process: the job's own, and those that tune this library. MPICH passes
+ * mpirun's whole environment; Open MPI only these.
  */
 function passedNames(job: JobSpec, names: readonly string[]): readonly string[] {
   const tuning = Object.keys(job.outerEnv).filter(
     (name) => name.startsWith('GRADLINK_') && !launcherVariables.includes(name),
   );
-  // Open MPI passes on what it is itself told by; with -x it warns.
+  // Open MPI passes its own settings on; with -x it warns.
   return [...new Set([...names, ...tuning])].filter((name) => !name.startsWith('OMPI_MCA_')).sort();
 }
 
@@ -69,12 +69,12 @@ function openMpiArguments(
   ];
   const { hosts } = job;
   return [
-    // Refused to root otherwise; a container's user is root.
+    // mpirun refuses root otherwise, and containers run as root.
     ...(process.getuid?.() === 0 ? ['--allow-run-as-root'] : []),
-    // The keepers bind, as the launcher `local` does.
+    // The keepers bind instead.
     '--bind-to',
     'none',
-    // Inside an allocation of Slurm, PBS or LSF mpirun would start through these.
+    // Inside an allocation mpirun would start through Slurm, PBS or LSF.
     ...(ssh
       ? [
           ...tune('plm', old ? 'rsh' : 'ssh'),
@@ -89,9 +89,9 @@ function openMpiArguments(
         ? ['--oversubscribe']
         : ['--map-by', ':OVERSUBSCRIBE']
       : [
-          // Names whole: without it, node1.lab and node1.dmz are one host, and no rank is found a place on either.
+          // Full names: otherwise node1.lab and node1.dmz are one host, and ranks on them cannot be mapped.
           ...tune(old ? 'orte_keep_fqdn_hostnames' : 'prte_keep_fqdn_hostnames', '1'),
-          // One process a named host, in this order.
+          // One process per named host, in this order.
           ...(old ? ['--mca', 'rmaps', 'seq'] : ['--map-by', 'seq']),
           '--host',
           hosts.join(','),

@@ -1,4 +1,4 @@
-// Passes the output of a job's processes on, line by line, without holding more of it than a few lines.
+// Forwards the output of a job's processes line by line, holding no more than a few lines.
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
@@ -9,17 +9,17 @@ import type { Member } from './members.js';
 
 const keptLines = 10;
 const keptLength = 1000;
-/** Lines of a terminal: what so many have followed is still to be seen. */
+/** Lines of a terminal: a line with fewer lines after it is still visible. */
 const inSight = 24;
 
 const newline = Buffer.from('\n');
-/** Of the unfinished lines of all processes together. */
+/** Memory for the unfinished lines of all processes together. */
 const roomForLines = 64 << 20;
 
-/** One output of several sources: stops those that are too fast for it, and keeps their lines apart. */
+/** One output with several sources: applies backpressure to each and keeps their lines apart. */
 class Gate {
   private readonly waiting = new Set<Readable>();
-  /** Whose line is unfinished. */
+  /** The source of the unfinished line. */
   private unfinished: Readable | undefined;
 
   constructor(private readonly output: Writable) {}
@@ -32,18 +32,18 @@ class Gate {
     this.output.end();
   }
 
-  /** Whether what is written next would go on with a line of a process. */
+  /** Whether the output stands inside a line. */
   get midLine(): boolean {
     return this.unfinished !== undefined;
   }
 
-  /** @param tag stands before what begins a line */
+  /** @param tag printed at the start of each line */
   write(data: Buffer, source: Readable, tag?: Buffer): void {
     const goesOn = this.unfinished === source;
     const before = this.unfinished !== undefined && !goesOn ? [newline] : [];
     const after = tag === undefined || goesOn ? [] : [tag];
     this.unfinished = data.at(-1) === newline[0] ? undefined : source;
-    // An output that is gone (`… | head`) never drains; what is written to it is dropped.
+    // A closed output (`… | head`) never drains; drop the data.
     if (this.output.destroyed) return;
     const whole =
       before.length + after.length > 0 ? Buffer.concat([...before, ...after, data]) : data;
@@ -61,10 +61,10 @@ class Gate {
   }
 }
 
-/** What an output that was full does next. */
+/** How a full output continues. */
 const ends = ['drain', 'error', 'close'] as const;
 
-/** Resolves once a stream is closed; at once where there is none. */
+/** Resolves once a stream is closed, at once if there is none. */
 export async function closing(stream: Readable | Writable | null): Promise<void> {
   if (stream === null || stream.closed) return;
   await new Promise<void>((done) => {
@@ -77,16 +77,15 @@ export interface OutputOptions {
   readonly stderr: Writable;
   /** Put `[label] ` before every line. */
   readonly tag: boolean;
-  /** Pass everything on at once, in the parts that it comes in: whoever reads it cuts it into lines. */
+  /** Forward chunks unchanged: the reader splits them into lines. */
   readonly raw?: boolean;
-  /** Told of a file that cannot be written any more, once. */
+  /** Called once for a file that can no longer be written. */
   readonly onLoss?: (file: string, error: Error) => void;
-  /**
-   * Also write every process's output to files in this directory, which exists: rank-N.out and rank-N.err of workers,
-   * server-N.out and server-N.err of servers.
-   */
+  /** Also write each process's output to this existing folder: rank-N.out, rank-N.err, server-N.out, server-N.err. */
   readonly directory?: string;
-  /** Sees each line of standard error first, and takes those that are for it; is told before any other is written. */
+  /**
+   * Sees each line of standard error first and takes progress lines; it is notified before any other line is written.
+   */
   readonly progress?: {
     take(line: Buffer): boolean;
     clear(name: 'stdout' | 'stderr'): void;
@@ -98,10 +97,9 @@ function fileStem({ role, index, label }: Member): string {
   return `${role === 'server' ? 'server' : 'rank'}-${String(index)}`;
 }
 
-/** A line that a process wrote. */
 interface Kept {
   readonly text: string;
-  /** Its number among those that stand where the launcher speaks; undefined: it went elsewhere. */
+  /** Its number among the lines on the launcher's output; undefined if it went elsewhere. */
   readonly number: number | undefined;
 }
 
@@ -113,14 +111,13 @@ export class JobOutput {
   private readonly sources: Promise<void>[] = [];
   private readonly room = new Room(roomForLines);
   private lost = false;
-  /** Lines so far that stand where the launcher speaks. */
+  /** Lines on the launcher's output so far. */
   private lines = 0;
 
   constructor(private readonly options: OutputOptions) {
     this.gates = { stdout: new Gate(options.stdout), stderr: new Gate(options.stderr) };
   }
 
-  /** Forwards one stream of a process. */
   attach(member: Member, name: 'stdout' | 'stderr', source: Readable): void {
     const { tag, raw, directory, progress } = this.options;
     const { label } = member;
@@ -158,7 +155,7 @@ export class JobOutput {
     });
   }
 
-  /** A disk that is full must not take the job down with it, nor a file that cannot be made: the launcher has everything too. */
+  /** A full disk must not fail the job, nor a file that cannot be created: the launcher has the output too. */
   private fileAt(path: string): Gate | undefined {
     const lost = (error: Error): void => {
       if (!this.lost) this.options.onLoss?.(path, error);
@@ -176,19 +173,18 @@ export class JobOutput {
     }
   }
 
-  /** Whether standard error ends with an unfinished line of a process. */
   get midLine(): boolean {
     return this.gates.stderr.midLine;
   }
 
-  /** Whether a slow reader of ours, or a slow disk, holds lines back. */
+  /** Whether a slow reader or disk holds lines back. */
   get blocked(): boolean {
     return [this.gates.stdout, this.gates.stderr, ...this.fileGates].some(({ blocked }) => blocked);
   }
 
   /**
-   * The rank of the ERR_PEER_LOST that a process has last printed, as Node and gradlink's commands print errors: it failed over
-   * that one. Ranks of a part of the job have other numbers.
+   * The rank in the last ERR_PEER_LOST that a process printed: that rank caused its failure. Ranks of a subgroup have
+   * other numbers.
    */
   lostRank(label: string): number | undefined {
     const text = this.lastLines(label).join('\n');
@@ -196,30 +192,27 @@ export class JobOutput {
     return rank === undefined ? undefined : Number(rank);
   }
 
-  /** The last lines that a process wrote to either stream. */
   lastLines(label: string): readonly string[] {
     return this.tails.get(label)?.map(({ text }) => text) ?? [];
   }
 
-  /** The same for those who read standard error, where they do not stand just above: nobody wants them twice. */
+  /** The last lines, unless they are still visible on standard error. */
   unseenLines(label: string): readonly string[] {
     const tail = this.tails.get(label) ?? [];
     const seen = tail.every(({ number }) => number !== undefined && this.lines - number < inSight);
     return seen ? [] : this.lastLines(label);
   }
 
-  /** Whether both outputs are terminals, which are one then. */
+  /** Whether both outputs are the terminal. */
   private get onOneTerminal(): boolean {
     const { stdout, stderr } = this.options;
     return [stdout, stderr].every((output) => 'isTTY' in output && output.isTTY === true);
   }
 
-  /** Resolves once every stream has ended. */
   async ended(): Promise<void> {
     await Promise.all(this.sources);
   }
 
-  /** Resolves once every file is written. */
   async close(): Promise<void> {
     for (const file of this.files) file.end();
     await Promise.all(this.files.map(closing));

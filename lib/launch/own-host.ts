@@ -1,20 +1,19 @@
-// Whether all of a job is on the launcher's own host, so that nobody else needs to reach the launcher.
+// Tells whether a whole job runs on the launcher's host, so that the launcher need not be reachable.
 import { hostname } from 'node:os';
 
 import type { JobSpec } from './job.js';
 import { isOwnAddress } from '../network.js';
 
-/** What batch systems and MPIs name hosts in. */
+/** Variables in which batch systems and MPIs name hosts. */
 const namesHosts =
   /^(SLURM_JOB|SLURM_NODELIST|PBS_|LSB_|LOADL|COBALT_|FLUX_)|(HOST|NODE|MACHINE)_?(FILE|LIST)/i;
 
-/** What Slurm calls this node, which may be another name than its own. A launcher may have carried it to other hosts. */
+/** Slurm's name of this node, which may differ from the host name. A launcher may have carried it to other hosts. */
 export function slurmNode(env: NodeJS.ProcessEnv): string | undefined {
   const { SLURMD_NODENAME: node = '' } = env;
   return node === '' ? undefined : node;
 }
 
-/** Whether a host's name, or its address, is this host's. */
 export function isOwnHost(name: string): boolean {
   const bare = name
     .replace(/^.*@/, '')
@@ -27,10 +26,9 @@ export function isOwnHost(name: string): boolean {
 }
 
 /**
- * Where the hosts were not named it is mpirun that finds some: it looks further than this host only if an allocation, a
- * variable or an argument says so.
+ * If no hosts were named, mpirun chooses: it leaves this host only if an allocation, a variable or an argument says so.
  *
- * @param launcher its name
+ * @param launcher the launcher's name
  */
 export function staysOnOwnHost(
   launcher: string,

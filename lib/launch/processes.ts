@@ -1,7 +1,7 @@
-// Finds the processes of a job through /proc, so that what a rank started in the background ends with the job.
+// Finds the processes of a job through /proc, so that background processes of a rank end with the job.
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** How many more descriptors this process may open; Infinity where nobody says. */
+/** How many more descriptors this process may open; Infinity if unknown. */
 export function freeDescriptors(): number {
   try {
     const limits = readFileSync('/proc/self/limits', 'utf8');
@@ -12,17 +12,17 @@ export function freeDescriptors(): number {
   }
 }
 
-/** Process group and state, from the text behind the command name (which may hold blanks and parentheses). */
+/** Process group and state, from the text behind the command name (which may contain spaces and parentheses). */
 function groupOf(pid: string): number | undefined {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // A zombie has ended; where nobody reaps orphans it would stay in its group forever.
+  // A zombie has ended; if nobody reaps orphans it would stay in its group forever.
   return state === 'Z' || state === 'X' ? undefined : Number(group);
 }
 
 /**
- * Live processes that belong to a job: members of one of its process groups, or bearers of its mark in the environment
- * they were started with (which holds for those that left the group too).
+ * Live processes of a job: members of its process groups, and those that carry its mark in their environment, even
+ * outside the groups.
  *
  * @param groups process groups of the ranks
  * @param mark `NAME=VALUE`; without it only the groups count
@@ -38,14 +38,14 @@ export function jobProcesses(groups: ReadonlySet<number>, mark?: string): number
         if (group === undefined) return false;
         return groups.has(group) || bearsMark(pid);
       } catch {
-        // It ended meanwhile, or belongs to another user: then it is not ours.
+        // It has ended, or belongs to another user.
         return false;
       }
     })
     .map(Number);
 }
 
-/** Why a program did not start, and the status that a shell ends with then. */
+/** Why a program did not start, and the exit status that a shell would give. */
 export function startFailure(
   program: string,
   { code, message }: NodeJS.ErrnoException,
@@ -62,7 +62,7 @@ export function startFailure(
 }
 
 /**
- * Sends a signal. A process that has ended meanwhile is no error, nor is one that took another user's identity.
+ * Sends a signal. Ignores processes that have ended or run as another user.
  *
  * @param pid a process, or minus a process group
  */

@@ -1,17 +1,16 @@
-// Where the programs are that a launcher starts besides the user's.
+// The paths of the programs that a launcher starts besides the user's.
 import { join, relative } from 'node:path';
 
 import { packageFile } from '../package-folder.js';
 import type { Command } from './job.js';
 
-/** What a server process runs. */
 export function serverCommand(): Command {
   return [process.execPath, packageFile('bench/gradlink.js'), 'serve'];
 }
 
 /**
- * What mpirun and srun run for each process, before the user's command. Every host has Node and this package where this
- * one has them, or, where the current folder was brought to `directory` there and holds this package, below that.
+ * The command that mpirun and srun run for each process, before the user's command. Every host has Node and this
+ * package at the same path. If the current folder was copied to `directory` and holds this package, it is below that.
  */
 export function keeperCommand(directory: string | undefined): Command {
   const program = packageFile('dist/launch-rank.js');

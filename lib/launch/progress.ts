@@ -1,4 +1,4 @@
-// How far a job has come: which of its processes have ended, and which of them is to blame when it fails.
+// The progress of a job: which processes have ended, and which of them caused a failure.
 import { constants } from 'node:os';
 
 import type { Ending } from './members.js';
@@ -8,12 +8,11 @@ const endedWhenAsked = 128 + constants.signals.SIGTERM;
 export class Progress {
   readonly endings: Ending[] = [];
   readonly tolerated: Ending[] = [];
-  /** Set once the servers have been asked to end: a server that had not come up yet dies of the signal itself. */
+  /** Set once the servers have been asked to end: a starting server dies of the signal itself. */
   stopping = false;
   private readonly failures: Ending[] = [];
   private workersLeft: number;
 
-  /** @param workers how many the job has */
   constructor(
     private readonly workers: number,
     private readonly tolerateWorkerLoss: boolean,
@@ -28,11 +27,11 @@ export class Progress {
     if (worker) this.workersLeft -= 1;
     if (exitCode === 0) return;
     if (member.role === 'server' && this.stopping && exitCode === endedWhenAsked) return;
-    // What started them often ends with the signal that ended a server; the job is done all the same.
+    // A starter often ends with the signal that ended a server; the job has succeeded all the same.
     if (member.role === undefined && this.workersDone) return;
     if (worker && this.tolerateWorkerLoss) {
       this.tolerated.push(ending);
-      // Nobody is left to carry on.
+      // No worker is left.
       if (this.tolerated.length < this.workers) return;
       this.failures.push(...this.tolerated.splice(0));
       return;
@@ -40,20 +39,20 @@ export class Progress {
     this.failures.push(ending);
   }
 
-  /** Those that worker `rank` failed with, where it has ended. */
+  /** The failure of worker `rank`, if it has ended. */
   workerEnding(rank: number): Ending | undefined {
     return this.endings.find(({ member }) => member.role === 'worker' && member.index === rank);
   }
 
-  /** All workers have ended, none of them in a way that ends the job. */
+  /** All workers have ended, none with a failure that ends the job. */
   get workersDone(): boolean {
     return this.workersLeft === 0 && this.failures.length === 0;
   }
 
   /**
-   * The failure that is the cause of the others, among those known so far: one that a signal killed before one that
-   * aborted or ended with an error because it lost the other, then those lost, what started them, and last what that one
-   * ended. Of equals it is the first.
+   * The most likely cause among the known failures. A process killed by a signal comes first, then one that aborted or
+   * failed over a lost peer, a lost one, the starter, and last a process that the starter ended. Among equals the first
+   * counts.
    */
   get undecided(): Ending | undefined {
     return this.failures.reduce<Ending | undefined>(
@@ -65,14 +64,14 @@ export class Progress {
 
 const aborted = 128 + constants.signals.SIGABRT;
 
-/** Libraries abort when they lose a peer (UCX does): nothing but the process itself sends this signal. */
+/** Libraries such as UCX abort when they lose a peer; only the process itself sends this signal. */
 function hasAborted({ manner, exitCode }: Ending): boolean {
   return manner === 'killed' && exitCode === aborted;
 }
 
 function weight(ending: Ending): number {
   const { member, manner } = ending;
-  // Killed, it took all with it; else it is the first to know that one of them failed.
+  // A killed starter ended everything; otherwise it only noticed a failure first.
   if (member.role === undefined) return manner === 'killed' ? weights.exited : weights.starter;
   return hasAborted(ending) ? weights.aborted : weights[manner];
 }
@@ -80,16 +79,16 @@ function weight(ending: Ending): number {
 const weights = { ended: 0, starter: 1, lost: 2, exited: 3, aborted: 4, killed: 5 } as const;
 
 /**
- * mpirun ends when a rank has failed, and may be faster than the news of the rank. So may one that aborts over a lost peer:
- * on a machine with more to do than cores, the peer's keeper takes its turn hundreds of milliseconds later.
+ * mpirun ends when a rank fails, and may be faster than the report of the rank. So may a rank that aborts over a lost
+ * peer: on a busy machine the peer's keeper may run hundreds of milliseconds later.
  */
 const newsPatienceMs = 1000;
-/** Those that lose a process may end before the kernel is through with it, or its keeper has said so. */
+/** Peers of a lost process may end before its keeper has reported it. */
 const causePatienceMs = 200;
-/** A rank that has an error leaves its communicators before it fails; those that lose it fail at once. */
+/** A failing rank leaves its communicators before it exits, and the ranks that lose it fail at once. */
 export const originPatienceMs = 3000;
 
-/** How long a better explanation of a failure may be on its way. */
+/** How long to wait for a better explanation of a failure. */
 export function causePatience(ending: Ending): number {
   const { member, manner } = ending;
   if (member.role === undefined || manner === 'lost' || manner === 'ended') return newsPatienceMs;

@@ -1,4 +1,4 @@
-// Starts a job's processes, watches them, and sees to it that none outlives the job.
+// Starts a job's processes, watches them, and makes sure that none outlives the job.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,33 +13,31 @@ import { causePatience, originPatienceMs, Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
 import { after } from '../time.js';
 
-/** A process that failed. */
 export interface Failure extends Ending {
-  /** What it wrote last, to either stream; nothing where that still stands just above. */
+  /** Its last lines on either stream; empty if they are still visible. */
   readonly lastLines: readonly string[];
 }
 
-/** Why a job ended before its processes did. */
+/** Why a job was ended early. */
 export type Interruption =
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
   | { readonly kind: 'timeout'; readonly timeoutMs: number }
   | { readonly kind: 'failure'; readonly failure: Failure };
 
 export interface JobResult {
-  /** 0; that of the first process that failed (128 + signal where one killed it); 124 after the time limit. */
+  /** 0; the status of the first failed process (128 + signal if killed); 124 after the time limit. */
   readonly exitCode: number;
   readonly interruption?: Interruption;
-  /** Workers that failed and that the job went on without. */
+  /** Failed workers that the job continued without. */
   readonly tolerated: readonly Failure[];
-  /** How each process ended that did so by itself or when it was asked to. */
+  /** Processes that ended by themselves or when asked. */
   readonly endings: readonly Ending[];
-  /** Those whose host, or whose link to it, is lost, as far as is known. */
+  /** Processes whose host or link is lost, as far as known. */
   readonly lost: readonly Member[];
-  /** Processes that even SIGKILL did not end within a second. */
+  /** Processes that survived SIGKILL for a second. */
   readonly survivors: readonly number[];
-  /** Whether standard error ends with an unfinished line of a process. */
   readonly midLine: boolean;
-  /** Connections to the launcher that proved nothing, where not all of the job's processes came. */
+  /** Unproven connections to the launcher, if processes of the job are missing. */
   readonly crowd: number;
 }
 
@@ -54,20 +52,19 @@ export interface JobOptions {
   };
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly graceMs: number;
-  /** The whole job is ended after so many milliseconds. */
+  /** The time limit of the whole job. */
   readonly timeoutMs?: number;
-  /** Workers of the whole job. Once all have ended well, its servers are ended. */
+  /** Number of workers. Once all have ended well, the servers are ended. */
   readonly workers: number;
-  /** Whether the job goes on without workers that fail. */
   readonly tolerateWorkerLoss: boolean;
-  /** What the started processes start elsewhere; absent: nothing. */
+  /** Processes that the started ones start elsewhere; absent: none. */
   readonly remote?: RemoteMembers;
-  /** Told at once of each process of this host that ends. */
+  /** Called at once when a process of this host ends. */
   readonly onEnding?: (ending: Ending) => void;
 }
 
 const caughtSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** What they mean is the program's business, of a scheduler that warns before the end of an allocation for example. */
+/** Passed on to the processes: a scheduler may use them to warn before an allocation ends. */
 export const passedSignals = ['SIGUSR1', 'SIGUSR2'] as const;
 const timeoutExitCode = 124; // as timeout(1)
 const signalBase = 128;
@@ -99,7 +96,7 @@ class Job {
     const finished = new Promise<void>((resolve) => (this.finish = resolve));
     const hurried = new Promise<void>((resolve) => (this.hurry = resolve));
     const onSignal = (signal: NodeJS.Signals): void => {
-      // The first asks, the second no longer waits for an answer.
+      // The first signal asks, the second kills.
       if (this.interruption?.kind === 'signal') this.hurry();
       this.interrupt({ kind: 'signal', signal }, signalBase + constants.signals[signal]);
     };
@@ -124,7 +121,7 @@ class Job {
       try {
         for (const plan of plans) this.start(plan);
       } catch (error) {
-        // Those that have started are not to stay.
+        // End the processes that have started.
         await this.endProcesses(hurried);
         throw error;
       }
@@ -145,7 +142,7 @@ class Job {
     }
   }
 
-  /** To the processes themselves: what those have started may not know the signal, and would end by it. */
+  /** Sent to the processes only: their children may not handle the signal and would die. */
   private readonly pass = (signal: NodeJS.Signals): void => {
     for (const { process: child } of this.children) {
       const ended = child.exitCode !== null || child.signalCode !== null;
@@ -157,7 +154,7 @@ class Job {
     const [program, ...args] = plan.command;
     this.running += 1;
     const child = spawn(program, args, {
-      // A process group of its own, so that what it starts can be ended with it.
+      // Its own process group, so that its children can be ended with it.
       detached: true,
       stdio: streams(plan.inherited),
       env: { ...this.options.env, ...plan.env },
@@ -166,7 +163,7 @@ class Job {
     const { pid } = child;
     const { role, index, label } = plan;
     const member: Member = { ...(role === undefined ? {} : { role }), index, label, pid };
-    // There are none where the process could not be started for want of descriptors, whatever the types say.
+    // Missing if the process could not be started for lack of descriptors, despite the types.
     const { stdout, stderr } = child as Partial<ChildProcess>;
     if (stdout) this.output.attach(member, 'stdout', stdout);
     if (stderr) this.output.attach(member, 'stderr', stderr);
@@ -198,7 +195,7 @@ class Job {
 
   private childEnded(ending: Ending): void {
     this.running -= 1;
-    // Before anything that takes time.
+    // Before anything slow.
     this.options.onEnding?.(ending);
     if (ending.member.pid !== undefined) this.leaveGroup(ending.member.pid);
     this.ended(ending);
@@ -213,7 +210,7 @@ class Job {
       const decide = (): void => {
         this.decide();
       };
-      // Of processes that ended in the same moment one is the cause: the choice waits until all of them are known.
+      // Among processes that ended at the same moment one is the cause: wait until all are known.
       if (patience > 0) this.after(patience, decide);
       else setImmediate(decide);
     }
@@ -234,9 +231,9 @@ class Job {
   }
 
   /**
-   * A process that exited because it lost a rank failed over that one, which may end with its own error a moment later.
+   * If a process exited because it lost a rank, that rank is the cause and may report its own error a moment later.
    *
-   * @returns undefined while that may still come
+   * @returns undefined while that report may still come
    */
   private originOf(found: Ending): Ending | undefined {
     let cause = found;
@@ -254,11 +251,11 @@ class Job {
   }
 
   private blame(cause: Ending): void {
-    // Its last words may still be in the pipe: lastLines is read when the job is over.
+    // Its last lines may still be in the pipe: lastLines is read after the job.
     this.interrupt({ kind: 'failure', failure: { ...cause, lastLines: [] } }, cause.exitCode);
   }
 
-  /** The workers are through: servers end in good order, or are ended once the grace period is over. */
+  /** The workers have finished: servers end by themselves, or are ended after the grace period. */
   private stopServers(): void {
     if (this.stopping) return;
     this.stopping = true;
@@ -276,7 +273,9 @@ class Job {
     this.callOffs.push(after(milliseconds, what));
   }
 
-  /** A process's background processes end with it. Its group is forgotten once empty: the number may come again. */
+  /**
+   * Background processes end with their leader. The group is forgotten once empty, because its number may be reused.
+   */
   private leaveGroup(group: number): void {
     signalProcess(-group, 'SIGTERM');
     if (jobProcesses(new Set([group])).length === 0) this.groups.delete(group);
@@ -289,7 +288,7 @@ class Job {
     this.finish();
   }
 
-  /** Their keepers end what runs on other hosts; what started them ends with them. */
+  /** Keepers end the processes on other hosts; their starter then ends by itself. */
   private async endRemote(hurried: Promise<void>): Promise<void> {
     const { remote, graceMs } = this.options;
     if (remote === undefined) return;
@@ -302,7 +301,7 @@ class Job {
     const patience = graceMs + killPatienceMs;
     await waitUntil(() => remote.busy === 0, patience);
     remote.release();
-    // What started them ends by itself then, and its daemons on other hosts; a signal could cut these off.
+    // The starter ends by itself then with its remote daemons; a signal could cut them off.
     const begun = this.progress.endings.some(({ member }) => member.role !== undefined);
     if (begun) await waitUntil(() => this.running === 0 || state.hurry, patience);
   }
@@ -323,7 +322,7 @@ class Job {
     }
   }
 
-  /** Waits until all that was written has come through. */
+  /** Waits until all output has arrived. */
   private async drain(): Promise<void> {
     const streams = this.children
       .flatMap(({ process }) => [process.stdout, process.stderr] as (Readable | null | undefined)[])
@@ -337,13 +336,13 @@ class Job {
       const patience = sleep(killPatienceMs, undefined, { signal: cancel.signal });
       await Promise.race([closed, patience.catch(() => undefined)]);
       cancel.abort();
-      // Lines that wait for a slow reader are waited for; a pipe that a survivor holds open is not.
+      // Wait for a slow reader, but not for a pipe that a survivor holds open.
     } while (state.open && this.output.blocked);
     for (const stream of streams) stream?.destroy();
     await this.output.close();
   }
 
-  /** Connections close when mpirun ends the others over a failure: these count only where nothing else failed. */
+  /** Connections also close when mpirun ends the others after a failure, so they count only without another failure. */
   private lostWithCause(): Member[] {
     const { interruption } = this;
     if (interruption?.kind !== 'failure' || interruption.failure.manner !== 'lost') return [];
@@ -382,7 +381,7 @@ async function waitUntil(condition: () => boolean, patienceMs: number): Promise<
   while (!condition() && performance.now() < deadline) await sleep(pollMs);
 }
 
-/** Standard input empty, output through us, and further descriptors that the process is to have under their numbers. */
+/** Empty standard input, piped output, and the descriptors to inherit under the same numbers. */
 function streams(inherited: readonly number[] = []): ('ignore' | 'pipe' | number)[] {
   const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'pipe', 'pipe'];
   for (const descriptor of inherited) {
@@ -393,9 +392,9 @@ function streams(inherited: readonly number[] = []): ('ignore' | 'pipe' | number
 }
 
 /**
- * Runs a job to its end. A signal to the launcher, the time limit or a process that fails ends all of it: SIGTERM
- * first, SIGKILL after the grace period, to every process that belongs to the job, background ones included. Servers
- * get SIGTERM once all workers have ended well.
+ * Runs a job to its end. A signal to the launcher, the time limit or a failing process ends all of it: SIGTERM first,
+ * SIGKILL after the grace period, to every process of the job including background ones. Servers get SIGTERM once all
+ * workers have ended well.
  */
 export async function runJob(
   plans: readonly ProcessPlan[],

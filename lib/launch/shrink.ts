@@ -1,10 +1,10 @@
-// A job without some of its processes: what is left of a job that lost a worker or a host.
+// A smaller job after the loss of a worker or a host.
 import type { JobSpec } from './job.js';
 import type { Member } from './members.js';
 
 export interface Shrunk {
   readonly job: JobSpec;
-  /** Hosts on which nothing of the job is left. */
+  /** Hosts on which no process of the job is left. */
   readonly without: readonly string[];
 }
 
@@ -14,11 +14,11 @@ function placeOf({ role, index }: Member, { workers }: JobSpec): number {
 }
 
 /**
- * Workers that were lost are left out; servers are not, for the others need as many: those of a lost host go to what hosts
- * are left, in turns.
+ * Leaves out lost workers. Servers stay as many, because clients count on it: those of a lost host move round-robin to
+ * the remaining hosts.
  *
- * @param launcher its name; srun is told which hosts it chose are lost
- * @returns why there can be no smaller job, or the job
+ * @param launcher its name; srun is given the lost hosts to exclude
+ * @returns the smaller job, or why there is none
  */
 export function shrink(
   job: JobSpec,
@@ -32,7 +32,7 @@ export function shrink(
   if (hosts === undefined) return withoutNames({ ...job, workers }, lost, launcher);
   const left = hosts.filter((_, place) => !places.has(place));
   const ofWorkers = hosts.slice(0, job.workers).filter((_, place) => !places.has(place));
-  // A host of which some processes were lost and others not has not been.
+  // A host that lost only some of its processes is still there.
   const there = [...new Set(left)];
   let next = 0;
   const ofServers = hosts
@@ -42,7 +42,7 @@ export function shrink(
   return { job: { ...job, workers, hosts: [...ofWorkers, ...ofServers] }, without };
 }
 
-/** Where mpirun or srun chose the hosts. */
+/** For hosts that mpirun or srun chose. */
 function withoutNames(
   job: JobSpec,
   lost: readonly Member[],

@@ -1,5 +1,4 @@
-// The launcher `slurm`: srun starts a keeper for each process of the job, in the allocation it is called in or in one that
-// it asks for.
+// The launcher `slurm`: srun starts a keeper for each process, in the current allocation or a new one.
 import { spawnSync } from 'node:child_process';
 
 import { jobEnvironment, type JobSpec, type Launcher } from './job.js';
@@ -7,7 +6,7 @@ import { starterNetwork } from './library-network.js';
 import { keeperCommand } from './programs.js';
 
 /**
- * Which of Slurm's MPI plugins: the one the user named, else one that the MPI to be loaded speaks and this Slurm has.
+ * The MPI plugin for Slurm: the user's choice, else one that both the MPI library and this Slurm support.
  *
  * @param listed what `srun --mpi=list` prints
  */
@@ -28,7 +27,7 @@ function ask(job: JobSpec, program: string, ...args: readonly string[]): string 
   return `${stdout}\n${stderr}`;
 }
 
-/** The keepers bind, as the launcher `local` does; Slurm, where it can, is not to. */
+/** The keepers bind, so Slurm must not. */
 function bindingArguments(job: JobSpec): readonly string[] {
   const config = ask(job, 'scontrol', 'show', 'config');
   return /^TaskPlugin\s*=.*\b(affinity|cgroup)/m.test(config) ? ['--cpu-bind=none'] : [];
@@ -59,7 +58,7 @@ export const slurm: Launcher = {
           '--kill-on-bad-exit=1',
           ...bindingArguments(job),
           ...pluginArguments(job),
-          // One task a named host, in this order.
+          // One task per named host, in this order.
           ...(hosts === undefined
             ? []
             : ['--distribution=arbitrary', `--nodelist=${hosts.join(',')}`]),

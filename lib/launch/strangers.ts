@@ -1,15 +1,13 @@
-// Connections that have not proved anything yet: so many are held, and one more pushes out the oldest.
+// Connections that have not proved anything yet: a limited number, where a new one closes the oldest.
 import type { Socket } from 'node:net';
 
 export class Strangers {
-  /** The oldest first. */
   private readonly held = new Set<Socket>();
   private gone = 0;
 
-  /** @param most how many are held */
   constructor(private readonly most: () => number) {}
 
-  /** How many there have been that proved nothing. */
+  /** How many connections never proved anything. */
   get count(): number {
     return this.gone + this.held.size;
   }
@@ -21,12 +19,11 @@ export class Strangers {
     });
     const [oldest] = this.held;
     if (this.held.size <= this.most() || oldest === undefined) return;
-    // At once, not when it is closed: more may come before that.
+    // Removed now rather than on `close`: more may arrive before that.
     this.leave(oldest);
     oldest.destroy();
   }
 
-  /** It is no stranger any more. */
   proved(socket: Socket): void {
     this.held.delete(socket);
   }

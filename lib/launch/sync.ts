@@ -1,4 +1,4 @@
-// Brings the current folder to the hosts of a job (`--sync-dst-dir`).
+// Copies the current folder to the hosts of a job (`--sync-dst-dir`).
 import { spawn } from 'node:child_process';
 
 import type { Command } from './job.js';
@@ -7,7 +7,7 @@ function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** What is run for each host, one after the other: the folder is made, then filled. Nothing is deleted there. */
+/** The commands for each host, in order: create the folder, then fill it. Nothing is deleted there. */
 export function syncCommands(host: string, remoteShell: string, directory: string): Command[] {
   const [shell = 'ssh', ...options] = remoteShell.split(/\s+/).filter((word) => word !== '');
   return [
@@ -36,8 +36,8 @@ async function run([program, ...args]: Command): Promise<void> {
 /**
  * @param hosts each once
  * @param remoteShell program and options, as `ssh -p 2222`
- * @param directory where to; made where it is missing
- * @throws Error with the command that failed and what it said
+ * @param directory the target, created if missing
+ * @throws Error with the failed command and its output
  */
 export async function syncDirectory(
   hosts: readonly string[],

@@ -1,5 +1,5 @@
-// The names that torchrun gives a process its place by. Programs written for it, and libraries that read them, find
-// themselves in a job of `gradlink launch` without a change.
+// torchrun's names for a process's rank and size, so that programs and libraries written for torchrun work under
+// `gradlink launch`.
 import { createHash } from 'node:crypto';
 
 import type { JobSpec } from './job.js';
@@ -7,16 +7,16 @@ import { loopbackAddress, portsVariable, readPorts, type PortRange } from '../ne
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Of a worker; the launcher alone sets them. */
+/** Set for workers by the launcher only. */
 export const placeVariables = ['RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE'] as const;
 
-/** Where rank 0 listens for whoever needs to meet; what the user has set stays. */
+/** Where rank 0 listens for rendezvous; the user's settings win. */
 export const meetingVariables = ['MASTER_ADDR', 'MASTER_PORT'] as const;
 
-/** Below the ports that systems give away by themselves, so that a port which is free now still is in a moment. */
+/** Below the ephemeral range, so that a port which is free now stays free for a moment. */
 const usualPorts: PortRange = { first: 20_000, last: 29_999 };
 
-/** Two jobs of a host have one each, with luck; whoever needs a certain one sets MASTER_PORT. */
+/** Derived from the job, so that two jobs of a host rarely collide; MASTER_PORT sets a certain one. */
 function portOf(jobId: string, { first, last }: PortRange, taken: number): string {
   const digest = createHash('sha256').update(`port of ${jobId}`).digest();
   const port = first + (digest.readUInt32LE(0) % (last - first + 1));
@@ -34,7 +34,7 @@ function addressOf({ hosts, control }: Pick<JobSpec, 'hosts' | 'control'>): stri
   return hosts?.[0] === undefined ? undefined : bareName(hosts[0]);
 }
 
-/** MASTER_ADDR, as far as it is known before the processes are started, and MASTER_PORT. */
+/** MASTER_PORT, and MASTER_ADDR if it is known before the processes start. */
 export function meetingPoint(
   job: Pick<JobSpec, 'hosts' | 'control' | 'env' | 'outerEnv'>,
   jobId: string,
@@ -42,7 +42,7 @@ export function meetingPoint(
   const given: Env = { ...job.outerEnv, ...job.env };
   const address = given['MASTER_ADDR'] ?? addressOf(job);
   const ports = readPorts(given[portsVariable]) ?? usualPorts;
-  // The launcher itself listens there.
+  // The launcher itself listens on this port.
   const taken = Number(job.control?.split(':').at(-1));
   return {
     ...(address === undefined ? {} : { MASTER_ADDR: address }),
@@ -65,7 +65,7 @@ export interface WorkerPlace {
   readonly localSize?: number | undefined;
 }
 
-/** A worker's place, by torchrun's names, as far as it is known. */
+/** A worker's rank and size in torchrun's names, as far as known. */
 export function placeEnvironment({
   rank,
   size,

@@ -1,4 +1,4 @@
-// Figures in what a run prints: the tables and lines of gradlink's own tools and of those that it stands in for.
+// Figures in a run's output: tables and lines of gradlink's tools and of the tools that they replace.
 import { ncclAverage, ncclHeading, ncclRow, type NcclHeading } from '../printed/nccl-tests.js';
 import { NvText } from '../printed/nvbandwidth.js';
 import { osuHeading, osuRow, type OsuHeading } from '../printed/osu.js';
@@ -8,7 +8,7 @@ import { figuresOfText, noUnit, type Figure } from './rates.js';
 
 const gigabytes = unitNamed('GB/s') ?? noUnit;
 
-/** Reads the lines of a run one after the other: what a row means stands in the headings before it. */
+/** Reads the lines of a run in order: earlier headings give rows their meaning. */
 export class FigureReader {
   private nccl: NcclHeading | undefined;
   private ncclSeen = false;
@@ -17,7 +17,7 @@ export class FigureReader {
   private nvTest = 'bandwidth';
   private readonly nvSeen = new Set<string>();
 
-  /** The figures of a line; none where it has none that is known. */
+  /** The figures of a line; empty if there are none. */
   read(text: string): Figure[] {
     const line = plainLine(text);
     const row = tableLine(line);
@@ -37,7 +37,7 @@ export class FigureReader {
     return true;
   }
 
-  /** `undefined`: no line of its. Of the same test a sum is told where its parts were not. */
+  /** Undefined for lines of other programs. A sum counts only if its parts were not printed. */
   private nvFigures(line: string, cells: readonly string[]): Figure[] | undefined {
     const read = this.nv.read(line, cells);
     if (read === undefined) return undefined;
@@ -54,7 +54,7 @@ export class FigureReader {
     const { osu } = this;
     const row = osu === undefined ? undefined : osuRow(cells, osu);
     if (osu === undefined || row === undefined) {
-      // What follows is another program's.
+      // What follows is from another program.
       this.osu = undefined;
       return undefined;
     }
@@ -64,7 +64,7 @@ export class FigureReader {
     });
   }
 
-  /** Told where its rows were not: scripts keep the last line alone. */
+  /** Used only if its rows were not printed: scripts often keep just the last line. */
   private averageFigures(value: number): Figure[] {
     return this.ncclSeen ? [] : [{ name: 'bus bandwidth, average', value, unit: gigabytes }];
   }
@@ -84,14 +84,14 @@ export class FigureReader {
   }
 }
 
-/** What is drawn as one line: its unit is that of its first point. */
+/** A series to draw, in the unit of its first point. */
 export interface FigureLine {
   readonly name: string;
   readonly unit: string;
   readonly values: readonly number[];
 }
 
-/** The points of each line that a run draws, in the order in which the lines began. */
+/** The series of a run, in order of appearance. */
 export class Figures {
   private readonly reader = new FigureReader();
   private moves = 0;
@@ -100,17 +100,17 @@ export class Figures {
     { readonly name: string; readonly unit: Unit; readonly values: number[]; moved: number }
   >();
 
-  /** @param only a part of the names of those that are drawn; absent: all */
+  /** @param only draw names that contain this; absent: all */
   constructor(private readonly only = '') {}
 
-  /** @returns whether there was a figure in it that is drawn */
+  /** @returns whether the line added a point */
   add(line: string): boolean {
     const found = this.reader.read(line).filter(({ name }) => name.includes(this.only));
     for (const { name, value, unit } of found) {
       const key = JSON.stringify([name, unit.dimension]);
       const line = this.points.get(key) ?? { name, unit, values: [], moved: 0 };
       line.moved = this.moves += 1;
-      // A program that goes over to the next unit goes on in the first one.
+      // Later points are converted to the unit of the first one.
       line.values.push(
         unit.unit === line.unit.unit ? value : (value * unit.factor) / line.unit.factor,
       );
@@ -119,7 +119,7 @@ export class Figures {
     return found.length > 0;
   }
 
-  /** The lines that moved last, in their order. */
+  /** The series that changed last, in order of appearance. */
   latest(most: number): readonly FigureLine[] {
     const all = this.lines;
     if (all.length <= most) return all;

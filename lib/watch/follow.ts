@@ -1,4 +1,4 @@
-// Lines of a run: of its standard output, of a file that grows, or of standard input.
+// Lines of a run: from a command, a growing file, or standard input.
 import { spawn } from 'node:child_process';
 import { closeSync, fstatSync, readSync, watch } from 'node:fs';
 import { constants } from 'node:os';
@@ -7,15 +7,15 @@ import type { Readable } from 'node:stream';
 import { LineSplitter } from '../launch/line-splitter.js';
 import { inputError, openInput } from '../results/input-file.js';
 
-/** Gets a line without its end, and its end: with a carriage return a program takes back what it shows. */
+/** Receives a line and its ending: with a carriage return a program overwrites its line. */
 export type OnLine = (line: string, end: '\n' | '\r') => void;
 
 const [lineFeed, carriageReturn] = [0x0a, 0x0d];
 
-/** Gives each line; one that does not end comes in parts, so that it does not fill our memory. */
+/** Splits output into lines; an endless line comes in parts, to bound memory. */
 class Lines {
   private ending: '\n' | '\r' = '\n';
-  /** A carriage return came last: with a line feed behind it, it would be the end of a line. */
+  /** A carriage return came last: with a line feed next, both are one line ending. */
   private returned = false;
   private readonly splitter: LineSplitter;
 
@@ -61,10 +61,10 @@ export async function followStream(stream: Readable, onLine: OnLine): Promise<vo
 }
 
 /**
- * Runs a command and gives each line of what it prints, on standard output or standard error.
+ * Runs a command and passes on each line of its standard output and error.
  *
  * @param signal ends it with SIGTERM
- * @returns its exit status; 128 and the signal's number where one ended it
+ * @returns its exit status, 128 + the signal's number if killed
  */
 export async function followCommand(
   [program, ...args]: readonly [string, ...string[]],
@@ -92,10 +92,10 @@ const chunk = 64 * 1024;
 const expected = 'the output of a run';
 
 /**
- * Reads a file from its beginning, and what is appended to it until `signal` is aborted.
+ * Reads a file from its beginning and follows it until `signal` is aborted.
  *
- * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file or begins with no text, GradlinkError
- * (`ERR_SYSTEM`) when it cannot be opened
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) if it is not a regular file or does not begin with text, GradlinkError
+ *   (`ERR_SYSTEM`) if it cannot be opened
  */
 export async function followFile(file: string, onLine: OnLine, signal: AbortSignal): Promise<void> {
   const descriptor = openInput(file, expected);
@@ -103,7 +103,7 @@ export async function followFile(file: string, onLine: OnLine, signal: AbortSign
   const buffer = Buffer.alloc(chunk);
   let position = 0;
   const read = (): void => {
-    // A run that began anew has cut its file.
+    // A new run has truncated its file.
     if (fstatSync(descriptor).size < position) position = 0;
     for (;;) {
       const count = readSync(descriptor, buffer, 0, chunk, position);
@@ -117,7 +117,7 @@ export async function followFile(file: string, onLine: OnLine, signal: AbortSign
         );
       }
       position += count;
-      // The splitter keeps what it is given until the line has ended.
+      // The splitter keeps its input until the line ends.
       lines.write(Buffer.from(buffer.subarray(0, count)));
     }
   };
@@ -144,7 +144,7 @@ export async function followFile(file: string, onLine: OnLine, signal: AbortSign
         }
       };
       watcher.on('change', more);
-      // After the watcher began: nothing that is appended meanwhile is missed.
+      // Reads after the watcher has started, so that no change is missed.
       more();
     });
     lines.end();

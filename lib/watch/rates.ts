@@ -1,10 +1,10 @@
-// Rates, times of a step and losses in free text, as trainings print them: a small table of forms over one list of tokens.
+// Rates, step times and losses in free text as training programs print them: a small table of forms over tokens.
 import { tokensOf, type Token } from '../printed/tokens.js';
 import { rateUnit, rateWords, thingOf, timeUnit, type Unit } from '../printed/units.js';
 
 /** One number of a run, the next point of its line. */
 export interface Figure {
-  /** Of the same name and dimension are those of one line. */
+  /** Figures with the same name and dimension form a series. */
   readonly name: string;
   readonly value: number;
   readonly unit: Unit;
@@ -12,14 +12,13 @@ export interface Figure {
 
 export const noUnit: Unit = { unit: '', dimension: '', factor: 1 };
 
-/** A unit that was read from tokens, up to `end`. */
 interface Read {
   readonly base: 'throughput' | 'bandwidth' | 'compute' | 'time per step';
   readonly unit: Unit;
-  /** One of the unit is so many of what is told: 1000 of `kit/s`. */
+  /** The factor of the unit: 1000 for `kit/s`. */
   readonly count: number;
   readonly perDevice: boolean;
-  /** Seconds each, told as a rate: tqdm turns its figure over when it is slow. */
+  /** Seconds per item instead of items per second: tqdm inverts its figure when slow. */
   readonly inverse?: boolean;
   readonly end: number;
 }
@@ -32,7 +31,7 @@ const devices: ReadonlySet<string> = new Set(
 const counters: ReadonlySet<string> = new Set(
   'iter iters iteration iterations step steps batch batches epoch minibatch'.split(' '),
 );
-/** Words of a label that say no more than the unit does. */
+/** Label words that only repeat the unit. */
 const plainWords: ReadonlySet<string> = new Set(
   'speed throughput rate bandwidth bw performance perf ips is at of the in global current cur'.split(
     ' ',
@@ -45,10 +44,10 @@ const lossBefore: ReadonlySet<string> = new Set(
 );
 const lossBehind: ReadonlySet<string> = new Set(['step', 'epoch', 'avg', 'mean', 'train', 'val']);
 
-/** Whether a label's word tells that the number is a rate. */
+/** Whether a label's word marks a rate. */
 const isPlain = (word: string): boolean => plainWords.has(word) || word.endsWith('bw');
 
-/** The tokens of a line with what its readers ask of them. */
+/** The tokens of a line with lookups for its readers. */
 class Line {
   readonly tokens: readonly Token[];
   private isCounted: boolean | undefined;
@@ -77,7 +76,7 @@ class Line {
     return token?.kind === 'number' ? token.value : undefined;
   }
 
-  /** The number that a label ending before `at` is of, and whether a sign stands between: `: 3`, `=3`, `': 3`, ` 3`. */
+  /** The number of the label ending before `at`, and whether a sign separates them: `: 3`, `=3`, `': 3`, ` 3`. */
   labelled(at: number): { readonly at: number; readonly signed: boolean } | undefined {
     let signed = false;
     for (let place = at; place < at + 4; place += 1) {
@@ -88,12 +87,12 @@ class Line {
     return undefined;
   }
 
-  /** The words right before `at`, the last four: `running avg`. */
+  /** Up to four words right before `at`: `running avg`. */
   wordsBefore(at: number): string[] {
     const found: string[] = [];
     for (let place = at - 1; found.length < 4; place -= 1) {
       const word = this.word(place);
-      // The unit of what stands before: `2s 20ms/step`.
+      // It is the unit of an earlier number: `2s 20ms/step`.
       if (word !== undefined && timeUnit(word) !== undefined) break;
       if (word !== undefined) found.unshift(word);
       else if (!this.mark(place, '_')) break;
@@ -101,7 +100,7 @@ class Line {
     return found;
   }
 
-  /** Whether before a place, or anywhere, it says which step this is: `step 7`, `Batch [20]`, `10/100`. */
+  /** Whether the line, or the part before a position, names a step: `step 7`, `Batch [20]`, `10/100`. */
   get counted(): boolean {
     this.isCounted ??= this.tokens.some((token, at) => {
       if (token.kind === 'word' && counters.has(token.text)) {
@@ -125,7 +124,7 @@ class Line {
   }
 }
 
-/** `/` or `per`, or `_per_`: where the next word is. */
+/** The next word after `/`, `per` or `_per_`. */
 function perAt(line: Line, at: number): number | undefined {
   if (line.mark(at, '/')) return at + 1;
   const place = line.mark(at, '_') ? at + 1 : at;
@@ -133,7 +132,7 @@ function perAt(line: Line, at: number): number | undefined {
   return line.mark(place + 1, '_') ? place + 2 : place + 1;
 }
 
-/** `/GPU`, ` per GPU(s)`: where it ends; undefined where there is none. */
+/** The end of `/GPU` or ` per GPU(s)`; undefined without one. */
 function deviceAt(line: Line, at: number): number | undefined {
   const place = perAt(line, at);
   return place !== undefined && devices.has(line.word(place) ?? '') ? place + 1 : undefined;
@@ -186,7 +185,7 @@ function figureOf(read: Read, value: number, words: readonly string[], more?: st
   return { name, value: value * count, unit };
 }
 
-/** `step time: 350 ms`, `time per iteration 0.35 s`; a time alone may be that of all. */
+/** `step time: 350 ms`, `time per iteration 0.35 s`; a bare time may be the total. */
 function stepTime(line: Line, at: number, value: number): Figure | undefined {
   const unit = timeUnit(line.exact(at + 1) ?? '');
   const words = line.wordsBefore(line.mark(at - 1, ':', '=') ? at - 1 : at);
@@ -204,7 +203,7 @@ function numberFirst(line: Line, at: number): Figure | undefined {
   const tolerated = line.mark(at + 1, '+-') && line.number(at + 2) !== undefined;
   const read = readUnit(line, tolerated ? at + 3 : at + 1);
   if (read === undefined) return stepTime(line, at, value);
-  // `1 images/sec: 305.3`: the number before is another.
+  // `1 images/sec: 305.3`: the number belongs to a label before it.
   if (line.labelled(read.end)?.signed === true) return undefined;
   const signed = line.mark(at - 1, ':', '=');
   const words = line.wordsBefore(signed ? at - 1 : at);
@@ -215,7 +214,7 @@ function numberFirst(line: Line, at: number): Figure | undefined {
   return figureOf(read, value, signed || words.length === 1 ? words : []);
 }
 
-/** Behind a unit, up to the sign: ` on 4 GPU(s)`. */
+/** After a unit, past ` on 4 GPU(s)` up to the sign. */
 function pastDevices(line: Line, from: number): number {
   for (let at = from; at < from + 8; at += 1) {
     if (line.mark(at, ':', '=')) return at;
@@ -235,7 +234,7 @@ function unitFirst(line: Line, at: number): Figure | undefined {
   if (place === undefined) return undefined;
   const value = line.number(place.at);
   if (value === undefined || (!place.signed && (counted || !line.counted))) return undefined;
-  // The number may have a unit of its own: `samples/s: 3 images/s` tells nothing.
+  // A number with its own unit is ambiguous: `samples/s: 3 images/s`.
   if (readUnit(line, place.at + 1) !== undefined) return undefined;
   const isMean =
     read.perDevice &&
@@ -292,7 +291,7 @@ function loss(line: Line, at: number): Figure | undefined {
 
 const forms = [numberFirst, unitFirst, unitInBrackets, loss] as const;
 
-/** The figures of a line of free text, each name once: the first that has it. */
+/** The figures of a line of free text; of each name the first. */
 export function figuresOfText(text: string): Figure[] {
   const line = new Line(text);
   const found = line.tokens.flatMap((_, at) =>

@@ -1,4 +1,4 @@
-// The check of several hosts: each by itself, all at once; then pairs of them in rounds; then all together.
+// The check of several hosts: each by itself in parallel, then pairs in rounds, then all together.
 import type { CheckGiven } from '../check-options.js';
 import { judgeByExpected, unmatched, type Expectations } from '../expect.js';
 import { findingsVerdict } from '../machine.js';
@@ -27,31 +27,30 @@ import { hasMeasurement, type CaseResult, type Report } from '../../results/resu
 import { mebibyte } from '../../results/units.js';
 import { monotonicSeconds } from '../../time.js';
 
-/** Eight GPUs take two minutes; a driver that hangs is not waited for. */
+/** Eight GPUs take two minutes; a hung driver must not block the check. */
 const machinePatienceMs = 600_000;
-/** Each kind of figure is a job of its own. */
 const jobPatienceMs = 300_000;
 
-/** Messages before an answer: enough to fill a way, and few enough for one at a thousandth of its rate. */
+/** Messages before an answer: enough to fill a link, but few enough for one at a thousandth of its rate. */
 const window = 4;
-/** A report keeps all samples of all ways: of more hosts there are fewer of each. */
+/** A report keeps all samples of all links, so with more hosts each gets fewer. */
 const manyHosts = 16;
 const fewSamples = 20;
-/** So that what is known of one host gets to all. */
+/** Enough rounds to spread data from one host to all. */
 const quickRounds = (hosts: number): number => Math.max(1, Math.ceil(Math.log2(hosts)));
-/** Ways that stand out and are measured again, twice at the most, with nothing else at work between the hosts. */
+/** Outlier links are measured again, at most twice, with no other traffic between the hosts. */
 const mostAgain = 8;
 const timesAgain = 2;
 
 const sumSizes = [16 * 2 ** 10, 4 * mebibyte] as const;
-/** Between hosts a gigabyte a second at the least where they have GPUs. */
+/** GPU hosts are expected to exchange at least a gigabyte a second. */
 const gpuSumSizes = [64 * 2 ** 10, 64 * mebibyte] as const;
 
-/** The option for one GPU; none for processors. */
+/** The option for one GPU; empty for processors. */
 const onlyGpu = (gpu?: string): string[] =>
   gpu === undefined ? [] : ['--gpus', gpu.replace('gpu:', '')];
 
-/** `gradlink pairs` of one kind; both directions of a bandwidth are apart. */
+/** Kinds of `gradlink pairs`; both directions of a bandwidth are separate. */
 const kinds = [
   { kind: 'latency', bytes: 8 },
   { kind: 'bandwidth', bytes: mebibyte },
@@ -63,10 +62,7 @@ interface ClusterSurroundings {
   readonly expected?: Expectations;
 }
 
-/**
- * Looks at hosts once, or at those of the job that this process is a rank of; then every rank calls it, and rank 0 has the
- * cases.
- */
+/** Checks the hosts once. For the hosts of the running job every rank calls this, and rank 0 gets the cases. */
 export async function runCluster(
   given: CheckGiven,
   shells: Fleet | undefined,
@@ -92,7 +88,7 @@ export async function runCluster(
   return { ...head, cases: cases ?? [] };
 }
 
-/** What a command complained of; the last line may name what to read. */
+/** The last line of a command's error output, which may name a page to read. */
 const lastLine = (text: string): string =>
   text
     .trim()
@@ -100,14 +96,14 @@ const lastLine = (text: string): string =>
     .filter((line) => !/^(?:See|Run gradlink) /.test(line))
     .at(-1) ?? '';
 
-/** A host that ranks cannot be on, and ways on which one cannot reach another. */
+/** A host that cannot join, and the links on which it is not reached. */
 interface CutOff extends HostUnseen {
   readonly ways: readonly { readonly from: string; readonly to: string; readonly error: string }[];
-  /** Whether no other host is reached: else it is left out for the sake of the others. */
+  /** Whether it reaches no other host; otherwise it is excluded so that the others can run. */
   readonly byItself: boolean;
 }
 
-/** Hosts without which all others reach one another: those with the most broken ways first. */
+/** The hosts to exclude so that all others reach one another, those with the most broken links first. */
 export function cutOff(seen: readonly HostSeen[]): CutOff[] {
   let left = seen.flatMap(({ host, reached }) =>
     reached.flatMap(({ to, error }) => (error === undefined ? [] : [{ from: host, to, error }])),
@@ -142,18 +138,18 @@ function partsOfHost(host: string, { stdout, stderr, code }: Ended): CaseResult[
       parameters: { host, ...one.parameters },
     }));
   } catch (error) {
-    // Of another version it may be no report that this one reads.
+    // Another version may write a report that this one cannot read.
     return [failedCase({ name: 'machine', parameters: { host } }, error)];
   }
 }
 
-/** What a command as ranks came to, and the hosts of these. */
+/** The report of a command run as ranks, with their hosts. */
 interface Joint {
   readonly report: Report;
   readonly hosts: readonly FleetHost[];
 }
 
-/** Each way by its hosts, as they were asked for; of what failed whole none is known. */
+/** The links of a report by host, as requested; a failed run has none. */
 function waysIn({ report, hosts }: Joint, directed: boolean, rail?: string): HostWay[] {
   const hostOf = (end: unknown): string =>
     hosts.find(({ name }, rank) => end === name || end === `rank ${String(rank)}`)?.host ??
@@ -181,7 +177,7 @@ function failedWay(name: string, error: unknown): HostWay {
 }
 
 class ClusterCheck {
-  /** Hosts that ranks may be on. */
+  /** Hosts that take part in jobs. */
   private joined: readonly FleetHost[] = [];
   private readonly off: CutOff[] = [];
   private readonly start = monotonicSeconds();
@@ -194,7 +190,7 @@ class ClusterCheck {
     private readonly steps: Steps,
   ) {}
 
-  /** @param add takes the cases of each step */
+  /** @param add receives the cases of each step */
   async run(add: (cases: readonly CaseResult[]) => void): Promise<void> {
     this.joined = this.fleet.hosts;
     const seen = await this.look();
@@ -224,7 +220,7 @@ class ClusterCheck {
     add(this.hosts(faults));
   }
 
-  /** Leaves out whom the others do not reach. */
+  /** Excludes hosts that the others cannot reach. */
   private async look(): Promise<readonly HostSeen[]> {
     const seen = await this.fleet.look();
     const left = new Set(this.joined.map(({ host }) => host));
@@ -244,7 +240,7 @@ class ClusterCheck {
     this.joined = this.joined.filter(({ host }) => answering.has(host));
   }
 
-  /** What should be the same on all hosts. */
+  /** Compares facts that should be the same on all hosts. */
   private alike(seen: readonly HostSeen[]): CaseResult[] {
     if (seen.length < 2) return [];
     const findings = hostFindings(seen, []).filter(({ name }) => name !== 'hosts:reach');
@@ -258,7 +254,6 @@ class ClusterCheck {
     return monotonicSeconds() - this.start;
   }
 
-  /** Each host by itself. */
   private async machines(): Promise<CaseResult[]> {
     const { parts, gpus, quick, timeoutMs } = this.given;
     const args = [
@@ -279,9 +274,7 @@ class ClusterCheck {
     });
   }
 
-  /**
-   * A command as ranks on these hosts. Where one is lost, or the others no longer reach it, the rest does it again.
-   */
+  /** Runs a command as ranks on these hosts. If a host is lost or unreachable, the rest repeat it. */
   private async together(
     args: readonly string[],
     among: () => readonly FleetHost[] = () => this.joined,
@@ -310,7 +303,7 @@ class ClusterCheck {
     }
   }
 
-  /** The ways of all pairs, by one kind of figure; those that stand out are measured again by themselves. */
+  /** Measures the links of all pairs by one kind of figure; outliers are measured again on their own. */
   private async pairs(figure: (typeof kinds)[number]): Promise<Point> {
     try {
       let ways: Point = await this.exchange(figure);
@@ -323,7 +316,7 @@ class ClusterCheck {
             return other === undefined ? one : better(one, other);
           });
           const left = suspects(ways).filter((way) => pairOf(way) === pair);
-          // As slow by itself, or not slow at all.
+          // Still slow when alone, or not slow at all.
           if (left.every((way) => !again.includes(way))) break;
         }
       }
@@ -350,7 +343,7 @@ class ClusterCheck {
     return found === undefined ? [] : waysIn(found, directed);
   }
 
-  /** Those of the same number that all hosts have, where they have NCCL too. */
+  /** The GPU ordinals that all hosts have, if all have NCCL. */
   private sharedGpus(seen: readonly HostSeen[], machines: readonly CaseResult[]): string[] {
     const gpusOf = (of: string): string[] =>
       machines.flatMap(({ name, parameters: { host, gpu } }) =>
@@ -363,7 +356,7 @@ class ClusterCheck {
     return this.given.quick ? shared.slice(0, 1) : shared;
   }
 
-  /** Messages between the same GPU of all hosts, one GPU after the other: each may have a network of its own. */
+  /** Messages between the same GPU of all hosts, one GPU after another: each may use its own network. */
   private async rails(gpus: readonly string[]): Promise<Point[]> {
     const points: Point[] = [];
     for (const gpu of gpus) {
@@ -378,7 +371,10 @@ class ClusterCheck {
     return points;
   }
 
-  /** One sum over all hosts, of processors or of a GPU of each, and which part of them is slow where no way is. */
+  /**
+   * One all-reduce over all hosts, of processors or of one GPU each. If it is slow without a slow link, names the slow
+   * part.
+   */
   private async whole(
     points: readonly Point[],
     isWayBad: boolean,
@@ -386,7 +382,7 @@ class ClusterCheck {
   ): Promise<CaseResult[]> {
     const isMeant = ({ name, parameters: { rail } }: CaseResult): boolean =>
       gpu === undefined ? name === 'bidirectional' : rail === gpu;
-    // Both ways at once each way has half of the bytes.
+    // In both directions at once each link carries half of the bytes.
     const [ways, between] = gpu === undefined ? [2, 'hosts'] : [1, 'gpus of hosts'];
     const perByte = points
       .flat()
@@ -402,7 +398,7 @@ class ClusterCheck {
         this.joined.filter((one) => part?.includes(one) ?? true),
       );
       if (found === undefined) return [];
-      // What a machine's own memory allows says nothing of a network.
+      // A machine's memory bandwidth says nothing about a network.
       const cases = found.report.cases.map((one) =>
         hasMeasurement(one) ? { ...one, limit: null } : one,
       );
@@ -432,7 +428,7 @@ class ClusterCheck {
     }
   }
 
-  /** A part for each host that was asked for: does it answer, is it reached, are its ways as those of the others. */
+  /** A part for each requested host: whether it answers, is reachable, and has links as good as the others. */
   private hosts(faults: readonly HostFault[]): CaseResult[] {
     const lost = (reason: string): GradlinkError => new GradlinkError('ERR_PEER_LOST', reason);
     const reach = this.off
@@ -445,7 +441,7 @@ class ClusterCheck {
       among.find((one) => one.host === host)?.reason;
     const hosts = this.asked.map((host): CaseResult => {
       const identity = { name: 'host', parameters: { host } };
-      // Its ways are not blamed where it is, lost since or not.
+      // If the host is at fault, or was lost later, its links are not blamed.
       const fault = reasonOf(host, faults);
       const gone = reasonOf(host, [
         ...this.off.filter(({ byItself }) => byItself),

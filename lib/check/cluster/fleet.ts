@@ -1,4 +1,4 @@
-// The hosts of a cluster, each of which runs commands of this package when it is told to.
+// The hosts of a cluster, each of which runs commands of this package on request.
 import { randomBytes } from 'node:crypto';
 
 import type { HostSeen, HostUnseen } from '../../doctor/hosts/compare.js';
@@ -9,35 +9,35 @@ import { jobVariable } from '../../launch/job.js';
 import { meetingPoint } from '../../launch/torchrun.js';
 import { portsVariable } from '../../network.js';
 
-/** How a command ended on a host, or why nothing more is heard of it. */
+/** How a command ended on a host, or why contact was lost. */
 export type Outcome = Ended | { readonly lost: string };
 
 export interface FleetHost {
-  /** As it was asked for. */
+  /** The name in the request. */
   readonly host: string;
-  /** What it calls itself. */
+  /** Its own host name. */
   readonly name: string;
-  /** Where ranks meet, if it has the first. */
+  /** Where ranks rendezvous if this host has rank 0. */
   readonly address: string;
 }
 
 export interface Fleet {
-  /** Before each look at all of them: those that do not answer, or no more, are tried again beside it. */
+  /** Called before each check of all hosts; retries those that do not answer, in the background. */
   enter(): Promise<void>;
-  /** Those that answer, and have answered until now. */
+  /** Those that still answer. */
   readonly hosts: readonly FleetHost[];
   readonly unseen: readonly HostUnseen[];
-  /** What they are, and whether they reach one another, as of now. */
+  /** Their facts and reachability, as of now. */
   look(): Promise<readonly HostSeen[]>;
   /**
-   * One command a host, all at once.
+   * Runs one command per host, in parallel.
    *
-   * @param together whether they need each other: where a host is lost, the others are ended
+   * @param together whether they need each other: if a host is lost, the others are ended
    */
   run(tasks: ReadonlyMap<string, Task>, together: boolean): Promise<ReadonlyMap<string, Outcome>>;
 }
 
-/** The same command as ranks of a job, one a host, that meet over TCP. */
+/** The same command as ranks of a job over TCP, one per host. */
 export function rankTasks(
   hosts: readonly FleetHost[],
   args: readonly string[],
@@ -46,10 +46,10 @@ export function rankTasks(
 ): Map<string, Task> {
   const jobId = randomBytes(16).toString('hex');
   const addresses = hosts.map(({ address }) => address);
-  // Not where the ranks of a job around it meet: there the first of these listens already.
+  // Not the port of the surrounding job, where its rank 0 already listens.
   const outerEnv = { [portsVariable]: env[portsVariable] };
   const meeting = meetingPoint({ hosts: addresses, control: '', env: {}, outerEnv }, jobId);
-  // As for any job: which network NCCL takes is known to who asks.
+  // As in any job, the caller's NCCL settings apply.
   const nccl = Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith('NCCL_')));
   return new Map(
     hosts.map(({ host }, rank) => [
@@ -72,9 +72,8 @@ export function rankTasks(
   );
 }
 
-/** Over ssh, or what stands for it. */
 export class ShellFleet extends ShellHosts implements Fleet {
-  /** @param stop lets all hosts go, which ends what runs there */
+  /** @param stop disconnects all hosts, which ends their commands */
   constructor(
     asked: readonly string[],
     remoteShell: string | undefined,
@@ -93,7 +92,7 @@ export class ShellFleet extends ShellHosts implements Fleet {
     }));
   }
 
-  /** @throws the reason of `stop` where that ended what hosts did together: what they have of it is no figure */
+  /** @throws the reason of `stop` if it ended a joint command: its figures are then invalid */
   async run(
     tasks: ReadonlyMap<string, Task>,
     together: boolean,
@@ -109,7 +108,7 @@ export class ShellFleet extends ShellHosts implements Fleet {
         const reason = (error as Error).message;
         outcomes.set(host, { lost: reason });
         this.lose({ host, reason });
-        // Ranks would wait for it until their time is up.
+        // The other ranks would wait for it until their timeout.
         const others = running.filter((other) => together && !outcomes.has(other.host));
         for (const other of others) other.remote.say({ stop: true });
       }

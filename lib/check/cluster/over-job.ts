@@ -1,5 +1,5 @@
-// The hosts of the job that this process is a rank of. Rank 0 tells them what to run; the first rank of each host runs it
-// beside the job, as a process of its own.
+// The hosts of the job that this process is a rank of. Rank 0 chooses the commands; the first rank of each host runs
+// them beside the job, as separate processes.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Fleet, Outcome } from './fleet.js';
@@ -14,13 +14,13 @@ import { meetingVariables } from '../../launch/torchrun.js';
 
 type Env = NodeJS.ProcessEnv;
 
-/** Of which each rank says something at least every `beatMs`: one that is lost is noticed. */
+/** Each rank sends something at least every `beatMs`, so that a lost one is noticed. */
 const soon = { timeoutMs: silenceMs } as const;
 
 const told: ReadonlySet<string> = new Set([...launcherVariables, ...meetingVariables]);
 const others = /^(?:OMPI_|PMIX?_|MPI_LOCAL|HYDRA_|SLURM_|TORCHELASTIC_)/;
 
-/** What a command is to know that is no rank of the job. */
+/** The environment for a command that is not a rank of the job. */
 function withoutJob(env: Env): Env {
   return Object.fromEntries(
     Object.entries(env).filter(([name]) => !told.has(name) && !others.test(name)),
@@ -32,7 +32,7 @@ interface Command {
   readonly tasks: Readonly<Record<string, Task>> | null;
 }
 
-/** One round: what each rank's host was told to run, and how that ended. */
+/** One round: the command of each rank's host, and how it ended. */
 async function round(
   world: Communicator,
   { tasks }: Command,
@@ -54,7 +54,7 @@ async function round(
   return allGatherObject(world, await ending, soon);
 }
 
-/** What rank 0 has of the job's hosts. */
+/** Rank 0's view of the job's hosts. */
 class JobFleet implements Fleet {
   readonly unseen = [];
 
@@ -65,12 +65,12 @@ class JobFleet implements Fleet {
     private readonly env: Env,
   ) {}
 
-  /** A job has what it was started with. */
+  /** A job keeps its initial hosts. */
   enter(): Promise<void> {
     return Promise.resolve();
   }
 
-  /** As they were in the beginning: a job ends with the first host that it loses. */
+  /** As found at the start: a job ends with the first host that it loses. */
   look(): Promise<readonly HostSeen[]> {
     return Promise.resolve(this.seen);
   }
@@ -93,10 +93,10 @@ class JobFleet implements Fleet {
 }
 
 /**
- * Every rank of the job calls it.
+ * Called by every rank of the job.
  *
- * @param lead what rank 0 does with the hosts; the others serve it meanwhile
- * @returns what that came to; undefined on the other ranks
+ * @param lead rank 0's work with the hosts, which the others serve
+ * @returns its result; undefined on the other ranks
  */
 export async function withJobFleet<T>(
   env: Env,
@@ -111,7 +111,7 @@ export async function withJobFleet<T>(
         fleet,
         leaders.map(({ host }) => host),
       ).catch(async (error: unknown) => {
-        // Where they are lost themselves, that is what the error says.
+        // If they are lost too, the first error already says so.
         await fleet.end().catch(() => undefined);
         throw error;
       });

@@ -1,4 +1,4 @@
-// Which host, or which way between two, is slow or loses packets: from what pairs of hosts measured.
+// Finds the host or link that is slow or loses packets, from measurements between pairs of hosts.
 import { besideVerdict, noneAlike } from '../../measure/hosts/message-case.js';
 import {
   beside,
@@ -25,7 +25,7 @@ import {
 } from '../../results/result.js';
 import { excused, failedWherePoor } from '../part.js';
 
-/** What two hosts measured of the way between them; bandwidth is of one direction. */
+/** Figures of the link between two hosts; bandwidth is of one direction. */
 export interface HostWay {
   readonly from: string;
   readonly to: string;
@@ -33,11 +33,11 @@ export interface HostWay {
   readonly result: CaseResult;
 }
 
-/** The ways of one kind and one size. */
+/** The links of one kind and one size. */
 export type Point = readonly HostWay[];
 
 interface Figure extends Way<string> {
-  /** Sent again; 0 where nobody counted. */
+  /** Retransmitted packets; 0 if not counted. */
   readonly lost: number;
 }
 
@@ -52,7 +52,7 @@ const slowText = (judged: Judged): string => `takes ${timesText(judged)} as long
 const lossText = (share: number): string =>
   `${(100 * share).toFixed(1)} % of what is sent is lost, and sent again`;
 
-/** The ways that stand out, by chance or not; the slowest first. */
+/** Outlier links, by chance or not; the slowest first. */
 export function suspects(point: Point): HostWay[] {
   const seconds = (way: HostWay): number => figureOf(way)[0]?.medianSeconds ?? 0;
   const stands = (way: HostWay): boolean => {
@@ -67,7 +67,7 @@ export function suspects(point: Point): HostWay[] {
   return point.filter(stands).toSorted((one, other) => seconds(other) - seconds(one));
 }
 
-/** A way as the better of two measurements shows it: what disturbs one makes it longer. */
+/** The better of two measurements of a link: disturbances only make one longer. */
 export function better(one: HostWay, again: HostWay): HostWay {
   const [first] = figureOf(one);
   const [second] = figureOf(again);
@@ -79,7 +79,7 @@ export function better(one: HostWay, again: HostWay): HostWay {
   return isBetter ? again : one;
 }
 
-/** A host whose ways stand out. */
+/** A host whose links are outliers. */
 export interface HostFault {
   readonly host: string;
   /** Of each kind of figure that shows it. */
@@ -112,13 +112,13 @@ function loss(host: string, hosts: readonly string[], point: Point): Finding[] {
   return [];
 }
 
-/** Both ways at once are bad where one is. */
+/** A fault of one direction also shows in measurements of both at once. */
 function ofOneSide(found: readonly Finding[]): readonly Finding[] {
   const ofOne = found.filter(({ side }) => side !== 'all ways');
   return ofOne.length > 0 ? ofOne : found;
 }
 
-/** Hosts all of whose ways, or those of one direction, stand out: by their times, by what they lose, or by both. */
+/** Hosts all of whose links, or those of one direction, are outliers: by time, by loss, or by both. */
 export function hostFaults(hosts: readonly string[], points: readonly Point[]): HostFault[] {
   return hosts.flatMap((host) => {
     const told = [
@@ -131,12 +131,12 @@ export function hostFaults(hosts: readonly string[], points: readonly Point[]): 
   });
 }
 
-/** The same way, whichever the direction. */
+/** The same pair for both directions. */
 export const pairOf = ({ from, to }: HostWay): string => [from, to].toSorted().join(' ');
 
 /**
- * The ways, each judged by the others. One of a host that is at fault is not blamed beside it, and a way is blamed once:
- * by the first kind of figure that shows it.
+ * Judges each link against the others. Links of a faulty host are not blamed as well, and a link is blamed once, by the
+ * first kind of figure that shows it.
  */
 export function judgedWays(points: readonly Point[], faulty: ReadonlySet<string>): CaseResult[] {
   const blamed = new Set<string>();

@@ -1,13 +1,14 @@
-// A sum over all hosts beside what their ways carry, and which part of them is slow where no single way is.
+// Compares an all-reduce over all hosts with the bandwidth of their links, and finds the slow part if no single link is
+// slow.
 import type { SumBound } from '../sums.js';
 
-/** Of what the ways carry: between two processes that have just as much to do besides. */
+/** Shares of the links' bandwidth, measured between two otherwise busy processes. */
 const shares = { good: 0.4, poor: 0.1 };
 
 /**
- * An all-reduce where each host sends and receives at once what a ring passes on: 2 (n - 1) / n of the array.
+ * The bound of a ring all-reduce: each host sends and receives 2 (n - 1) / n of the array at once.
  *
- * @param secondsPerByte of the slowest way while both directions are busy
+ * @param secondsPerByte of the slowest link with both directions busy
  */
 export function ringBound(hosts: number, bytes: number, secondsPerByte: number): SumBound {
   return {
@@ -19,9 +20,9 @@ export function ringBound(hosts: number, bytes: number, secondsPerByte: number):
 }
 
 /**
- * The part of the hosts that is slow by itself: halves, halves of these, while just one of two is slow.
+ * Bisects the hosts for a part that is slow by itself, as long as exactly one half is slow.
  *
- * @param isSlow whether the sum over these is slow
+ * @param isSlow whether an all-reduce over these is slow
  */
 export async function slowPart<Host>(
   hosts: readonly Host[],

@@ -1,16 +1,16 @@
-// What is told of several hosts: how they differ, who does not reach whom, whose clock is off.
+// Findings about several hosts: differences, reachability and clock offsets.
 import type { Finding } from '../types.js';
 import { factNames, type HostFacts } from './facts.js';
 import type { Reached } from './reach.js';
 
-/** One host that was looked at, and what calling the others gave there. */
+/** A host with its facts, and the results of its calls to the others. */
 export interface HostSeen {
   readonly host: string;
   readonly facts: HostFacts;
   readonly reached: readonly Reached[];
 }
 
-/** One that could not be. */
+/** A host that could not be checked. */
 export interface HostUnseen {
   readonly host: string;
   readonly reason: string;
@@ -21,7 +21,7 @@ const titles: Readonly<Record<keyof HostFacts, string>> = {
   node: 'Node',
   driver: 'driver',
   nccl: 'NCCL',
-  // Their versions begin with their names.
+  // The text begins with the library's name.
   openmpi: '',
   mpich: '',
   gpus: 'GPUs',
@@ -42,7 +42,7 @@ const advices: Readonly<Record<keyof HostFacts, string>> = {
 };
 
 const mostNames = 8;
-/** Above it logs and time lines of several hosts are out of order, and certificates may count as not valid yet. */
+/** Beyond this, logs of several hosts are out of order, and certificates may not be valid yet. */
 const mostAheadMs = 100;
 
 function names(hosts: readonly string[]): string {
@@ -50,7 +50,7 @@ function names(hosts: readonly string[]): string {
   return [...hosts.slice(0, mostNames), ...(rest > 0 ? [`${rest} more`] : [])].join(', ');
 }
 
-/** `535 on a, b; 550 on c; none on d`, what most have first. */
+/** `535 on a, b; 550 on c; none on d`, the most common first. */
 function difference(seen: readonly HostSeen[], fact: keyof HostFacts): string | undefined {
   const having = new Map<string, string[]>();
   for (const { host, facts } of seen) {
@@ -100,7 +100,7 @@ function reachFinding(seen: readonly HostSeen[]): Finding {
       advice: null,
     };
   }
-  // A host that nobody reaches is one trouble, not one a host.
+  // An unreachable host is one problem, not one per host.
   const lost = seen
     .map(({ host }) => host)
     .filter(
@@ -152,7 +152,7 @@ function clockFinding(seen: readonly HostSeen[]): Finding | undefined {
   };
 }
 
-/** Lines about several hosts, in the order in which they are read. */
+/** Findings about several hosts, in display order. */
 export function hostFindings(seen: readonly HostSeen[], unseen: readonly HostUnseen[]): Finding[] {
   const all = seen.length + unseen.length;
   const clock = clockFinding(seen);

@@ -1,10 +1,10 @@
-// What should be the same on every host of a job.
+// Facts that should be the same on every host of a job.
 import { cpus } from 'node:os';
 
 import { probe } from '../probes.js';
 import { version } from '../../version.js';
 
-/** One host, in words that are compared with those of others; null where it has none. */
+/** The facts of one host as text to compare; null if it has none. */
 export interface HostFacts {
   readonly gradlink: string;
   readonly node: string;
@@ -28,10 +28,9 @@ export const factNames = [
   'processor',
 ] as const satisfies readonly (keyof HostFacts)[];
 
-/** Longer than a driver of many GPUs takes to start. */
 const patienceMs = 20_000;
 
-/** `2 x A, 1 x B`, in the order in which they come first. */
+/** `2 x A, 1 x B`, in order of first appearance. */
 export function counted(names: readonly string[]): string | null {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -58,7 +57,7 @@ export async function factsHere(env: NodeJS.ProcessEnv): Promise<HostFacts> {
     nccl: libraries?.ncclVersion ?? null,
     openmpi: 'found' in openmpi ? openmpi.found.version : null,
     mpich: 'found' in mpich ? mpich.found.version : null,
-    // All of the machine where NVML tells: what one process sees of them is the launcher's business.
+    // All GPUs of the machine if NVML tells: the launcher decides which ones a process sees.
     gpus: counted(
       found === undefined
         ? []

@@ -1,4 +1,4 @@
-// The hosts around this one: those of a hostfile, or of the job that this process is a rank of.
+// The other hosts: those of a hostfile, or of the job that this process is a rank of.
 import { readJob } from '../../communicator/joining/job.js';
 import { jobVariable } from '../../launch/job.js';
 import { parseHostfile } from '../../launch/hosts.js';
@@ -11,8 +11,8 @@ import { lookOverShell } from './over-shell.js';
 type Env = NodeJS.ProcessEnv;
 
 /**
- * The rank of this process in a job of several that `gradlink launch` started with this very command. What a rank of
- * another launcher's job starts may be alone, and would wait for the others in vain.
+ * This process's rank in a multi-rank job that `gradlink launch` started with this command. A child of another
+ * launcher's rank may be alone and would wait for the others in vain.
  */
 export function jobRank(env: Env): number | undefined {
   if ((env[jobVariable] ?? '') === '') return undefined;
@@ -20,7 +20,7 @@ export function jobRank(env: Env): number | undefined {
     const job = readJob(env);
     return job === undefined || job.size === 1 ? undefined : job.rank;
   } catch {
-    // A line of the launcher says why.
+    // The launcher's own finding says why.
     return undefined;
   }
 }
@@ -29,7 +29,7 @@ function hostsOf(file: string): readonly string[] {
   try {
     return parseHostfile(readInput(file, 'a list of hosts')).map(({ name }) => name);
   } catch {
-    // The line of the hostfile says which line of it makes no sense.
+    // The hostfile's own finding names the invalid line.
     return [];
   }
 }
@@ -40,7 +40,7 @@ export interface Around {
   readonly remoteShell?: string | undefined;
 }
 
-/** Never fails: what cannot be looked at is a finding. */
+/** Never fails: errors become findings. */
 export async function hostsAround({ env, hostfile, remoteShell }: Around): Promise<Finding[]> {
   if (jobRank(env) !== undefined) {
     try {

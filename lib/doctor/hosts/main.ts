@@ -26,7 +26,7 @@ interface Told {
 
 const say = (what: object): void => void process.stdout.write(`${JSON.stringify(what)}\n`);
 
-/** Whoever asked is gone: nothing of it stays. */
+/** Ends this process and its command when the caller is gone. */
 async function leave(running: Running | undefined): Promise<never> {
   running?.stop();
   await running?.ended;

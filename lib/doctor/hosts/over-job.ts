@@ -1,4 +1,4 @@
-// Looks at the hosts of the job that this process is a rank of; the ranks tell each other over the job's own world.
+// Checks the hosts of the job that this process is a rank of, over the job's own communicator.
 import { hostname } from 'node:os';
 
 import { allGatherObject } from '../../communicator/composed/objects.js';
@@ -9,7 +9,7 @@ import { slurmNode } from '../../launch/own-host.js';
 import { reachableAddresses, readNetwork } from '../../network.js';
 import { callAll, listen, othersOf, type Door, type Reached } from './reach.js';
 
-/** What every rank says first; one of each host says more. */
+/** The first message of every rank; one rank of each host then sends more. */
 interface Introduction {
   readonly host: string;
   readonly facts?: HostFacts;
@@ -18,9 +18,9 @@ interface Introduction {
 
 /** The first rank of a host. */
 export interface Leader {
-  /** As Slurm calls it, in its jobs; else as it calls itself. */
+  /** Slurm's name in its jobs, else its own host name. */
   readonly host: string;
-  /** What it calls itself. */
+  /** Its own host name. */
   readonly name: string;
   readonly rank: number;
   readonly address: string;

@@ -1,16 +1,16 @@
-// Looks at the hosts of a hostfile, through ssh or what stands for it.
+// Checks the hosts of a hostfile through a remote shell.
 import type { HostSeen, HostUnseen } from './compare.js';
 import type { HostFacts } from './facts.js';
 import { othersOf, type Door, type Reached } from './reach.js';
 import { Remote, silenceMs } from './remote.js';
 
-/** A login, and libraries that take their time. */
+/** A login, and slow libraries. */
 const factsPatienceMs = 60_000;
 
-/** What one host said of itself; the rest is asked once all have. */
+/** The first answer of a host; further questions follow once all have answered. */
 export interface Met {
   readonly host: string;
-  /** What it calls itself. */
+  /** Its own host name. */
   readonly name: string;
   readonly remote: Remote;
   readonly facts: HostFacts;
@@ -20,7 +20,7 @@ export interface Met {
 async function meet(host: string, remote: Remote): Promise<Met | HostUnseen> {
   try {
     const { facts, port, token, address: chosen, name } = await remote.hear(factsPatienceMs);
-    // What the hostfile calls it is what the others would call it, too, unless it listens on a network of its choice.
+    // The others call it by its name in the hostfile, unless it listens on a chosen network.
     const called = host.replace(/^.*@/, '').replace(/^\[(.*)\]$/, '$1');
     const address = typeof chosen === 'string' ? chosen : called;
     return {
@@ -48,15 +48,17 @@ async function reach(
   }
 }
 
-/** A login that is under way, or has an outcome that nobody has looked at. */
+/** A login in progress, or finished but not yet handled. */
 interface Attempt {
   readonly ending: Promise<void>;
   outcome?: Met | HostUnseen;
 }
 
-/** Hosts that stay entered until they are lost or let go. Nothing of it fails: a host that does not answer has a reason. */
+/**
+ * Hosts that stay connected until they are lost or disconnected. Never fails: a host that does not answer has a reason.
+ */
 export class ShellHosts {
-  /** In the order in which they were asked for. */
+  /** In the order of the request. */
   protected met: readonly Met[] = [];
   unseen: readonly HostUnseen[] = [];
   private readonly remotes = new Map<string, Remote>();
@@ -69,8 +71,8 @@ export class ShellHosts {
   ) {}
 
   /**
-   * Those that never answered, or were lost, are tried again. Where some are entered the others are not waited for: who has
-   * answered since is there the next time.
+   * Retries hosts that never answered or were lost. If some are connected, the others are not awaited: they count from
+   * the next round on.
    */
   async enter(): Promise<void> {
     this.takeUp();
@@ -106,7 +108,6 @@ export class ShellHosts {
     this.unseen = all.filter((one) => 'reason' in one);
   }
 
-  /** Each calls all others. */
   async look(): Promise<readonly HostSeen[]> {
     const doors = this.met.map(({ door }) => door);
     const all = await Promise.all(this.met.map((one) => reach(one, othersOf(doors, one.host))));
@@ -119,7 +120,7 @@ export class ShellHosts {
     this.met = this.met.filter(({ host }) => host !== lost.host);
   }
 
-  /** What runs on a host ends with the standard input there. */
+  /** Closing the standard input ends the program on a host. */
   async end(): Promise<void> {
     for (const { host } of this.met) this.lose({ host, reason: 'it was let go' });
     await Promise.all([...this.remotes.values()].map((remote) => remote.end()));

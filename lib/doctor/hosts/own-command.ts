@@ -1,4 +1,4 @@
-// A command of this package as a process of this host, whose output is kept.
+// Runs a command of this package as a process of this host and keeps its output.
 import { spawn } from 'node:child_process';
 import { cpus } from 'node:os';
 
@@ -7,19 +7,17 @@ import { packageFile } from '../../package-folder.js';
 import { after } from '../../time.js';
 
 export interface Task {
-  /** Of `gradlink`. */
   readonly args: readonly string[];
-  /** On top of the environment. */
+  /** Added to the environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** After so long it is ended. */
+  /** The command is ended after this time. */
   readonly patienceMs: number;
 }
 
 export interface Ended {
-  /** Null where a signal ended it. */
+  /** Null after a signal. */
   readonly code: number | null;
   readonly stdout: string;
-  /** The end of it. */
   readonly stderr: string;
 }
 
@@ -29,7 +27,7 @@ export interface Running {
 }
 
 const mostStderr = 4000;
-/** Between asking a command to end and making it. */
+/** Between SIGTERM and SIGKILL. */
 export const graceMs = 6000;
 
 export function startOwn({ args, env, patienceMs }: Task, outer: NodeJS.ProcessEnv): Running {
@@ -37,7 +35,7 @@ export function startOwn({ args, env, patienceMs }: Task, outer: NodeJS.ProcessE
     env: { ...outer, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // A launcher may have bound whoever starts it to some of the host's cores.
+  // A launcher may have bound our parent to some of the host's cores.
   const { length: cores } = cpus();
   if (child.pid !== undefined && allowedCores().length < cores) {
     bindToCores(

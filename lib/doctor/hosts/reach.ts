@@ -1,27 +1,27 @@
-// Whether hosts reach one another by TCP, and how far apart their clocks are: each listens, and each calls all others.
+// Whether hosts reach one another by TCP, and their clock offsets: each host listens and calls all others.
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, connect, type Socket } from 'node:net';
 
 import { Strangers } from '../../launch/strangers.js';
 import { callFrom, listenOn, type Network } from '../../network.js';
 
-/** Where a host listens. The token tells that it is that host who answers, and keeps strangers out. */
+/** Where a host listens. The token proves the host's identity and keeps strangers out. */
 export interface Door {
   readonly host: string;
-  /** Tried all at once; one that answers is enough. */
+  /** Tried in parallel; one answer is enough. */
   readonly addresses: readonly string[];
   readonly port: number;
   readonly token: string;
 }
 
-/** What calling one host gave. */
+/** The result of calling one host. */
 export interface Reached {
   readonly to: string;
-  /** Why none of its addresses answered; absent where one did. */
+  /** Why no address answered; absent if one did. */
   readonly error?: string;
-  /** Of the fastest of a few questions. */
+  /** Of the fastest exchange. */
   readonly roundTripMs?: number;
-  /** How far its clock is ahead of ours, give or take half the round trip. */
+  /** Its clock offset to ours, within half the round trip. */
   readonly aheadMs?: number;
 }
 
@@ -34,11 +34,11 @@ export interface Listener {
 const tokenBytes = 16;
 const questions = 5;
 const strangerPatienceMs = 10_000;
-/** A host is not the target of a thousand at once. */
+/** Limits the parallel calls of a host. */
 const callsAtOnce = 32;
-/** So many hosts call one at once (othersOf), each of its addresses: of eight, where it has that many. */
+/** This many hosts call one at a time (othersOf), each at up to eight addresses. */
 const mostStrangers = 8 * callsAtOnce;
-/** As long as a firewall that says nothing is waited for. */
+/** How long to wait for a firewall that drops packets. */
 export const callPatienceMs = 5000;
 
 function sameText(one: string, other: string): boolean {
@@ -48,7 +48,7 @@ function sameText(one: string, other: string): boolean {
   );
 }
 
-/** Answers a line with the token with our clock; anything else ends the connection. */
+/** Answers the token with our clock; anything else ends the connection. */
 function answer(socket: Socket, token: string, onProof: () => void): void {
   let rest = '';
   socket.setTimeout(strangerPatienceMs, () => socket.destroy());
@@ -69,7 +69,7 @@ function answer(socket: Socket, token: string, onProof: () => void): void {
   });
 }
 
-/** @throws the system's error where no port can be had, and ERR_SYSTEM where none of the range can */
+/** @throws the system's error if no port is free, ERR_SYSTEM if none of the range is */
 export async function listen(network: Network = {}): Promise<Listener> {
   const token = randomBytes(tokenBytes).toString('hex');
   const sockets = new Set<Socket>();
@@ -92,7 +92,7 @@ export async function listen(network: Network = {}): Promise<Listener> {
   };
 }
 
-/** Asks a few times for the other's clock. */
+/** Exchanges clocks a few times. */
 function ask(
   host: string,
   { port, token, host: to }: Door,
@@ -146,7 +146,7 @@ function reasonOf(error: unknown): string {
   return message;
 }
 
-/** Never fails: what does not answer is a reason. */
+/** Never fails: an error becomes a reason. */
 export async function call(
   door: Door,
   network: Network = {},
@@ -163,13 +163,12 @@ export async function call(
   }
 }
 
-/** All but one's own, the next one first: if all began with the same host, its callers would push one another out. */
+/** All hosts but ours, starting with the next one: if all started with the same host, it would be overloaded. */
 export function othersOf(doors: readonly Door[], own: string): Door[] {
   const next = doors.findIndex(({ host }) => host === own) + 1;
   return [...doors.slice(next), ...doors.slice(0, next)].filter(({ host }) => host !== own);
 }
 
-/** Calls all of them, so many at a time. */
 export async function callAll(doors: readonly Door[], network: Network = {}): Promise<Reached[]> {
   const reached: Reached[] = [];
   for (let from = 0; from < doors.length; from += callsAtOnce) {

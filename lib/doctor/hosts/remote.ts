@@ -1,5 +1,5 @@
-// The program on another host (main.ts), through ssh or what stands for it: asked line by line, ended with its standard
-// input.
+// Controls the program on another host (main.ts) through a remote shell, line by line. Closing its standard input ends
+// it.
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
@@ -7,18 +7,18 @@ import { interfaceVariable, portsVariable } from '../../network.js';
 import { packageFile } from '../../package-folder.js';
 import { graceMs } from './own-command.js';
 
-/** How often each side says that it is alive, and how long the other side waits for that. */
+/** Heartbeat interval of both sides, and the silence after which the other side is lost. */
 export const beatMs = 1000;
 export const silenceMs = 15_000;
 
-/** A host that asks for a password would wait forever. */
+/** Never waits for a password. */
 const careful = ['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=10'] as const;
 
 function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The program and its arguments for one host, which is told by `env` on which network to listen: a login knows nothing. */
+/** The command for one host. `env` names the network to listen on, because a login shell does not know it. */
 export function shellCommand(
   host: string,
   remoteShell: string | undefined,
@@ -34,7 +34,7 @@ export function shellCommand(
   return [...(shell.length === 0 ? ['ssh', ...careful] : shell), host, remote];
 }
 
-/** The program on one host. It says that it is alive all the while, so that a host that went away is noticed. */
+/** The program on one host. Its heartbeats show when the host is lost. */
 export class Remote {
   private readonly lines: AsyncIterator<string>;
   private complaint = '';
@@ -67,10 +67,10 @@ export class Remote {
   }
 
   /**
-   * What it says next.
+   * Reads its next message.
    *
-   * @param patienceMs without any line
-   * @throws Error that says why there is none
+   * @param patienceMs maximum silence
+   * @throws Error with the reason if there is none
    */
   async hear(patienceMs: number): Promise<Record<string, unknown>> {
     for (;;) {
@@ -116,7 +116,7 @@ export class Remote {
     if (pid === undefined || exitCode !== null || signalCode !== null) return;
     const closed = new Promise((resolve) => this.child.once('close', resolve));
     this.child.stdin.end();
-    // The program may be this process itself, and has to end what it runs.
+    // The child may be the program itself, which first has to end its own command.
     const timer = setTimeout(() => this.child.kill('SIGKILL'), graceMs + 2 * beatMs);
     await closed;
     clearTimeout(timer);
