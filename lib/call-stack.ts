@@ -1,9 +1,9 @@
-// Errors that native code makes on the way back from another thread, where no JavaScript is on the stack.
+// Errors that native code creates while returning from another thread, where no JavaScript is on the stack.
 import { GradlinkError } from './errors.js';
 
 /**
- * What `start` gives; a failure of native code carries the stack of this call. For what happens once, such as joining:
- * taking the stack costs microseconds, whether it is needed or not, and finds callers that do not await too.
+ * Awaits `start` and gives a native failure the stack of this call. Only for rare calls such as joining: capturing the
+ * stack takes microseconds even on success.
  */
 export async function withCallStack<T>(start: () => Promise<T>): Promise<T> {
   const here: { stack?: string } = {};

@@ -1,11 +1,11 @@
-// Where a program called the library. An error of misuse begins its stack there: Node shows the line at which an uncaught
-// error begins, and the library's own is of no help to anybody.
+// Finds the program's call into the library. The stack of a misuse error begins there, because Node shows the first
+// line of an uncaught error's stack.
 import { dirname, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { ownFile } from './package-folder.js';
 
-/** Namespaces of what users import. */
+/** The public namespaces. */
 const entries: Readonly<Record<string, unknown>>[] = [];
 
 export function publish(entry: Readonly<Record<string, unknown>>): void {
@@ -19,7 +19,7 @@ const isCallable = (value: unknown): value is Callable => typeof value === 'func
 const exported = (name: string): unknown =>
   entries.find((entry) => Object.hasOwn(entry, name))?.[name];
 
-/** A method of a class, or of what it extends. */
+/** A method of a class or its base classes. */
 function methodOf(start: unknown, name: string): Callable | undefined {
   for (let at = start; at !== null && at !== undefined; at = Object.getPrototypeOf(at) as unknown) {
     const own = Object.getOwnPropertyDescriptor(at, name) as Record<string, unknown> | undefined;
@@ -30,8 +30,8 @@ function methodOf(start: unknown, name: string): Callable | undefined {
 }
 
 /**
- * What an entry has, by its name in a stack: `KVStore.create`, or `Module.ringGraph`, as Node has a function that was called
- * as an entry's.
+ * The public function with this name in a stack: `KVStore.create`, or `Module.ringGraph`, as Node names a function
+ * called through a namespace.
  */
 function published(name: string): Callable | undefined {
   const [first = '', method] = name.split('.');
@@ -42,10 +42,10 @@ function published(name: string): Callable | undefined {
   return isCallable(alone) ? alone : undefined;
 }
 
-/** Frames of the library that lie before the program's; more are not taken. */
+/** At most this many library frames above the program's are searched. */
 const mostFrames = 50;
 
-/** Takes the library's frames off the stack, where a published function was called. GRADLINK_DEBUG keeps them. */
+/** Drops the library's frames above the program's call of a public function. GRADLINK_DEBUG keeps them. */
 export function beginAtCaller<E extends Error>(error: E): E {
   if (process.env['GRADLINK_DEBUG'] !== undefined) return error;
   const folder = dirname(ownFile()) + sep;
@@ -61,11 +61,11 @@ export function beginAtCaller<E extends Error>(error: E): E {
 function framesHere(): string[] {
   const { stackTraceLimit } = Error;
   const here: { stack?: unknown } = {};
-  // Not where intrinsics are frozen.
+  // Fails silently where intrinsics are frozen.
   Reflect.set(Error, 'stackTraceLimit', mostFrames);
   Error.captureStackTrace(here, beginAtCaller);
   Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
-  // Anything at all where the program has its own Error.prepareStackTrace.
+  // Can be anything if the program set Error.prepareStackTrace.
   const text = typeof here.stack === 'string' ? here.stack : '';
   return text.split('\n').filter((line) => line.startsWith('    at '));
 }

@@ -1,10 +1,10 @@
-// Checks of what a caller gives: numbers, names, options, and values of many parts as a table of what each must be. All in
-// the one formula of argument errors.
+// Checks of arguments: numbers, names, options, and structured values by a table of their parts. All errors use one
+// formula.
 import { argumentError, describe } from './errors.js';
 import type { ArgumentError, ArgumentErrorCode } from './errors.js';
 import { meantBy } from './nearest.js';
 
-/** Throws an argument error that names what is wrong. */
+/** Throws an argument error for `name` if the value is invalid. */
 export type Kind = (value: unknown, name: string) => unknown;
 
 const kindOf =
@@ -18,9 +18,7 @@ export const aNumber = kindOf('a number', (value) => typeof value === 'number');
 export const aString = kindOf('a string', (value) => typeof value === 'string');
 export const aBoolean = kindOf('true or false', (value) => typeof value === 'boolean');
 export const aFunction = kindOf('a function', (value) => typeof value === 'function');
-/** What has properties that can be asked for. */
 export const anObject = kindOf('an object', (value) => typeof value === 'object' && value !== null);
-/** What a loop can go over. */
 export const anIterable = kindOf(
   'an iterable',
   (value) =>
@@ -28,7 +26,6 @@ export const anIterable = kindOf(
     'function',
 );
 
-/** A list, as JavaScript has them. */
 export function arrayOf(value: unknown, name: string, expected = 'an array'): readonly unknown[] {
   if (!Array.isArray(value)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
@@ -36,7 +33,7 @@ export function arrayOf(value: unknown, name: string, expected = 'an array'): re
   return value as readonly unknown[];
 }
 
-/** Of the two errors that a number may have, the one that is meant. */
+/** Chooses between the TypeError and the RangeError of a number. */
 function wrongNumber(value: unknown, name: string, expected: string): ArgumentError {
   const code = typeof value === 'number' ? 'ERR_OUT_OF_RANGE' : 'ERR_INVALID_ARG_TYPE';
   return argumentError(code, name, expected, value);
@@ -56,7 +53,7 @@ function range(low: number, high: number): string {
     : `from ${low} to ${high}`;
 }
 
-/** The largest number native code holds in an int. */
+/** The largest value of native code's int. */
 export const maxInt32 = 2 ** 31 - 1;
 
 /** A rank of a group of `size`; `fallback` when absent. */
@@ -108,13 +105,12 @@ export const aPositive: Kind = (value, name) => {
   throw wrongNumber(value, name, 'a finite number above 0');
 };
 
-/** {@link integer}. */
 export const anInteger =
   (low: number, high: number): Kind =>
   (value, name) =>
     integer(value, name, low, high);
 
-/** A class by what `instanceof` needs of it: constructors may be protected, or be native code's own. */
+/** A class as `instanceof` needs it: constructors may be protected or native. */
 interface AnyClass {
   readonly prototype: object;
 }
@@ -122,7 +118,6 @@ interface AnyClass {
 const isMadeBy = (value: unknown, by: AnyClass): boolean =>
   value instanceof (by as abstract new () => object);
 
-/** An object of this class. */
 export function instanceOf<T extends object>(
   value: unknown,
   of: { readonly prototype: T },
@@ -133,7 +128,7 @@ export function instanceOf<T extends object>(
   return value as T;
 }
 
-/** Refuses what is no AbortSignal; those of other realms are as good. */
+/** Refuses anything but an AbortSignal; those of other realms are accepted. */
 export function assertSignal(value: unknown): asserts value is AbortSignal {
   const { throwIfAborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
   if (typeof throwIfAborted === 'function' && typeof addEventListener === 'function') return;
@@ -141,15 +136,15 @@ export function assertSignal(value: unknown): asserts value is AbortSignal {
 }
 
 /**
- * For constructors that are no part of the interface: `made` is what this package alone can hand over.
+ * For constructors that are not public: `made` must come from this package.
  *
- * @param instead - what to call, for the message
+ * @param instead - the function to call, for the message
  */
 export function assertMade(made: unknown, by: object, name: string, instead: string): void {
   if (!isMadeBy(made, by as AnyClass)) throw notConstructed(name, instead);
 }
 
-/** The error of a constructor that is no part of the interface. */
+/** The error of a constructor that is not public. */
 export function notConstructed(name: string, instead: string): ArgumentError {
   return argumentError('ERR_INVALID_ARG_VALUE', name, `${instead} to make one`, {
     text: `new ${name}()`,
@@ -163,26 +158,23 @@ export function nonEmpty(value: unknown, name: string): string {
   throw argumentError(code, name, 'a string that is not empty', value);
 }
 
-/**
- * {@link nonEmpty}, for names and keys: text, so no half of a surrogate pair. Where text is written as UTF-8 all of these
- * become the same letter.
- */
+/** {@link nonEmpty} without lone surrogates: UTF-8 would turn all of these into the same character. */
 export function wellFormed(value: unknown, name: string): string {
   const text = nonEmpty(value, name);
   assertWellFormed(text, name);
   return text;
 }
 
-/** Refuses text with a lone surrogate. Most keys of most calls have none: one look of the engine's own says so. */
+/** Refuses text with a lone surrogate. The engine's own check is fast for the common case. */
 export function assertWellFormed(text: string, name: string): void {
-  // Node 20 has it; the library of types does not.
+  // Node 20 has it; the type library does not.
   if ((text as unknown as { isWellFormed(): boolean }).isWellFormed()) return;
   throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a string without lone surrogates', {
     text: `one with ${String(loneSurrogate(text))}`,
   });
 }
 
-/** The first half of a surrogate pair without the other, as `\ud800`; undefined in text that is well formed. */
+/** The first lone surrogate as `\ud800`; undefined if the text is well formed. */
 function loneSurrogate(text: string): string | undefined {
   for (const letter of text) {
     const code = letter.codePointAt(0)!;
@@ -191,19 +183,18 @@ function loneSurrogate(text: string): string | undefined {
   return undefined;
 }
 
-/** One of these words. */
 export function oneOf<T extends string>(value: unknown, name: string, words: readonly T[]): T {
   if (words.includes(value as T)) return value as T;
   throw notOneOf(value, name, words);
 }
 
-/** What came, as messages show it, with the word that was meant where one is near. */
+/** The value as messages show it, with the nearest word if there is one. */
 export function withMeant(value: unknown, words: readonly string[]): string {
   const meant = typeof value === 'string' ? meantBy(value, words) : undefined;
   return meant === undefined ? describe(value) : `${describe(value)} (did you mean ${meant}?)`;
 }
 
-/** The error of what is none of `words`: it lists them, and names the one that was meant. */
+/** The error of a value that is not one of `words`: lists them, and names the likely one. */
 export function notOneOf(
   value: unknown,
   name: string,
@@ -216,7 +207,7 @@ export function notOneOf(
 
 interface NotOneOfOptions {
   readonly code?: ArgumentErrorCode;
-  /** What follows the list. */
+  /** Text after the list. */
   readonly more?: string;
 }
 
@@ -226,30 +217,30 @@ export const oneOfWords =
   (value, name) =>
     oneOf(value, name, words);
 
-/** Absent is as good. */
+/** Also accepts undefined. */
 export const orAbsent =
   (kind: Kind): Kind =>
   (value, name) => {
     if (value !== undefined) kind(value, name);
   };
 
-/** null is as good. */
+/** Also accepts null. */
 export const orNull =
   (kind: Kind): Kind =>
   (value, name) => {
     if (value !== null) kind(value, name);
   };
 
-/** An array, each of whose items is of this kind. */
+/** An array whose items are all of this kind. */
 export const listOf =
   (kind: Kind): Kind =>
   (value, name) => {
     const list = arrayOf(value, name);
-    // By the index: forEach passes over the holes of a sparse array.
+    // By index: forEach skips the holes of a sparse array.
     for (let i = 0; i < list.length; i += 1) kind(list[i], `${name}[${i}]`);
   };
 
-/** {@link listOf}, of at least one. */
+/** {@link listOf} with at least one item. */
 export const someOf = (kind: Kind): Kind => {
   const list = listOf(kind);
   return (value, name) => {
@@ -273,7 +264,7 @@ export const having = (fields: Readonly<Record<string, Kind>>): Kind => {
 /** The options that a call knows, see {@link optionNames}. */
 export type KnownOptions = ReadonlySet<string>;
 
-/** Each option of `O`, which the compiler keeps complete: made once a call, asked by name. */
+/** The options of `O`; the compiler keeps the list complete. Built once per function. */
 export function optionNames<O extends object>(
   names: Readonly<Record<keyof O, true>>,
 ): KnownOptions {
@@ -283,9 +274,9 @@ export function optionNames<O extends object>(
 const noOptions = Object.freeze({});
 
 /**
- * An object of options that are all known; absent is an empty one. A misspelt option would be without effect.
+ * An options object with known names only; absent means empty. Otherwise a misspelt option would have no effect.
  *
- * @param owner - the call, for messages
+ * @param owner - the function, for messages
  * @throws TypeError for anything but an object, and for an option that is not one of `known`.
  */
 export function optionsObject<T extends object>(
@@ -293,20 +284,19 @@ export function optionsObject<T extends object>(
   known: KnownOptions,
   owner: string,
 ): T {
-  // Most small calls have none.
   const given: unknown = value;
   if (given === undefined || given === null) return noOptions as T;
   if (typeof given !== 'object') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'options', 'an object', given);
   }
-  // Nothing is made on the way: small calls are counted in nanoseconds.
+  // No allocations: small calls take nanoseconds.
   for (const name in given) {
     if (!known.has(name)) throw unknownOption(name, [...known], owner);
   }
   return given as T;
 }
 
-/** The error of an option that is not one of `known`: it names the one that was meant, and all others. */
+/** The error of an unknown option: names the likely one, and lists all. */
 export function unknownOption(
   name: string,
   known: readonly string[],

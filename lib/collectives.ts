@@ -1,7 +1,7 @@
-// The words of collective calls that all floors share: the one table of the collectives, as native/core/collective.h has
-// it, and the reduce operations.
+// The names of collective calls and reduce operations for all layers: the table of the collectives, as in
+// native/core/collective.h.
 
-/** Blocks of `count` elements that a rank brings or gets: none, one, or one for each rank. */
+/** Blocks of `count` elements of a rank's input or output: none, one, or one for each rank. */
 export type NativeBlocks = 'none' | 'one' | 'each' | 'oneAtRoot' | 'eachAtRoot';
 
 export interface NativeCollective {
@@ -13,8 +13,8 @@ export interface NativeCollective {
 }
 
 /**
- * The collectives; a row's place is its number, the low byte of the `call` argument. It is the addon's table
- * (native/core/collective.h) with its names as types: test/native/surface.test.ts holds the two equal.
+ * The collectives; a row's index is its number, the low byte of the `call` argument. Mirrors native/core/collective.h
+ * with the names as types; test/native/surface.test.ts keeps the two equal.
  */
 export const nativeCollectives = [
   { name: 'allReduce', hasOp: true, hasRoot: false, in: 'one', out: 'one' },
@@ -31,7 +31,7 @@ export const nativeCollectives = [
 ] as const satisfies readonly NativeCollective[];
 export type NativeOpName = (typeof nativeCollectives)[number]['name'];
 
-/** What brings more than arrays of one length. */
+/** Calls beyond arrays of equal length. */
 const otherCalls = [
   'neighborAllReduce',
   'split',
@@ -55,15 +55,15 @@ export const nativeCalls: readonly NativeCallName[] = [
 ];
 
 /**
- * What timeCollective knows: collectives that move data, the barrier, and what is made of messages: a ring, parts of
- * different lengths, and an all-gather by doubling.
+ * The calls that timeCollective can time: collectives that move data, the barrier, and calls built from messages: a
+ * ring, all-to-all with counts, and an all-gather by doubling.
  */
 export type NativeTimedName = NativeOpName | 'sendReceive' | 'allToAllV' | 'hypercube';
 
 /**
- * How values are combined. Sums and products of integers wrap; `avg` of integers truncates towards zero and, up to 32 bits,
- * does not wrap; `min` and `max` give NaN where any value is NaN. float16 and bfloat16 are combined in float32 and rounded once.
- * On GPUs as NCCL does it: averages of integers wrap, and halves are rounded at each of its steps.
+ * How values are combined. Integer sums and products wrap. `avg` of integers truncates towards zero and does not wrap
+ * up to 32 bits. `min` and `max` give NaN if any value is NaN. float16 and bfloat16 are combined in float32 and rounded
+ * once. On GPUs NCCL's rules apply: averages of integers wrap, and halves are rounded at each step.
  */
 export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'avg';
 

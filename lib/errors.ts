@@ -4,19 +4,19 @@ import { beginAtCaller } from './caller.js';
 import { packageFolder } from './package-folder.js';
 import { printable, printableLines } from './printable.js';
 
-/** What can go wrong while running, as a stable name. `docs/troubleshooting.md` has cause and remedy of each. */
+/** The stable name of a runtime error. `docs/troubleshooting.md` has the cause and remedy of each. */
 export type ErrorCode =
   /** A rank died, was killed or left. */
   | 'ERR_PEER_LOST'
-  /** A rank did not come within the deadline. */
+  /** A rank did not arrive before the deadline. */
   | 'ERR_TIMEOUT'
   /** Ranks called different operations, counts, element types, reduce operations or roots. */
   | 'ERR_MISMATCH'
-  /** Somebody called abort(), here or on a peer, or an AbortSignal ended an operation that had begun. */
+  /** abort() was called, here or on a peer, or an AbortSignal ended an operation in progress. */
   | 'ERR_ABORTED'
   /** Used after close(). */
   | 'ERR_CLOSED'
-  /** This backend or store cannot do it. */
+  /** This backend or store does not support it. */
   | 'ERR_UNSUPPORTED'
   /** A library, a device or the native addon is missing. */
   | 'ERR_BACKEND_UNAVAILABLE'
@@ -28,7 +28,7 @@ export type ErrorCode =
 
 /** Data of a {@link GradlinkError}. */
 export interface ErrorDetails {
-  /** The rank that is to blame. */
+  /** The rank that caused the error. */
   readonly rank?: number;
   /** The operation that failed, `'allReduce'` for example. */
   readonly op?: string;
@@ -39,24 +39,23 @@ export interface ErrorDetails {
 }
 
 /**
- * Every failure that is not misuse. Misuse is a `TypeError` or `RangeError` with a `code`
- * (see {@link ArgumentErrorCode}).
+ * Every failure except misuse, which is a `TypeError` or `RangeError` with a `code` (see {@link ArgumentErrorCode}).
  */
 export class GradlinkError extends Error {
-  /** Which error it is: programs compare this, not the message. */
+  /** The error code: compare this, not the message. */
   readonly code: ErrorCode;
-  /** The rank that is to blame, where there is one. */
+  /** The rank that caused the error, if known. */
   declare readonly rank?: number;
-  /** The operation that failed, where there is one. */
+  /** The operation that failed, if known. */
   declare readonly op?: string;
   /** Whether the communicator or store can still be used: a lost peer or an abort poisons it, misuse does not. */
   readonly usable: boolean;
-  /** Where this code's cause and remedy are: a section of `docs/troubleshooting.md` in the installed package. */
+  /** The section on this code in `docs/troubleshooting.md` of the installed package. */
   readonly help: string;
 
   constructor(code: ErrorCode, message: string, given?: ErrorDetails) {
     const details = given ?? {};
-    // It may name what stands in a file, such as a label of a checkpoint, and be printed by anybody.
+    // It may contain text from a file, such as a checkpoint's label.
     const said = typeof (message as unknown) === 'string' ? printableLines(message) : message;
     super(said, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
@@ -64,7 +63,7 @@ export class GradlinkError extends Error {
     this.help = helpFor(code);
     if (details.rank !== undefined) this.rank = details.rank;
     if (details.op !== undefined) this.op = details.op;
-    // What is wrong here is the library's own.
+    // An internal error needs the library's own frames.
     if (code !== 'ERR_INTERNAL') beginAtCaller(this);
   }
 
@@ -77,15 +76,15 @@ export class GradlinkError extends Error {
   }
 }
 
-/** The page with a section for each code, of the checkout and of an installed package alike. */
+/** The page with a section for each code, in a checkout and in the installed package. */
 const page = 'docs/troubleshooting.md';
 
 /**
- * The section of an error code, as a path: it needs no network, and fits the version that is installed. Inside a bundle
- * of somebody else's it is the path from gradlink's own folder.
+ * The path of an error code's section: it needs no network and fits the installed version. Inside another program's
+ * bundle the path is relative to gradlink's folder.
  */
 function helpFor(code: string): string {
-  // An error made of anything at all is an error still.
+  // An error must not fail over bad arguments.
   const known = typeof (code as unknown) === 'string';
   const section = known ? `${page}#${code.toLowerCase()}` : page;
   const folder = packageFolder();
@@ -102,13 +101,13 @@ export type ArgumentErrorCode =
 
 /** An error of misuse, with its code. */
 export type ArgumentError = (TypeError | RangeError) & {
-  /** Which misuse it is: programs compare this, not the message. */
+  /** The misuse code: compare this, not the message. */
   readonly code: ArgumentErrorCode;
-  /** As that of a {@link GradlinkError}; some errors of the native addon have none. */
+  /** As {@link GradlinkError.help}; some errors of the native addon have none. */
   readonly help?: string;
 };
 
-/** Shows a value in a message: short, and telling strings from numbers. */
+/** A value as messages show it: short, with strings distinct from numbers. */
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -135,20 +134,20 @@ function describeObject(value: object | null): string {
       ? 'an object'
       : `${article(name)} ${name}${length}`;
   } catch {
-    // Its getters or its proxy throw: what is wrong with the value is said all the same.
+    // Its getters or proxy throw.
     return 'an object';
   }
 }
 
 function article(name: string): string {
-  // "a Uint8Array": the U is spoken "you".
+  // "a Uint8Array": U is pronounced "you".
   return /^[AEIO]/.test(name) ? 'an' : 'a';
 }
 
 /**
- * An error of misuse in the package's one formula, "expected EXPECTED for NAME, got GOT".
+ * A misuse error in the formula "expected EXPECTED for NAME, got GOT".
  *
- * @param got - the offending value, or, as `{ text }`, words for it.
+ * @param got - the offending value, or its description as `{ text }`.
  */
 export function argumentError(
   code: ArgumentErrorCode,
@@ -157,12 +156,12 @@ export function argumentError(
   got: unknown,
 ): ArgumentError {
   const shown = isText(got) ? got.text : describe(got);
-  // A name may be the caller's own, such as that of a file.
+  // A name may come from the caller, such as a file's.
   const named = typeof (name as unknown) === 'string' ? name : describe(name);
   return ruleError(code, `expected ${expected} for ${named}, got ${shown}`);
 }
 
-/** An error of misuse where each value is right and a rule is broken: the rule itself, "gpu and gpus cannot be combined". */
+/** A misuse error for a broken rule about valid values: states the rule, "gpu and gpus cannot be combined". */
 export function ruleError(code: ArgumentErrorCode, rule: string): ArgumentError {
   const message = printableLines(rule);
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);

@@ -1,7 +1,7 @@
 /**
- * gradlink: typed collectives and an MXNet-style key-value store. Graphs of ranks are `gradlink/topology`, methods that
- * average over them `gradlink/decentralised`, measuring `gradlink/measure`, networks' shapes `gradlink/models`, training
- * with TensorFlow.js `gradlink/tfjs`.
+ * gradlink: typed collectives and an MXNet-style key-value store. Other entries: `gradlink/topology` for graphs of
+ * ranks, `gradlink/decentralised` for methods that average over them, `gradlink/measure`, `gradlink/models` for shapes
+ * of networks, and `gradlink/tfjs` for training with TensorFlow.js.
  *
  * @packageDocumentation
  */

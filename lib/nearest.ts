@@ -1,6 +1,6 @@
-// Which word was meant: for messages about words that nobody knows.
+// Finds the word that was probably meant by an unknown one.
 
-/** How many letters must be put in, taken out, changed or swapped with the next to make one word of the other. */
+/** Edit distance: insertions, deletions, substitutions and swaps of neighbors. */
 function distance(one: string, other: string): number {
   let above = Array.from({ length: other.length + 1 }, (_, column) => column);
   let beforeThat: readonly number[] = [];
@@ -24,17 +24,17 @@ function distance(one: string, other: string): number {
   return above[other.length]!;
 }
 
-/** What people take for the same letters: `AllReduce`, `all-reduce` and `all_reduce`. */
+/** Spelling variants as one: `AllReduce`, `all-reduce` and `all_reduce`. */
 export function plainLetters(word: string): string {
   return word.toLowerCase().replaceAll(/[-_ ]/g, '');
 }
 
 /**
- * Our names, and what torch, Keras, MXNet, Horovod, nccl-tests and others call the same; in plain letters. A row counts
- * where its name is one of those that are possible.
+ * Our names and their synonyms in torch, Keras, MXNet, Horovod, nccl-tests and others, in plain letters. A row applies
+ * if its name is a possible answer.
  */
 const synonyms: readonly (readonly [ours: readonly string[], theirs: string])[] = [
-  // Of optimizers and schedules.
+  // Optimizers and schedules.
   [['learningrate'], 'lr rate stepsize'],
   [['lr'], 'learningrate rate stepsize'],
   [['stepsize'], 'lr learningrate rate'],
@@ -55,7 +55,7 @@ const synonyms: readonly (readonly [ours: readonly string[], theirs: string])[] 
   [['maxupdate'], 'tmax totaliters totalsteps decaysteps'],
   [['finallr'], 'etamin minlr endlearningrate'],
   [['power'], 'pwr'],
-  // Of calls and training.
+  // Calls and training.
   [['timeoutms'], 'timeout timeouts timeoutseconds'],
   [['op'], 'reduction reduceop operation average'],
   [['root'], 'src dst dest rootrank source'],
@@ -78,13 +78,13 @@ const synonyms: readonly (readonly [ours: readonly string[], theirs: string])[] 
   [['iters'], 'iterations niters numiters'],
   [['numiters'], 'iterations niters iters steps'],
   [['ranks'], 'np numproc nproc nranks numranks workers numworkers'],
-  // Of reduce operations.
+  // Reduce operations.
   [['avg'], 'mean average'],
   [['sum'], 'add plus total'],
   [['prod'], 'product mul multiply times'],
   [['max'], 'maximum'],
   [['min'], 'minimum'],
-  // Of element types.
+  // Element types.
   [['float32'], 'float fp32 f32 single real'],
   [['float64'], 'double fp64 f64'],
   [['float16'], 'half fp16 f16'],
@@ -98,27 +98,26 @@ const synonyms: readonly (readonly [ours: readonly string[], theirs: string])[] 
   [['uint8'], 'byte u8 uchar'],
   [['uint32'], 'uint u32 unsigned'],
   [['uint64'], 'u64 ulong'],
-  // Others have these, and nothing here is the same, however near it is spelt.
+  // Known elsewhere and without an equivalent here, however similar the spelling.
   [[], 'radam asgd adan uint16'],
 ];
 
-/** From so many letters on the only word that they begin is meant: `cycle` of `cycleMs`. */
+/** From this length on a prefix counts: `cycle` for `cycleMs`. */
 const shortestBeginning = 4;
 
-/** A third of the letters wrong is another word. */
+/** With more than a third of the letters wrong it is another word. */
 const alike = 3;
 
-/** `int4` is no misspelt `int8`. */
+/** `int4` is not a misspelt `int8`. */
 function otherNumbers(one: string, other: string): boolean {
   const [mine, theirs] = [one, other].map((word) => word.replaceAll(/\D/g, ''));
   return mine !== '' && theirs !== '' && mine !== theirs;
 }
 
 /**
- * What of `words` was meant by one that is none of them: what is spelt alike, else what others call so, else what it
- * begins, else what is nearest and not another word.
+ * The words that `word` may stand for: by equal spelling, else by synonym, else by prefix, else by edit distance.
  *
- * @returns such as `adam`, `int8 or uint8`, `beta1 and beta2`; undefined where no word is near
+ * @returns such as `adam`, `int8 or uint8`, `beta1 and beta2`; undefined if no word is near
  */
 export function meantBy(word: string, words: readonly string[]): string | undefined {
   const letters = plainLetters(word);
@@ -139,7 +138,7 @@ export function meantBy(word: string, words: readonly string[]): string | undefi
   return nearest.join(' or ') || undefined;
 }
 
-/** ` Did you mean adam?` with a space before it; nothing where no word is near. */
+/** ` Did you mean adam?` with a leading space; empty if no word is near. */
 export function didYouMean(word: string, words: readonly string[]): string {
   const meant = meantBy(word, words);
   return meant === undefined ? '' : ` Did you mean ${meant}?`;

@@ -1,5 +1,5 @@
-// Where a process listens and calls from: the interface of GRADLINK_INTERFACE and the ports of GRADLINK_PORTS. All sockets
-// of lib/ are made with what stands here; those of ranks over TCP get the same from useTcp.
+// Where a process listens and connects from: the interface of GRADLINK_INTERFACE and the ports of GRADLINK_PORTS. All
+// sockets of lib/ use it; ranks over TCP get the same through useTcp.
 import { once } from 'node:events';
 import { BlockList, isIP, type Server, type TcpNetConnectOpts } from 'node:net';
 import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os';
@@ -9,7 +9,7 @@ import { argumentError, GradlinkError } from './errors.js';
 export const interfaceVariable = 'GRADLINK_INTERFACE';
 export const portsVariable = 'GRADLINK_PORTS';
 
-/** Both included. */
+/** Both inclusive. */
 export interface PortRange {
   readonly first: number;
   readonly last: number;
@@ -19,11 +19,11 @@ export interface PortRange {
 export interface ChosenAddress {
   readonly interface: string;
   readonly address: string;
-  /** The word of GRADLINK_INTERFACE that fits it. */
+  /** The matching word of GRADLINK_INTERFACE. */
   readonly by: string;
 }
 
-/** Absent: any address, any port that the system gives. */
+/** Absent: any address, and a port chosen by the system. */
 export interface Network {
   readonly chosen?: ChosenAddress;
   readonly ports?: PortRange;
@@ -43,7 +43,7 @@ export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || address.startsWith('127.');
 }
 
-/** Of all interfaces that are up, those of IPv4 first: without what needs a scope, which no other host can name. */
+/** The addresses of all interfaces that are up, IPv4 first; without scoped ones, which other hosts cannot use. */
 function addressesHere(): readonly OwnAddress[] {
   const all = Object.entries(networkInterfaces()).flatMap(([name, infos = []]) =>
     infos
@@ -67,7 +67,7 @@ export function interfacesHere(): string {
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/** Undefined where it is no address with a prefix. */
+/** Undefined if it is not an address with a prefix. */
 function subnetOf(text: string): BlockList | undefined {
   const [, address = '', prefix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
@@ -80,20 +80,20 @@ function subnetOf(text: string): BlockList | undefined {
 const holds = (subnet: BlockList | undefined, address: string): boolean =>
   subnet?.check(address, familyOf(address)) === true;
 
-/** The first address of this host that a word of GRADLINK_INTERFACE means. */
+/** The first address of this host that matches a word of GRADLINK_INTERFACE. */
 function meantBy(word: string, here: readonly OwnAddress[]): ChosenAddress | undefined {
   const subnet = subnetOf(word);
   const found = here.find((own) =>
     subnet === undefined ? own.interface === word : holds(subnet, own.address),
   );
   if (found !== undefined) return { interface: found.interface, address: found.address, by: word };
-  // All of 127.0.0.0/8 is this host, though the interface names one of it.
+  // All of 127.0.0.0/8 is this host, though the interface has one address.
   const loopback = here.find(({ internal, cidr }) => internal && holds(subnetOf(cidr ?? ''), word));
   if (isIP(word) === 0 || loopback === undefined) return undefined;
   return { interface: loopback.interface, address: word, by: word };
 }
 
-/** @param source what the value is called in an error: the variable, or the option that sets it */
+/** @param source the variable or option, for errors */
 export function chooseAddress(
   value: string | undefined,
   source = interfaceVariable,
@@ -132,7 +132,7 @@ export function readPorts(
   );
 }
 
-/** @throws TypeError ERR_INVALID_ARG_VALUE, which says what interfaces there are */
+/** @throws TypeError ERR_INVALID_ARG_VALUE, which lists the interfaces */
 export function readNetwork(env: Env = process.env): Network {
   const chosen = chooseAddress(env[interfaceVariable]);
   const ports = readPorts(env[portsVariable]);
@@ -143,7 +143,7 @@ export function isOwnAddress(address: string): boolean {
   return addressesHere().some((own) => own.address === address);
 }
 
-/** The addresses that other hosts may reach this one by. */
+/** The addresses at which other hosts may reach this one. */
 export function reachableAddresses({ chosen }: Network): string[] {
   if (chosen !== undefined) return [chosen.address];
   return addressesHere()
@@ -152,11 +152,11 @@ export function reachableAddresses({ chosen }: Network): string[] {
 }
 
 /**
- * Makes a server listen, on the first free port of the range.
+ * Listens on the first free port of the range.
  *
- * @param own a loopback address, where nobody else is to reach it
+ * @param own a loopback address for servers of this host only
  * @returns the port
- * @throws GradlinkError ERR_SYSTEM that names the range where none of it is free
+ * @throws GradlinkError ERR_SYSTEM that names the range if no port is free
  */
 export async function listenOn(
   server: Server,
@@ -173,7 +173,7 @@ export async function listenOn(
       return typeof bound === 'object' && bound !== null ? bound.port : port;
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException;
-      // A port below 1024 may be free, and not for everybody.
+      // A port below 1024 may be free but need privileges.
       if (ports === undefined || (code !== 'EADDRINUSE' && code !== 'EACCES')) throw cause;
       if (port < last) continue;
       throw new GradlinkError(
@@ -186,9 +186,9 @@ export async function listenOn(
 }
 
 /**
- * How to call another host, from the address that was chosen; this host's loopback is called as ever.
+ * Connection options to another host from the chosen address; loopback addresses need none.
  *
- * @throws Error where the host is named by an address that the chosen one cannot reach
+ * @throws Error if the chosen address cannot reach the host's
  */
 export function callFrom({ chosen }: Network, host: string, port: number): TcpNetConnectOpts {
   if (chosen === undefined || isLoopback(host)) return { host, port };

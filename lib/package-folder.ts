@@ -1,12 +1,12 @@
-// Where this package lies: of the sources, of dist/ and of an installed package alike.
+// The folder of this package, from the sources, dist/ or an installed package.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** What a module of CommonJS has, and a bundle in that format. */
+/** Set in CommonJS modules and bundles. */
 declare const __filename: string | undefined;
 
-/** This file, or the bundle that it is part of. A bundler that writes CommonJS leaves `import.meta.url` undefined. */
+/** This file, or its bundle. A bundler that writes CommonJS leaves `import.meta.url` undefined. */
 export function ownFile(): string {
   const url = import.meta.url as string | undefined;
   if (url?.startsWith('file:') === true) return fileURLToPath(url);
@@ -14,7 +14,7 @@ export function ownFile(): string {
   return resolve(process.argv[1] ?? 'gradlink.js');
 }
 
-/** The nearest folder upwards whose package.json is gradlink's; undefined inside a bundle of somebody else's. */
+/** The nearest parent folder with gradlink's package.json; undefined inside another program's bundle. */
 function find(): string | undefined {
   for (let folder = dirname(ownFile()); ; folder = dirname(folder)) {
     const file = join(folder, 'package.json');
@@ -28,15 +28,15 @@ function find(): string | undefined {
 
 let found: { readonly folder: string | undefined } | undefined;
 
-/** The folder with gradlink's package.json; undefined where gradlink was bundled into another program. */
+/** The folder with gradlink's package.json; undefined if gradlink is bundled into another program. */
 export function packageFolder(): string | undefined {
   return (found ??= { folder: find() }).folder;
 }
 
 /**
- * A file of this package, for the programs that gradlink starts by their path.
+ * A file of this package, for programs that gradlink starts by path.
  *
- * @param path from the package's folder
+ * @param path relative to the package's folder
  */
 export function packageFile(path: string): string {
   const folder = packageFolder();
@@ -44,7 +44,7 @@ export function packageFile(path: string): string {
   return join(folder, path);
 }
 
-/** Whether the package is a checkout: what is published has no sources of the TypeScript part. */
+/** Whether the package is a checkout: the published one has no TypeScript sources. */
 export function isCheckout(): boolean {
   const folder = packageFolder();
   return folder !== undefined && existsSync(join(folder, 'lib', 'index.ts'));

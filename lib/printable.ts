@@ -1,11 +1,8 @@
-// Texts that others wrote, made harmless: a terminal acts on some characters, and XML may not have them.
+// Escapes characters of foreign text that a terminal interprets or XML forbids.
 
-/**
- * Control characters, line ends, what turns the direction of reading, and what is no character at all: halves of
- * pairs and the two last of the first plane.
- */
+/** Control characters, line ends, bidirectional controls, surrogates and the two noncharacters of the first plane. */
 const acting = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/gu;
-/** The same without what a text of several lines is made of. */
+/** The same without newline and tab. */
 const actingInLines = /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/gu;
 
 const short: ReadonlyMap<string, string> = new Map([
@@ -19,23 +16,23 @@ function escape(character: string): string {
   return short.get(character) ?? `\\u${code}`;
 }
 
-/** A text in one line, each of these characters as the escape that JSON has for it. */
+/** A text in one line, with these characters as JSON escapes. */
 export function printable(text: string): string {
   return text.replaceAll(acting, escape);
 }
 
-/** A text of several lines, such as an error that lists what was tried: its line breaks and tabs stay. */
+/** A text of several lines, such as an error that lists attempts: keeps newlines and tabs. */
 export function printableLines(text: string): string {
   return text.replaceAll(actingInLines, escape);
 }
 
-/** No report or plan comes near; what is deeper would fill the engine's stack, and what holds itself is endless. */
+/** Far above any report or plan: deeper or cyclic values would overflow the stack. */
 const mostLevels = 64;
 
 /**
- * A value that was read, each text in it printable, names of members too.
+ * A copy of a value with all strings and member names printable.
  *
- * @param tooDeep makes the error of a value of more than 64 levels
+ * @param tooDeep makes the error for more than 64 levels
  */
 export function printableTree(value: unknown, tooDeep: () => Error, level = 0): unknown {
   if (typeof value === 'string') return printable(value);
@@ -43,7 +40,7 @@ export function printableTree(value: unknown, tooDeep: () => Error, level = 0): 
   if (level === mostLevels) throw tooDeep();
   const below = (member: unknown): unknown => printableTree(member, tooDeep, level + 1);
   if (Array.isArray(value)) return value.map(below);
-  // fromEntries, for a member may be called __proto__.
+  // fromEntries, because a member may be called __proto__.
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [printable(name), below(member)]),
   );

@@ -1,17 +1,17 @@
-// The clock that everybody reads, and how long a rank waits for others.
+// The shared clock, and timeouts.
 
-/** Seconds of the monotonic clock (CLOCK_MONOTONIC), which native code reads too and all processes of a host share. */
+/** Seconds of CLOCK_MONOTONIC, which native code and all processes of a host share. */
 export function monotonicSeconds(): number {
   return Number(process.hrtime.bigint()) / 1e9;
 }
 
-/** Timers of Node that are to wait longer fire at once. */
+/** Longer timers of Node fire at once. */
 export const longestTimerMs = 2 ** 31 - 1;
 
 /**
- * Calls `what` once, after any time.
+ * Calls `what` once after any time.
  *
- * @returns what calls it off
+ * @returns cancels it
  */
 export function after(ms: number, what: () => void): () => void {
   let timer: NodeJS.Timeout;
@@ -25,5 +25,5 @@ export function after(ms: number, what: () => void): () => void {
   };
 }
 
-/** Milliseconds of a call, or until all have met, where nobody says. */
+/** Default milliseconds of a call or a rendezvous. */
 export const defaultTimeoutMs = 30_000;

@@ -1,4 +1,4 @@
-// What every communicator has, whether it is one rank or holds all: its size and memory, arrays that ranks share, fusion.
+// The common part of all communicators, with one rank or all: size, memory, shared arrays, fusion.
 import { GradlinkError } from '../errors.js';
 import type { Timeline } from '../files/timeline.js';
 import type { NativeCommunicator } from '../native/communicator.js';
@@ -24,18 +24,18 @@ const fusionNames = optionNames<FusionOptions>({ thresholdBytes: true, cycleMs: 
 /** For other parts of this package. */
 export let executorOf: (communicator: CommunicatorBase<Memory>) => Executor;
 
-/** The part that {@link Communicator} and {@link LocalGroup} have in common, besides the collectives. */
+/** The common part of {@link Communicator} and {@link LocalGroup}, besides the collectives. */
 export abstract class CommunicatorBase<M extends Memory> {
-  /** How many ranks there are. */
+  /** The number of ranks. */
   readonly size: number;
   /**
-   * `'shm'`: the embedded engine, over the memory of the host. `'mpi'`: processes of an MPI job. `'tcp'`: processes that meet without MPI. `'nccl'`: ranks are
-   * GPUs.
+   * `'shm'`: the embedded engine over host memory. `'mpi'`: processes of an MPI job. `'tcp'`: processes connected
+   * without MPI. `'nccl'`: ranks are GPUs.
    */
   readonly backend: 'shm' | 'mpi' | 'tcp' | 'nccl';
   /** Where the arrays of calls are: `'gpu'` means {@link DeviceBuffer}s on {@link gpus}. */
   readonly memory: M;
-  /** The GPU of each rank held here; empty where arrays are the host's. */
+  /** The GPU of each rank held here; empty for host memory. */
   readonly gpus: readonly number[];
   /** @internal */
   protected readonly executor: Executor;
@@ -54,12 +54,11 @@ export abstract class CommunicatorBase<M extends Memory> {
   }
 
   /**
-   * Lets small arrays go together from now on: calls of allReduce and neighborAllReduce that were issued in a row, of
-   * one type, operation and weights, are packed, moved as one and unpacked. How many is agreed upon between the ranks,
-   * which costs a small call for each group. Off at first. Blocking calls, and every other operation, are not part of
-   * it and keep their place in the order.
+   * Fuses small arrays from now on: consecutive allReduce and neighborAllReduce calls of one type, operation and
+   * weights are packed, moved together and unpacked. Ranks agree on the number, which costs a small call per group. Off
+   * by default. Blocking calls and other operations are not fused and keep their order.
    *
-   * All ranks set the same. For ranks in the memory of the host.
+   * All ranks set the same. For ranks in host memory.
    */
   setFusion(this: CommunicatorBase<'host'>, options?: FusionOptions): void {
     const given = optionsObject(options, fusionNames, 'setFusion');
@@ -73,10 +72,10 @@ export abstract class CommunicatorBase<M extends Memory> {
   }
 
   /**
-   * A zeroed array in memory that every rank of the host maps: collectives on it are not staged. Local to this process;
-   * freed when it is collected, or when the communicator is closed: it is empty from then on.
+   * A zeroed array in memory that every rank of the host maps, so that collectives need no staging. A local call. The
+   * array is freed by garbage collection or by closing the communicator, and is empty after that.
    *
-   * @param count - in elements; an array has at most what Node shows of native memory, 4 GiB with Node 20.
+   * @param count - number of elements; Node 20 limits an array of native memory to 4 GiB.
    */
   allocShared<K extends DType>(
     this: CommunicatorBase<'host'>,
@@ -91,35 +90,34 @@ export abstract class CommunicatorBase<M extends Memory> {
   }
 
   /**
-   * Notes from now on when each operation had its turn, as a Chrome trace (chrome://tracing, Perfetto): valid JSON whenever it is
-   * looked at. Of one rank `trace.json` is `trace.rank-3.json`; `mergeTimelines` of `gradlink/tfjs` lays ranks side by side. The
-   * variable GRADLINK_TIMELINE names a file for {@link Communicator.world}.
+   * Records when each operation ran, as a Chrome trace (chrome://tracing, Perfetto) that is valid JSON at any time.
+   * Rank 3 writes `trace.json` to `trace.rank-3.json`; `mergeTimelines` of `gradlink/tfjs` combines ranks.
+   * GRADLINK_TIMELINE names a file for {@link Communicator.world}.
    *
-   * @throws GradlinkError ERR_SYSTEM where the file cannot be written; ERR_UNSUPPORTED while another is.
+   * @throws GradlinkError ERR_SYSTEM if the file cannot be written; ERR_UNSUPPORTED while another timeline is open.
    */
   startTimeline(file: string): void {
     startTimeline(this.executor, file);
   }
-  /** Writes what was gathered and notes no more; so does closing. Idempotent. */
+  /** Completes the timeline and stops recording; so does closing. Idempotent. */
   stopTimeline(): void {
     this.executor.stopTrace();
   }
 
   /**
-   * Ends pending and later operations on all ranks with ERR_ABORTED and this reason. At any time; the communicator can
-   * only be closed afterwards.
+   * Ends pending and later operations on all ranks with ERR_ABORTED and this reason. Callable at any time; afterwards
+   * the communicator can only be closed.
    */
   abort(reason = 'abort() was called'): void {
     this.executor.native.abort(aString(reason, 'reason'));
   }
 }
 
-/** Notes a communicator's operations on a timeline that others write to, and close. */
+/** Records a communicator's operations on a shared timeline, whose owner closes it. */
 export function traceInto(communicator: CommunicatorBase<Memory>, timeline: Timeline): void {
   executorOf(communicator).trace = new CallTrace(timeline, false);
 }
 
-/** The native side of a communicator, for other parts of this package. */
 export function nativeOf(communicator: CommunicatorBase<Memory>): NativeCommunicator {
   return executorOf(communicator).native;
 }

@@ -1,5 +1,4 @@
-// The operations of one communicator on a timeline: where it is written, when each had its turn, and how long it had waited
-// for that.
+// Writes a communicator's operations to a timeline: when each ran, and how long it had waited.
 import { monotonicSeconds } from '../time.js';
 import { GradlinkError } from '../errors.js';
 import { ownFile } from '../files/index.js';
@@ -14,14 +13,14 @@ export const timelineVariable = 'GRADLINK_TIMELINE';
 export class CallTrace {
   readonly #timeline: Timeline;
   readonly #close: (() => void) | undefined;
-  /** Operations run one after the other: the next has its turn when the one before has ended. */
+  /** Operations run one after another: the next starts when the one before has ended. */
   #lastEnd = 0;
 
-  /** @param owned - whether the timeline ends with this, or with the process. */
+  /** @param owned - whether this closes the timeline, or the process. */
   constructor(timeline: Timeline, owned: boolean) {
     this.#timeline = timeline;
     if (!owned) return;
-    // Else the last few are missing where nobody closes.
+    // Otherwise the last events are lost if nobody closes.
     const close = () => {
       timeline.close();
     };
@@ -32,12 +31,11 @@ export class CallTrace {
     };
   }
 
-  /** Writes the rest. */
   end(): void {
     this.#close?.();
   }
 
-  /** @returns what is to be called at the operation's end. */
+  /** @returns to be called at the operation's end */
   begin(op: string, reads: LeasedArrays, writes: LeasedArrays): () => void {
     const issued = monotonicSeconds();
     return () => {
@@ -57,7 +55,6 @@ function bytesOf(arrays: LeasedArrays): number {
   return (arrays as readonly LeasedArrays[]).reduce((sum, one) => sum + bytesOf(one), 0);
 }
 
-/** Notes the operations from now on. */
 export function startTimeline(executor: Executor, file: unknown): void {
   const path = nonEmpty(file, 'file');
   if (executor.trace !== undefined) {

@@ -1,6 +1,6 @@
-// The two kinds of communicators and the ways into them: Communicator is one rank, LocalGroup holds all ranks of this
-// process. Their operations are in the classes they extend: collectives.ts, neighbors.ts, messages.ts; what they have in
-// common, in base.ts. The two stand in one file since each makes the other.
+// The two kinds of communicators and how to get them: Communicator is one rank, LocalGroup holds all ranks of this
+// process. The operations are in their base classes: collectives.ts, neighbors.ts, messages.ts and base.ts. One file,
+// because each class creates the other.
 import { withCallStack } from '../call-stack.js';
 import { defaultTimeoutMs } from '../time.js';
 import { GradlinkError } from '../errors.js';
@@ -41,18 +41,18 @@ let groupOf: <M extends Memory>(
 let rankOf: <M extends Memory>(wrapped: NativeCommunicator, memory: M) => Communicator<M>;
 
 /**
- * One rank of those that exchange and combine arrays: from {@link join}, {@link world}, {@link split}, or a group's
- * {@link LocalGroup.openRanks}. `M` says where its arrays are: `'host'`, TypedArrays, or `'gpu'`, {@link DeviceBuffer}s
+ * One rank of a group that exchanges arrays, from {@link join}, {@link world}, {@link split}, or {@link
+ * LocalGroup.openRanks}. `M` is the memory of its arrays: `'host'` for TypedArrays, `'gpu'` for {@link DeviceBuffer}s
  * on its GPU.
  *
- * Operations of one communicator run in the order they were issued, on a thread of its own. A process with no pending
- * operation exits by itself; {@link close} (or `await using`) leaves in good order.
+ * Operations of one communicator run in the order of their calls, on its own thread. A process without pending
+ * operations exits by itself; {@link close} (or `await using`) leaves the group cleanly.
  */
 export class Communicator<out M extends Memory = 'host'>
   extends Messages<M>
   implements AsyncDisposable
 {
-  /** This rank's place, from 0 to `size - 1`. */
+  /** This rank's number, from 0 to `size - 1`. */
   readonly rank: Rank;
 
   static {
@@ -71,18 +71,18 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   /**
-   * A group of `n` ranks of this process: each call takes all ranks' arrays and is one pass over memory on all cores. It
-   * never waits for a peer.
+   * A group of `n` ranks of this process: each call takes all ranks' arrays and is one pass over memory on all cores.
+   * It never waits for a peer.
    */
   static local(n: number): LocalGroup {
     return groupOf(openLocal(n), 'host', defaultTimeoutMs);
   }
 
   /**
-   * A group of a rank for each of these GPUs: each call takes a {@link DeviceBuffer} of each GPU. NCCL moves the data.
+   * A group with one rank per GPU: each call takes a {@link DeviceBuffer} of each GPU. NCCL moves the data.
    *
-   * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver, a GPU or libnccl.so.2; TypeError for a GPU that is
-   *   not there or given twice.
+   * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver, a GPU or libnccl.so.2; TypeError for a GPU that
+   *   does not exist or is given twice.
    */
   static async nccl(options?: NcclOptions): Promise<LocalGroup<'gpu'>> {
     const { opened, timeoutMs } = await withCallStack(() => openNccl(options));
@@ -90,10 +90,9 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   /**
-   * Joins as one rank of `size`; resolves when all have come.
+   * Joins as one rank of `size`; resolves when all have joined.
    *
-   * @throws GradlinkError ERR_TIMEOUT naming the ranks that did not come; ERR_MISMATCH where sizes differ or a rank is
-   *   taken twice.
+   * @throws GradlinkError ERR_TIMEOUT naming the missing ranks; ERR_MISMATCH if sizes differ or a rank is taken twice.
    */
   static async join(options: JoinOptions): Promise<Communicator> {
     return new Communicator(await withCallStack(() => joinNamed(options)), 'host');
@@ -101,18 +100,18 @@ export class Communicator<out M extends Memory = 'host'>
 
   /**
    * This process's rank in its job: reads the variables of `gradlink launch`, Open MPI, PMI, Slurm and torchrun, in
-   * this order. Alone it is a world of one. With `gpus` this process holds a rank for each of them: a {@link WorldGroup}.
+   * this order. Without a launcher it is a world of one. With `gpus` this process holds a rank for each: a {@link
+   * WorldGroup}.
    *
-   * Where GRADLINK_TIMELINE names a file, its operations are noted there: see {@link startTimeline}.
+   * If GRADLINK_TIMELINE names a file, operations are recorded there: see {@link startTimeline}.
    *
-   * In an MPI world an uncaught error and an exit status other than 0 end all processes of the job.
+   * In an MPI world an uncaught error or a nonzero exit status ends all processes of the job.
    *
-   * Over TCP data between hosts are not encrypted, and payloads of more than 4 KiB carry no tag unless GRADLINK_TCP_SEAL
-   * is `all`: whoever is on the path can read them. docs/hosts.md shows a job inside WireGuard.
+   * Over TCP data between hosts are not encrypted, and payloads of more than 4 KiB carry no tag unless
+   * GRADLINK_TCP_SEAL is `all`: anyone on the path can read them. docs/hosts.md shows a job inside WireGuard.
    *
-   * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts with a backend that joins those of one;
-   *   ERR_BACKEND_UNAVAILABLE where the MPI does not load; with `backend: 'nccl'` what {@link nccl} throws; else as
-   *   {@link join}.
+   * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts with a single-host backend;
+   *   ERR_BACKEND_UNAVAILABLE if the MPI does not load; with `backend: 'nccl'` as {@link nccl}; else as {@link join}.
    */
   static world(options?: HostWorldOptions): Promise<Communicator>;
   static world(options: GpuWorldOptions): Promise<Communicator<'gpu'>>;
@@ -132,11 +131,11 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   /**
-   * Collective. Ranks of equal color form a new communicator, ordered by key, then by old rank.
+   * Collective. Ranks with equal colors form a new communicator, ordered by key, then by old rank.
    *
-   * @param color - 0 or above; null to take part in none.
+   * @param color - 0 or above; null to join none.
    * @param key - the old rank when absent.
-   * @returns the new communicator, or null for a null color. Close it on its own.
+   * @returns the new communicator, or null for a null color. Close it separately.
    */
   override async split(
     color: number | null,
@@ -172,11 +171,11 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   /**
-   * Collective: {@link split} by a list, as Horovod's process sets. All ranks give the same.
+   * Collective: {@link split} by a list, like Horovod's process sets. All ranks give the same.
    *
-   * @param ranks - of this communicator, in the order they have in the new one.
-   * @returns the new communicator, or null on ranks that are not in the list. Close it on its own.
-   * @throws GradlinkError ERR_MISMATCH, on the ranks of the list, where they were given different ones.
+   * @param ranks - of this communicator, in the order of the new one.
+   * @returns the new communicator, or null on ranks that are not in the list. Close it separately.
+   * @throws GradlinkError ERR_MISMATCH on the listed ranks if the lists differ.
    */
   async subset(ranks: readonly Rank[], options?: CallOptions): Promise<Communicator<M> | null> {
     const given = optionsObject(options, callNames, 'subset');
@@ -191,11 +190,11 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   /**
-   * Lets this rank {@link join} when it has no more data than the others: from now on a small all-gather before each
-   * collective tells who has joined, and what the others call. All ranks call it, before the same call of theirs and while
-   * nothing is pending. Idempotent; not to be undone.
+   * Allows ranks to {@link join} when they run out of data: from now on a small all-gather before each collective tells
+   * which ranks have joined, and what the others call. All ranks call it, before the same call and with nothing
+   * pending. Idempotent; cannot be undone.
    *
-   * For ranks in the memory of the host.
+   * For ranks in host memory.
    *
    * @throws GradlinkError ERR_UNSUPPORTED while calls are pending.
    */
@@ -204,16 +203,16 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   /**
-   * For a rank that has no more data: takes part in the calls of the others until all ranks have joined, as Horovod's
-   * `join`. What it brings changes no result: zeros to sums, which averages divide by all ranks, ones to products, to `min`
-   * and `max` the type's limits. Later calls of this rank wait for all.
+   * For a rank without further data: takes part in the others' calls until all ranks have joined, like Horovod's
+   * `join`. It contributes neutral elements: zeros to sums (averages still divide by all ranks), ones to products, the
+   * type's limits to `min` and `max`. Later calls of this rank wait for all.
    *
-   * Until all have joined the others can make allReduce, reduce, broadcast, scan, exscan, barrier, allGatherV and gatherV,
-   * as long as the root has not joined; what needs a part of every rank is ERR_UNSUPPORTED for them, and the
-   * communicator stays usable. Messages, neighbours by name, windows and parts of {@link split} know nothing of it.
+   * Until then the others can call allReduce, reduce, broadcast, scan, exscan, barrier, allGatherV and gatherV, as long
+   * as the root has not joined. Other collectives fail with ERR_UNSUPPORTED, and the communicator stays usable.
+   * Messages, neighbor calls, windows and communicators of {@link split} do not support it.
    *
-   * @param options - `timeoutMs`, how long the others may take from one call to the next; `signal`.
-   * @returns the rank that joined last, the same on all; of several at a time the highest.
+   * @param options - `timeoutMs`, the others' limit from one call to the next; `signal`.
+   * @returns the rank that joined last, the same on all; the highest of several at once.
    * @throws GradlinkError ERR_UNSUPPORTED without {@link setJoinable}.
    */
   async join(this: Communicator, options?: AsyncOptions): Promise<Rank> {
@@ -225,13 +224,12 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   /**
-   * Collective. Memory on this rank's GPU that NCCL knows ahead, so that it reads and writes there directly, within a switch
-   * where there is one: symmetric (a window of all ranks, NCCL 2.27 and newer), local (2.19), or plain memory, as far as the
-   * library can; `registration` of the buffer says which. All ranks give the same dtype and count, use such buffers in
-   * the same calls, and bring the same slice of them. Without NCCL, and with GRADLINK_NCCL_REGISTER=no, it is
-   * {@link DeviceBuffer.alloc}.
+   * Collective. Allocates GPU memory registered with NCCL, which then transfers it directly, through an NVLink switch
+   * if there is one. The buffer's `registration` tells the kind: symmetric (NCCL 2.27 and newer), local (2.19), or
+   * plain memory. All ranks give the same dtype and count, use such buffers in the same calls, and pass the same
+   * slices. Without NCCL, and with GRADLINK_NCCL_REGISTER=no, it is {@link DeviceBuffer.alloc}.
    *
-   * @throws GradlinkError ERR_OUT_OF_MEMORY on all ranks where one has no room; ERR_MISMATCH where ranks differ.
+   * @throws GradlinkError ERR_OUT_OF_MEMORY on all ranks if one has no room; ERR_MISMATCH if ranks differ.
    */
   async allocRegistered<K extends DeviceDType>(
     this: Communicator<'gpu'>,
@@ -258,17 +256,17 @@ export class Communicator<out M extends Memory = 'host'>
 }
 
 /**
- * All ranks of one process's own group, from {@link Communicator.local} and {@link Communicator.nccl}: a collective
- * takes a list of arrays, one for each rank in their order, and is one call. What one rank does with another (messages,
- * neighbours, windows, parts of the group) is for its ranks, see {@link openRanks}.
+ * All ranks of a group within this process, from {@link Communicator.local} and {@link Communicator.nccl}. A collective
+ * is one call with a list of arrays, one for each rank. Messages, neighbor calls, windows and splits need single ranks,
+ * see {@link openRanks}.
  *
- * Operations run in the order they were issued, on a thread of their own.
+ * Operations run in the order of their calls, on their own thread.
  */
 export class LocalGroup<out M extends Memory = 'host'>
   extends Collectives<M, readonly ArrayIn<M>[]>
   implements AsyncDisposable
 {
-  /** How long its ranks wait for each other when nothing else is said. */
+  /** The default deadline of its ranks. */
   readonly #timeoutMs: number;
   #opening: Promise<readonly Communicator<M>[]> | undefined;
   #ranks: readonly Communicator<M>[] = [];
@@ -291,16 +289,16 @@ export class LocalGroup<out M extends Memory = 'host'>
   }
 
   /**
-   * A communicator for each rank, made at the first call: they wait for each other, like ranks anywhere. Issue all
-   * ranks' calls before awaiting any; a blocking `…Sync` call on one waits for calls that this thread has already issued
-   * on the others. Closed and aborted with this group.
+   * A communicator for each rank, made at the first call. They wait for each other like any ranks: issue all ranks'
+   * calls before awaiting any. A blocking `…Sync` call waits for calls that this thread has already issued on the
+   * others. They are closed and aborted with this group.
    *
-   * On GPUs NCCL takes a second or so, and they are communicators of NCCL beside this one: await what is pending here
-   * before calls of theirs, and the other way round, since NCCL lets two communicators of the same GPUs wait for each
-   * other forever.
+   * On GPUs this takes about a second and makes further NCCL communicators. Await pending calls here before calling
+   * theirs, and the reverse: two NCCL communicators on the same GPUs can deadlock.
    *
-   * @returns always the same ones, in the order of ranks.
-   * @throws GradlinkError ERR_CLOSED after {@link close}; RangeError for more than 4096 ranks, each of which has a thread.
+   * @returns the same communicators each time, in rank order.
+   * @throws GradlinkError ERR_CLOSED after {@link close}; RangeError for more than 4096 ranks, each with its own
+   *   thread.
    */
   async openRanks(): Promise<readonly Communicator<M>[]> {
     if (this.#closing !== undefined) {
@@ -316,16 +314,16 @@ export class LocalGroup<out M extends Memory = 'host'>
       const joined = await withCallStack(() => joinRanks(this.size, this.#timeoutMs, this.gpus));
       this.#ranks = Object.freeze(joined.map((one) => rankOf(one, this.memory)));
     } catch (error) {
-      // The next call may find what was missing.
+      // The next call may succeed.
       this.#opening = undefined;
       throw error;
     }
-    // Meanwhile it was.
+    // Aborted in the meantime.
     if (this.#aborted !== undefined) this.#abortRanks(this.#aborted);
     return this.#ranks;
   }
 
-  /** As {@link Communicator.allocRegistered}: a buffer for each rank, which are used together. */
+  /** As {@link Communicator.allocRegistered}: one buffer per rank, to be used together. */
   async allocRegistered<K extends DeviceDType>(
     this: LocalGroup<'gpu'>,
     dtype: K,
@@ -346,13 +344,16 @@ export class LocalGroup<out M extends Memory = 'host'>
     for (const one of this.#ranks) one.abort(reason);
   }
 
-  /** Waits for pending operations, those of its ranks too, and frees them; later calls fail with ERR_CLOSED. Idempotent. */
+  /**
+   * Waits for pending operations, including those of its ranks, and frees them; later calls fail with ERR_CLOSED.
+   * Idempotent.
+   */
   close(): Promise<void> {
     return (this.#closing ??= this.#close());
   }
 
   async #close(): Promise<void> {
-    // Ranks that did not open are told to who asked for them.
+    // The caller of openRanks() already has the error.
     const ranks = await (this.#opening?.catch(() => []) ?? Promise.resolve([]));
     await Promise.all([this.executor.close(), ...ranks.map((one) => one.close())]);
   }

@@ -1,4 +1,4 @@
-// Runs prepared calls on one native communicator: leases, signals, the caller's stack, and closing.
+// Runs prepared calls on a native communicator: leases, signals, stacks, and closing.
 import { setImmediate as turn } from 'node:timers/promises';
 
 import { withCallStack } from '../call-stack.js';
@@ -11,7 +11,7 @@ import type { CallTrace } from './call-trace.js';
 import type { Call } from './calls/call.js';
 import type { Group } from './calls/types.js';
 
-/** What a caller gave as signal is looked at here alone: every awaited operation comes by. */
+/** The only check of signals: every awaited operation passes here. */
 function assertNotAborted(signal: AbortSignal | undefined): void {
   if (signal === undefined) return;
   assertSignal(signal);
@@ -20,15 +20,15 @@ function assertNotAborted(signal: AbortSignal | undefined): void {
 
 /**
  * Up to this many bytes a rank, an awaited collective of a local group runs at once on the caller's thread. It waits
- * for no peer, and combining 64 KiB of each of 4 ranks takes less (6.5 us) than waking another thread and coming back
- * (10.5 us and more; both the best of many on a 2-core EPYC, Node 20).
+ * for no peer, and combining 64 KiB of each of 4 ranks (6.5 us) is faster than a round trip to another thread (10.5 us
+ * and more; best of many on a 2-core EPYC, Node 20).
  */
 const inlineBytes = 64 * 1024;
 
 /** An operation that is not a {@link Call}. */
 export interface Submission<T> {
   readonly op: string;
-  /** What the caller named it. */
+  /** The caller's name for it. */
   readonly name?: string | undefined;
   readonly reads: LeasedArrays;
   readonly writes: LeasedArrays;
@@ -39,7 +39,7 @@ export interface Submission<T> {
 const labelOf = (op: string, name: string | undefined): string =>
   name === undefined ? op : `${op} '${name}'`;
 
-/** Native code's messages begin with the operation. */
+/** Adds the name to native messages, which begin with the operation. */
 function showName(error: unknown, op: string, name: string | undefined): void {
   if (name === undefined || !(error instanceof GradlinkError)) return;
   const { message } = error;
@@ -51,10 +51,10 @@ export class Executor implements Group {
   readonly rank: number;
   readonly heldRanks: readonly number[];
   readonly gpus: readonly number[];
-  /** Never waits for a peer: all ranks are here, in the memory of the host. */
+  /** All ranks are here in host memory, so it never waits for a peer. */
   readonly #local: boolean;
   #pending = 0;
-  /** Where operations are noted, while they are. */
+  /** Set while operations are recorded. */
   trace: CallTrace | undefined;
   #lastTicket = 0;
   #joinable = false;
@@ -88,7 +88,7 @@ export class Executor implements Group {
   runSync<R>(call: Call): R {
     const { code, input, output, count, root, timeoutMs, more, name } = call;
     try {
-      // Native code takes a seventh argument from memory of its own, which the shortest calls show.
+      // A seventh argument would be slower in native calls, which the shortest ones show.
       const got = this.blocking(labelOf(call.op, name), input, output, () =>
         more === undefined && name === undefined
           ? this.native.runSync(code, input, output, count, root, timeoutMs)
@@ -101,7 +101,7 @@ export class Executor implements Group {
     }
   }
 
-  /** Runs a blocking operation on arrays that no pending one may have. */
+  /** Runs a blocking operation on arrays that no pending operation uses. */
   blocking<T>(op: string, reads: LeasedArrays, writes: LeasedArrays, run: () => T): T {
     assertUsable(op, reads, writes);
     if (this.trace === undefined) return run();
@@ -147,8 +147,8 @@ export class Executor implements Group {
         : await this.#cancellable(submission, signal);
     } catch (error) {
       showName(error, op, name);
-      // Made on the way back from another thread, where the caller is not on the stack. Taken here, in an async
-      // function, it shows the callers that await: they cost nothing unless an operation fails.
+      // The error comes from another thread without the caller's stack. Capturing it in this async function shows the
+      // awaiting callers, at no cost unless an operation fails.
       if (error instanceof GradlinkError) Error.captureStackTrace(error);
       throw error;
     } finally {
@@ -196,7 +196,7 @@ export class Executor implements Group {
   async #close(): Promise<void> {
     await this.native.close();
     this.stopTrace();
-    // What ended with it may have been settled in the same turn: its callers go first.
+    // Let the callers of operations that ended in the same turn run first.
     await turn();
   }
 }

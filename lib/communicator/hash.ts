@@ -1,4 +1,4 @@
-// A number for a text, by which ranks see that they were given the same.
+// A hash by which ranks compare texts.
 
 /** FNV-1a. */
 export function hashOf(text: string): number {

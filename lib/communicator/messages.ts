@@ -1,4 +1,4 @@
-// Messages from one rank to another. How their arguments are checked stands in message-call.ts.
+// Messages between two ranks. message-call.ts validates their arguments.
 import { prepareReceive, prepareSend } from './calls/message-call.js';
 import { HierarchicalOperations } from './neighbors/hierarchical.js';
 import type {
@@ -13,14 +13,14 @@ import type {
   SendOptions,
 } from './calls/types.js';
 
-/** The messages of a {@link Communicator}. */
+/** Point-to-point messages of a {@link Communicator}. */
 export abstract class Messages<M extends Memory> extends HierarchicalOperations<M> {
   /**
-   * Sends an array to one rank; resolves when `data` may be used again: for up to 8 KiB that need not wait for the
-   * receive. Messages from one rank with one tag arrive in order.
+   * Sends an array to one rank; resolves when `data` may be used again. Messages of up to 8 KiB need not wait for the
+   * receiver. Messages from one rank with one tag arrive in order.
    *
-   * @throws GradlinkError ERR_MISMATCH, on both sides, when the receiver's array is shorter or of another dtype (a
-   *   sender that has not waited learns it from its next call).
+   * @throws GradlinkError ERR_MISMATCH on both sides if the receiver's array is shorter or of another dtype; a sender
+   *   that did not wait gets it from its next call.
    */
   async send<A extends ArrayIn<M>>(
     data: A,
@@ -37,7 +37,7 @@ export abstract class Messages<M extends Memory> extends HierarchicalOperations<
   }
 
   /**
-   * Receives one message into `data`; a shorter one leaves the rest as it was.
+   * Receives one message into `data`; a shorter one leaves the rest unchanged.
    *
    * @param options - `from`: the sender, any when absent; `tag`.
    */

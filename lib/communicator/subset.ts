@@ -1,4 +1,4 @@
-// A part of a communicator by a list of ranks, which is a split: whoever was given the same list has the same color.
+// A subset of ranks by list, implemented as a split: equal lists have equal colors.
 import { distinctRanks } from '../checks.js';
 import { GradlinkError } from '../errors.js';
 import type { Rank } from '../topology/rank.js';
@@ -6,7 +6,7 @@ import { hashOf } from './hash.js';
 
 /**
  * @param held - this process's ranks.
- * @param split - with a color and a key for each of these; gives the part that they are in.
+ * @param split - called with a color and a key for each of these
  */
 export async function subsetOf<P extends { readonly size: number; close(): Promise<void> }>(
   ranks: readonly Rank[],

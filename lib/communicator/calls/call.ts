@@ -1,13 +1,13 @@
-// A call of a communicator, checked and ready to run: what travels from here to native code.
+// A validated call of a communicator, ready for native code.
 import { nativeCalls, type NativeCallName } from '../../collectives.js';
 import { encodeCall } from '../../native/communicator.js';
 import type { NativeBuffers, NativeMore, NativeResult } from '../../native/communicator.js';
 
-/** The fields that native code takes are as {@link NativeCommunicator.run} describes them. */
+/** Fields for native code: see {@link NativeCommunicator.run}. */
 export interface Call {
   /** For errors and timelines. */
   readonly op: string;
-  /** What the caller named it. */
+  /** The caller's name for it. */
   readonly name: string | undefined;
   /** See encodeCall. */
   readonly code: number;
@@ -15,12 +15,12 @@ export interface Call {
   readonly output: NativeBuffers;
   readonly count: number;
   readonly root: number;
-  /** -1 takes the communicator's default. */
+  /** -1 is the communicator's default. */
   readonly timeoutMs: number;
   readonly more: NativeMore | undefined;
-  /** Bytes that one rank brings to a collective; Infinity for other calls. */
+  /** Bytes per rank of a collective; Infinity for other calls. */
   readonly bytes: number;
-  /** What the caller gets, unless it is made of what native code gives. */
+  /** The caller's result, unless it is made from native code's. */
   readonly result: unknown;
   readonly finish: ((got: NativeResult) => unknown) | undefined;
 }
@@ -32,7 +32,7 @@ export const callNumber = Object.fromEntries(
 
 type Needed = Pick<Call, 'input' | 'output' | 'timeoutMs'>;
 
-/** A call that brings more than arrays of one length. */
+/** A call with more than arrays of one length. */
 export function callOf(
   kind: NativeCallName,
   dtype: number,

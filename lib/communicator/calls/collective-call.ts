@@ -1,4 +1,4 @@
-// From a caller's data and options to what native code takes: dtype, count, input, output, root, checked.
+// Validates data and options of a collective and makes the native call: dtype, count, input, output, root.
 import {
   nativeCollectives,
   type NativeBlocks,
@@ -26,7 +26,7 @@ const isAll = (blocks: NativeBlocks): boolean => blocks === 'each' || blocks ===
 const isAtRoot = (blocks: NativeBlocks): boolean =>
   blocks === 'oneAtRoot' || blocks === 'eachAtRoot';
 
-/** What calls of one collective go by. */
+/** The form of one collective. */
 interface Form extends Shape {
   readonly code: number;
   readonly names: NamesOfBoth;
@@ -46,7 +46,7 @@ function formOf(row: NativeCollective): Form {
   };
 }
 
-// The names are the table's, so that none is missing.
+// Derived from the table, so that none is missing.
 const forms = Object.fromEntries(
   nativeCollectives.map((row) => [row.name, formOf(row)]),
 ) as Readonly<Record<NativeOpName, Form>>;
@@ -67,7 +67,7 @@ const nameOf = ({ name }: RawOptions) =>
 /**
  * Prepares any collective but barrier.
  *
- * @param blocking - for the twin that does not return a promise
+ * @param blocking - for the blocking variant
  */
 export function prepare(
   group: Group,
@@ -100,7 +100,6 @@ export function prepare(
   };
 }
 
-/** A barrier carries nothing. */
 export function prepareBarrier(given: RawOptions | undefined, blocking: boolean): Call {
   const options = checked(given, forms.barrier, 'barrier', blocking);
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
@@ -120,7 +119,7 @@ export function prepareBarrier(given: RawOptions | undefined, blocking: boolean)
   };
 }
 
-/** A group's: a list of arrays, one for each rank. */
+/** A group's call: a list of arrays, one for each rank. */
 function ofGroup(
   group: Group,
   op: DataOp,
@@ -130,7 +129,7 @@ function ofGroup(
   options: RawOptions,
 ): Arrays {
   if (group.size > 1) return everyRank(group, op, form, root, given, options);
-  // Small calls of one rank are counted in nanoseconds: nothing is compared with other ranks' here.
+  // Small calls of one rank take nanoseconds, so skip the comparison between ranks.
   const data = op === 'scatter' ? given : oneEach(group, given, 'data')[0];
   const listed = op === 'scatter' || (options.out !== undefined && !form.outAtRoot);
   const out = listed ? oneEach(group, options.out, 'out')[0] : options.out;
@@ -206,7 +205,7 @@ export function oneEach(group: Group, value: unknown, name: string): readonly un
   return value as readonly unknown[];
 }
 
-/** What one rank writes may not be what another reads or writes. */
+/** A rank's output must not overlap another rank's input or output. */
 export function assertRanksApart(
   input: readonly (NativeBuffer | null)[],
   output: readonly (NativeBuffer | null)[],
@@ -224,9 +223,9 @@ export function assertRanksApart(
 }
 
 /**
- * The type of the arrays of several ranks in one call.
+ * The common type of the arrays of several ranks.
  *
- * @throws TypeError where one has another.
+ * @throws TypeError if one differs.
  */
 export function oneType(
   ranks: readonly number[],

@@ -1,4 +1,4 @@
-// From a caller's data and counts to what native code takes, and from what it gives to results.
+// Validates data and counts of collectives with counts, and turns native results into the caller's.
 import { argumentError, ruleError } from '../../errors.js';
 import type { NativeBuffer, NativeCounted, NativeResult } from '../../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../../tensor/any-array.js';
@@ -15,7 +15,7 @@ import type { CountedOp } from './option-names.js';
 import { assertPlace } from './place.js';
 import { reduceOpNumber } from './reduce-op.js';
 
-/** Options of all of them together, unchecked. */
+/** Options of all these calls together, not yet validated. */
 export interface RawCountedOptions {
   readonly op?: unknown;
   readonly root?: unknown;
@@ -36,7 +36,7 @@ interface RankCall {
   readonly writes: boolean;
 }
 
-/** @param blocking - for the twin that does not return a promise */
+/** @param blocking - for the blocking variant */
 export function prepareCounted(
   group: Group,
   op: CountedOp,
@@ -117,7 +117,7 @@ function eachRank(
     options.receiveSplits === undefined
       ? []
       : listEach(group, options.receiveSplits, 'receiveSplits');
-  // Where the root's type is all that says it.
+  // Only the root's type tells the dtype.
   const dtype = op === 'scatterV' ? (options.dtype ?? typeName(data)) : options.dtype;
   return held.map((_, i) => {
     const own = { ...options, dtype, splits: splits[i], receiveSplits: receives[i] };
@@ -187,7 +187,7 @@ function typeOf(
   throw ruleError('ERR_INVALID_ARG_VALUE', rule);
 }
 
-/** On GPUs memory is not made in the middle of a call: how much comes must be known. */
+/** GPUs cannot allocate within a call, so the counts must be known. */
 function onGpu(
   op: CountedOp,
   rank: number,

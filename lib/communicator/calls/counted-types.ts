@@ -5,14 +5,11 @@ import type { NewArrays, RootOptions } from './types.js';
 /** Elements for or from each rank, in the order of the ranks. */
 export type Counts = readonly number[];
 
-/** A result whose length is known only when the ranks have told one another. */
+/** A result whose length is known only after the ranks have exchanged counts. */
 export interface Counted<A> {
-  /** `out`, of which the result may be only the beginning, or a new array of just as many elements as came. */
+  /** `out`, which may be longer than the result, or a new array of exactly the result. */
   readonly data: A;
-  /**
-   * Elements that came from each rank, one after the other in {@link data}. Of scatterV and reduceScatterV those that
-   * each rank got.
-   */
+  /** Elements from each rank, in the order of {@link data}. For scatterV and reduceScatterV those for each rank. */
   readonly counts: number[];
 }
 
@@ -26,19 +23,19 @@ export type CountsOf<D> = D extends readonly unknown[] ? readonly Counts[] : Cou
 export interface SplitOptions<D> {
   /** How many elements of `data` go to each rank; their sum is its length. */
   splits: CountsOf<D>;
-  /** How many elements each rank is to send here, where the caller knows it: anything else is `ERR_MISMATCH`. */
+  /** How many elements each rank should send here, if known: anything else is `ERR_MISMATCH`. */
   receiveSplits?: CountsOf<D> | undefined;
 }
 
 /** Options of {@link Communicator.allGatherV} and {@link Communicator.gatherV}. */
 export interface CountsOptions {
-  /** How many elements each rank brings, where the caller knows it: anything else is `ERR_MISMATCH`. */
+  /** How many elements each rank brings, if known: anything else is `ERR_MISMATCH`. */
   counts?: Counts | undefined;
 }
 
 /** Options of {@link Communicator.reduceScatterV}. */
 export interface ShareOptions {
-  /** How many elements each rank gets, the same on all; as equal as can be when absent, the first ranks one more. */
+  /** How many elements each rank gets, the same on all; when absent, equal parts, the first ranks one more. */
   counts?: Counts | undefined;
 }
 
@@ -50,9 +47,9 @@ export interface ScatterCountsOptions extends RootOptions {
 
 /** Options of a scatterV on a rank that brings no data: the array is made. */
 export interface ScatterDType<K extends AnyDType> extends RootOptions {
-  /** Of the elements that arrive. */
+  /** The type of the received elements. */
   dtype: K;
 }
 
-/** What `scatterV` gives: an array for each rank held. */
+/** The result of `scatterV`: an array for each rank held. */
 export type ScatterOut<A, D> = A extends readonly unknown[] ? NewArrays<D[]> : NewArrays<D>;

@@ -1,4 +1,4 @@
-// From a caller's data and options to what native send and receive take.
+// Validates data and options of send and receive.
 import { encodeCall } from '../../native/communicator.js';
 import type { NativeBuffer, NativeResult } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
@@ -10,7 +10,6 @@ import { messageNames } from './option-names.js';
 import { assertPlace } from './place.js';
 import { integer, maxInt32, milliseconds, optionsObject, rankOf } from '../../checks.js';
 
-/** What native code calls "any source". */
 const anySource = -1;
 
 interface RawMessageOptions {

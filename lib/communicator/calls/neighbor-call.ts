@@ -1,4 +1,4 @@
-// From a caller's weights to what native neighborAllReduce takes.
+// Validates the weights of neighborAllReduce.
 import { argumentError, ruleError } from '../../errors.js';
 import type { NativeBuffer, NativeNeighborhood } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
@@ -18,7 +18,7 @@ interface RawOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Weights as they were given. */
+/** Weights as given. */
 export interface RawWeights {
   readonly selfWeight?: unknown;
   readonly srcWeights?: unknown;
@@ -26,13 +26,13 @@ export interface RawWeights {
   readonly checkTopology?: unknown;
 }
 
-/** The graph that calls without weights follow. */
+/** The graph of calls without weights. */
 export interface StaticTopology {
   readonly topology: Topology;
   readonly weighted: boolean;
 }
 
-/** What one rank brings to a neighborAllReduce or a pairGossip. */
+/** One rank's part of a neighborAllReduce or pairGossip. */
 export interface RankCall {
   readonly dtype: number;
   readonly data: NativeBuffer;
@@ -41,7 +41,7 @@ export interface RankCall {
   readonly result: unknown;
 }
 
-/** @param neighborhood - whom the rank averages with */
+/** @param neighborhood - the rank's neighbors and weights */
 export function prepareNeighbor(
   group: Group,
   given: unknown,
@@ -59,7 +59,7 @@ export function prepareNeighbor(
   });
 }
 
-/** Data that can be weighed, and out like it: the data itself when there is none. */
+/** Data with weights, and a matching output: the data itself by default. */
 export function oneRank(
   group: Group,
   given: unknown,
@@ -101,7 +101,7 @@ export function oneRank(
   };
 }
 
-/** The neighbourhood of the rank, from the weights given or the topology. */
+/** The rank's neighborhood, from given weights or the topology. */
 export function readNeighborhood(
   group: Group,
   by: StaticTopology,
@@ -150,7 +150,7 @@ function byTopology({ topology, weighted }: StaticTopology, rank: number) {
 
 const ones = (ranks: readonly number[]) => new Map(ranks.map((rank) => [rank, 1]));
 
-/** What native code takes. */
+/** The native form. */
 export function neighborhood(
   selfWeight: number,
   sources: ReadonlyMap<number, number>,
@@ -189,7 +189,7 @@ export function readWeights(group: Group, given: unknown, name: string): Map<num
   return weights;
 }
 
-/** A rank other than the own one. */
+/** Another rank than one's own. */
 export function otherRank(group: Group, key: unknown, name: string): number {
   const rank = typeof key === 'string' ? Number(key) : key;
   if (
@@ -205,7 +205,6 @@ export function otherRank(group: Group, key: unknown, name: string): number {
   return rank;
 }
 
-/** A finite number. */
 export function weight(value: unknown, name: string): number {
   if (typeof value !== 'number' || !Number.isFinite(value)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a finite number', value);

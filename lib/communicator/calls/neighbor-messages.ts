@@ -1,4 +1,4 @@
-// From a caller's arguments to what native neighborAllGather and pairGossip take.
+// Validates the arguments of neighborAllGather and pairGossip.
 import { argumentError, ruleError } from '../../errors.js';
 import type { NativeBuffer, NativeGather, NativeGossip } from '../../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../../tensor/any-array.js';
@@ -13,7 +13,7 @@ import { oneRank, otherRank, weight } from './neighbor-call.js';
 import type { RankCall } from './neighbor-call.js';
 import { assertPlace } from './place.js';
 
-/** Options of neighborAllGather, unchecked. */
+/** Options of neighborAllGather, not yet validated. */
 export interface RawGatherOptions {
   readonly srcRanks?: unknown;
   readonly dstRanks?: unknown;
@@ -23,7 +23,7 @@ export interface RawGatherOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What one rank brings to a neighborAllGather. */
+/** One rank's part of a neighborAllGather. */
 export interface RankGather {
   readonly dtype: number;
   readonly data: NativeBuffer;
@@ -76,7 +76,7 @@ export function gatherOf(
   };
 }
 
-/** The call of the ranks held here, with what the caller gets. */
+/** The call of the ranks held here, with the caller's result. */
 export function prepareNeighborGather(
   { heldRanks }: Group,
   ranks: readonly RankGather[],
@@ -97,7 +97,7 @@ interface Ends {
   readonly out: NativeBuffer;
 }
 
-/** The arrays of several ranks in one call, apart from one another. */
+/** Arrays of several ranks in one call, which must not overlap. */
 function buffersOf(ranks: readonly Ends[]) {
   const input = ranks.map(({ data }) => data);
   const output = ranks.map(({ out }) => out);
@@ -129,7 +129,7 @@ function readCounts(given: unknown, sources: number, length: number): Float64Arr
   );
 }
 
-/** Options of pairGossip, unchecked. */
+/** Options of pairGossip, not yet validated. */
 export interface RawGossipOptions {
   readonly peer?: unknown;
   readonly selfWeight?: unknown;
@@ -139,12 +139,12 @@ export interface RawGossipOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What one rank brings to a pairGossip. */
+/** One rank's part of a pairGossip. */
 export interface RankGossip extends RankCall {
   readonly pair: NativeGossip;
 }
 
-/** @param held - which of the ranks held here the group stands for */
+/** @param held - index of the rank among those held here */
 export function gossipOf(
   group: Group,
   held: number,
@@ -165,7 +165,7 @@ export function gossipOf(
   return { ...oneRank(group, given, options.out, options), pair };
 }
 
-/** The call of the ranks held here that have a peer, with what the caller gets. */
+/** The call of the held ranks that have a peer, with the caller's result. */
 export function prepareGossip(
   { heldRanks }: Group,
   ranks: readonly RankGossip[],

@@ -1,4 +1,4 @@
-// The options that each call of a communicator knows. The compiler keeps each list equal to the options' type.
+// The option names of each call. The compiler keeps each list equal to the options' type.
 import { nativeCollectives } from '../../collectives.js';
 import type { NativeCollective, NativeOpName } from '../../collectives.js';
 import { type KnownOptions, optionNames } from '../../checks.js';
@@ -25,7 +25,7 @@ import type {
   WindowOptions,
 } from './types.js';
 
-/** The options of a call and of its blocking twin, which no signal ends. */
+/** The options of a call and of its blocking variant, which takes no signal. */
 export interface NamesOfBoth {
   readonly awaited: KnownOptions;
   readonly blocking: KnownOptions;
@@ -52,7 +52,9 @@ function both<O extends object>(names: Readonly<Record<keyof (O & CallOptions), 
 
 const named = { name: true } as const;
 
-/** The table says which options a collective has, but for two: broadcast gives its data, scatter may make an array. */
+/**
+ * The table tells a collective's options, with two exceptions: broadcast returns its data, scatter may make an array.
+ */
 function namesOf({ name, hasOp, hasRoot }: NativeCollective): NamesOfBoth {
   if (name === 'barrier') return both<NameOptions>({ ...calls, ...named });
   const names: Record<string, true> = { ...(name === 'broadcast' ? data : toOut), ...named };

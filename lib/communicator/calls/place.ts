@@ -1,12 +1,12 @@
-// Where the arrays of a rank must be: in the memory of the host, or on the GPU that is the rank.
+// Checks that a rank's arrays are in host memory, or on the rank's GPU.
 import { argumentError } from '../../errors.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { describeBuffer, isDeviceBuffer } from '../../tensor/device-buffer.js';
 import type { Group } from './types.js';
 
 /**
- * @param held - which of the ranks held here
- * @throws TypeError that names where the array is and where it should be.
+ * @param held - index of the rank among those held here
+ * @throws TypeError that names the array's place and the right one
  */
 export function assertPlace(group: Group, held: number, array: AnyArray, name: string): void {
   const gpu = group.gpus[held];

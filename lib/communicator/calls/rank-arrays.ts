@@ -1,4 +1,4 @@
-// The arrays of one rank in a collective: dtype, count, input, output, checked against each other.
+// The arrays of one rank in a collective: dtype, count, input and output, validated together.
 import type { NativeOpName } from '../../collectives.js';
 import { argumentError, ruleError } from '../../errors.js';
 import type { NativeBuffer, NativeBuffers } from '../../native/communicator.js';
@@ -10,7 +10,7 @@ import { integer } from '../../checks.js';
 import type { Group } from './types.js';
 import { assertPlace } from './place.js';
 
-/** Options of all collectives together, unchecked. */
+/** Options of all collectives together, not yet validated. */
 export interface RawOptions {
   readonly op?: unknown;
   readonly scale?: unknown;
@@ -23,21 +23,20 @@ export interface RawOptions {
   readonly name?: string | undefined;
 }
 
-/** Which sides a collective has. */
+/** The input and output of a collective. */
 export interface Shape {
-  /** Blocks of `count` elements on each side: one, or one for each rank. */
+  /** Blocks of `count` elements in the input: one, or one for each rank. */
   readonly inAll: boolean;
   readonly outAll: boolean;
-  /** Only the root has this side. */
+  /** Only the root has an input. */
   readonly inAtRoot: boolean;
   readonly outAtRoot: boolean;
   readonly reduces: boolean;
   readonly rooted: boolean;
-  /** Without `out`, the result replaces the data; otherwise it is newly made. */
+  /** Without `out`, the result replaces the data; otherwise it is a new array. */
   readonly inPlace: boolean;
 }
 
-/** What the ranks bring and get. */
 export interface Arrays {
   readonly dtype: number;
   readonly count: number;
@@ -46,13 +45,12 @@ export interface Arrays {
   readonly result: unknown;
 }
 
-/** The same of one rank. */
 export interface RankArrays extends Arrays {
   readonly input: NativeBuffer | null;
   readonly output: NativeBuffer | null;
 }
 
-/** @param held - which of the ranks held here */
+/** @param held - index of the rank among those held here */
 export function oneRank(
   group: Group,
   held: number,
@@ -173,7 +171,10 @@ function freshArray(model: AnyArray | undefined, dtype: number, count: number): 
   return model === undefined ? allocate(dtype, count) : allocateLike(model, dtype, count);
 }
 
-/** Data and out may only be the same memory, or one the rank's own block, `block` bytes in, of the other. */
+/**
+ * Data and out must not overlap, unless they are the same, or one is the rank's own block (at `block` bytes) of the
+ * other.
+ */
 function assertApart(form: Shape, data: AnyArray, out: AnyArray, block: number): void {
   if (!overlap(data, out)) return;
   const together =

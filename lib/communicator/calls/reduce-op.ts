@@ -1,11 +1,10 @@
-// Reduce operations as callers name them and as native code numbers them.
+// Reduce operations by name and by native number.
 import { reduceOps, type ReduceOp } from '../../collectives.js';
 import { notOneOf } from '../../checks.js';
 
 export { reduceOps };
 export type { ReduceOp };
 
-/** The number that crosses into native code. */
 export function reduceOpNumber(op: unknown): number {
   switch (op) {
     case undefined:

@@ -1,4 +1,4 @@
-// The factors of a scaled sum: of what goes in, and of what comes out.
+// The factors of a scaled all-reduce, for input and result.
 import { argumentError } from '../../errors.js';
 import { dtypeNames, isWeighable } from '../../tensor/dtype.js';
 import { finiteNumber } from '../../checks.js';
@@ -14,8 +14,8 @@ const sum = 0;
 const average = 4;
 
 /**
- * One factor for each rank held here, and one more for the result where ranks have host memory: GPUs take both in one. Undefined
- * when none was given.
+ * One factor for each rank held here, and one more for the result in host memory: GPUs take both in one. Undefined when
+ * none was given.
  *
  * @throws TypeError for anything but sums (on the host also averages) of floats.
  */

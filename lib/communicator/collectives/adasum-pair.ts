@@ -1,19 +1,19 @@
 // Adasum of two vectors, variable by variable: `(1 - a·b / 2a²) a + (1 - a·b / 2b²) b`.
 import type { Floats } from '../../tensor/partial.js';
 
-/** From it on a squared length has all its digits: the square root of the smallest normal float64. */
+/** Below this a squared length has lost digits: the square root of the smallest normal float64. */
 const tiny = Math.sqrt(2 ** -1022);
 /** Two vectors, or the same part of both. */
 export interface Pair {
   readonly a: Floats;
   readonly b: Floats;
-  /** Where in the whole vectors the parts begin. */
+  /** Where the parts begin in the whole vectors. */
   readonly at: number;
-  /** Where in the whole vectors each variable begins, and their end. */
+  /** Where each variable begins in the whole vectors, and their end. */
   readonly offsets: readonly number[];
 }
 
-/** The elements of a variable that lie in these parts. */
+/** The elements of a variable within these parts. */
 function rangeOf({ a, at, offsets }: Pair, variable: number): readonly [number, number] {
   return [
     Math.max(offsets[variable]! - at, 0),
@@ -40,7 +40,7 @@ function dotsOf(pair: Pair): Float64Array {
   return dots;
 }
 
-/** The variables of which a squared length overflows, or has lost digits, or is 0. */
+/** Variables whose squared length overflows, has lost digits, or is 0. */
 function oddOnes(dots: Float64Array): number[] {
   const isOrdinary = (squared: number) => squared >= tiny && squared < Infinity;
   return Array.from({ length: dots.length / 3 }, (_, variable) => variable).filter(
@@ -60,13 +60,13 @@ function largestOf(pair: Pair, variables: readonly number[]): Float64Array {
   return largest;
 }
 
-/** What makes the largest magnitude one from 2^-52 to 4, exactly. */
+/** The power of two that brings the largest magnitude between 2^-52 and 4. */
 function scaleOf(largest: number): number {
   if (largest === 0 || !Number.isFinite(largest)) return 1;
   return 2 ** -Math.min(Math.max(Math.floor(Math.log2(largest)), -1022), 1022);
 }
 
-/** As {@link dotsOf} of these variables, of both vectors scaled. */
+/** {@link dotsOf} for these variables, with both vectors scaled. */
 function scaledDotsOf(
   pair: Pair,
   variables: readonly number[],
@@ -89,7 +89,7 @@ function scaledDotsOf(
   return dots;
 }
 
-/** Into one of the two, of variables whose squared lengths have all their digits. */
+/** Combines the variables whose squared lengths are exact. */
 function combine(pair: Pair, into: Floats, dots: Float64Array, odd: readonly number[]): void {
   const { a, b, offsets } = pair;
   for (let variable = 0; variable + 1 < offsets.length; ++variable) {
@@ -102,7 +102,7 @@ function combine(pair: Pair, into: Floats, dots: Float64Array, odd: readonly num
   }
 }
 
-/** The same of the others: `a·b / 2a² a` is as long as b at most, though `a·b / 2a²` may be beyond any number. */
+/** Combines the others: `a·b / 2a² a` is at most as long as b, though `a·b / 2a²` may overflow. */
 function combineScaled(
   { a, b, ...pair }: Pair,
   into: Floats,
@@ -124,7 +124,7 @@ function combineScaled(
   });
 }
 
-/** What all parts of two vectors have, from what each has: their sums, or the largest. */
+/** Combines a value of all parts of two vectors: their sum, or the maximum. */
 export type Agree<M> = (
   values: Float64Array,
   fold: (a: number, b: number) => number,
@@ -132,7 +132,7 @@ export type Agree<M> = (
 
 const add = (a: number, b: number): number => a + b;
 
-/** The two become one, in one of them. */
+/** Merges the two vectors into one of them. */
 export function* merge<M>(pair: Pair, into: Floats, agree: Agree<M>): Generator<M> {
   const dots = dotsOf(pair);
   yield* agree(dots, add);
@@ -146,8 +146,8 @@ export function* merge<M>(pair: Pair, into: Floats, agree: Agree<M>): Generator<
   combineScaled(pair, into, odd, largest, scaled);
 }
 
-/** How many times as large as the largest element of all ranks an element between the steps is at most. */
+/** The bound of an intermediate element relative to the largest element of all ranks. */
 export function growthOf(size: number, count: number): number {
-  // No step makes vectors more than three times as long, and an element is no larger than its vector is long.
+  // A step at most triples a vector's length, and no element exceeds that length.
   return 3 ** Math.ceil(Math.log2(size)) * Math.sqrt(count);
 }

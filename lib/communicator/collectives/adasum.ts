@@ -1,6 +1,6 @@
-// Adasum: what points the same way is averaged, what points apart added up. Ranks are paired, then pairs of ranks, and so
-// on: each time halves of the vectors are exchanged, so that each rank works on its part alone (vector halving, distance
-// doubling), and in the end the parts come together the same way back.
+// Adasum averages vectors as far as they are parallel and adds them as far as they are orthogonal. Ranks combine in
+// pairs, then pairs of pairs. Each step exchanges halves, so that each rank works on its part (vector halving, distance
+// doubling); the parts return the same way.
 import { argumentError, ruleError, GradlinkError } from '../../errors.js';
 import { dtypeNames, isWeighable } from '../../tensor/dtype.js';
 import type { NumericArray } from '../../tensor/dtype.js';
@@ -15,12 +15,12 @@ import { growthOf, merge, type Agree } from './adasum-pair.js';
 
 export const adasum = 'adasum';
 
-/** What each rank tells all: its count, its type and its largest magnitude. */
+/** Each rank sends its count, type and largest magnitude. */
 const facts = 3;
-/** Out of the way of tags that programs count up. */
+/** Unlikely to collide with tags of programs. */
 const tag = 2 ** 20 - 3;
 
-/** What a call with this op is, its arguments checked as those of a sum. */
+/** An all-reduce with this op; arguments are checked as for a sum. */
 function prepareAdasum(
   executor: Executor,
   data: unknown,
@@ -43,7 +43,7 @@ function prepareAdasum(
   });
 }
 
-/** The largest magnitude; NaN where there is one. */
+/** The largest magnitude; NaN if any value is NaN. */
 function largestIn(values: Floats): number {
   let largest = 0;
   for (const value of values) largest = Math.max(largest, Math.abs(value));
@@ -51,10 +51,10 @@ function largestIn(values: Floats): number {
 }
 
 /**
- * What a rank computes with, and how many times smaller it is than what it stands for. Where vectors between the steps may
- * leave their type, though the result does not, they are kept wider, or smaller where nothing is wider.
+ * The working copy of a rank's values and its scale. If intermediate vectors may overflow the type though the result
+ * does not, a wider type is used, or a smaller scale for the widest one.
  *
- * @param largest - magnitude of all ranks' elements
+ * @param largest - largest magnitude of all ranks' elements
  */
 function working(values: Floats, largest: number, size: number): { values: Floats; scale: number } {
   const growth = growthOf(size, values.length);
@@ -92,7 +92,7 @@ function adasumHere(call: Call): unknown {
   return call.result;
 }
 
-/** Of vectors that are here as a whole. */
+/** For vectors held here as a whole. */
 function* wholeVectors(): Generator<never> {
   return;
 }
@@ -102,7 +102,7 @@ const largestPower = (size: number): number => 2 ** Math.floor(Math.log2(size));
 /**
  * The all-reduce with this op.
  *
- * @param offsets - where each variable of the data begins, and its end: each is combined by itself. One when absent.
+ * @param offsets - where each variable begins, and the end: each is combined separately. One variable when absent.
  */
 export async function adasumOf(
   executor: Executor,
@@ -129,7 +129,7 @@ export function adasumSyncOf(
   return call.result;
 }
 
-/** Part of a vector that goes to another rank, or comes from it. */
+/** Part of a vector, sent to or received from another rank. */
 interface Message {
   readonly data: Floats;
   readonly peer: number;
@@ -138,7 +138,7 @@ interface Message {
 
 const message = (data: Floats, peer: number, sends: boolean): Message => ({ data, peer, sends });
 
-/** The calls of one rank among others, one after the other. */
+/** One rank's calls, in order. */
 function* stepsOf(
   executor: Executor,
   call: Call,
@@ -156,7 +156,7 @@ function* stepsOf(
   }
 }
 
-/** What one rank among others does, one after the other: nothing more for an empty vector. */
+/** One rank's part after the checks; nothing for an empty vector. */
 function* partsOf(
   executor: Executor,
   call: Call,
@@ -164,7 +164,7 @@ function* partsOf(
 ): Generator<Call | Message> {
   const { size, rank } = executor;
   const dtype = dtypeOf(call);
-  // What ranks do not agree on is told as by any collective, before anything moves.
+  // Report mismatches like any collective, before data moves.
   const told = { timeoutMs: call.timeoutMs < 0 ? undefined : call.timeoutMs };
   const input = floatsOf(call.input as NumericArray, dtype);
   const own = Float64Array.of(call.count, dtype, largestIn(input));
@@ -212,7 +212,7 @@ function* halveAndDouble(
     const others = own.slice();
     yield* exchange(rank, given, others, rank ^ apart);
     const [a, b] = isLower ? [own, others] : [others, own];
-    // The lower ranks' vector is a, for all who have parts of the two: they add up in one order.
+    // The lower ranks' vector is a on both sides, so that sums have the same order.
     const agree: Agree<Message> = function* (values, fold) {
       const theirs = values.slice();
       for (let step = 1; step <= apart; step *= 2) {
@@ -231,7 +231,7 @@ function* halveAndDouble(
   }
 }
 
-/** A long message waits for its receiver: the lower rank sends first. Of a short vector a part may be empty. */
+/** A long message waits for its receiver, so the lower rank sends first. A short vector may have empty parts. */
 function* exchange(rank: number, given: Floats, taken: Floats, peer: number): Generator<Message> {
   const both = [message(given, peer, true), message(taken, peer, false)];
   if (rank > peer) both.reverse();

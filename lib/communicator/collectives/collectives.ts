@@ -1,5 +1,4 @@
-// The collectives, of one rank or of all: what they take and give, each as a promise and as its blocking twin. How their
-// arguments are checked stands in collective-call.ts.
+// The collectives as promises and blocking variants. collective-call.ts validates their arguments.
 import type { AnyArray } from '../../tensor/any-array.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { ArrayOf, DType } from '../../tensor/dtype.js';
@@ -29,38 +28,39 @@ interface AsyncRaw extends RawOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** {@link ReduceOptions} of all-reduce, which has one op more where arrays are in the memory of the host. */
+/** {@link ReduceOptions} of all-reduce, with one more op in host memory. */
 type AllReduceOptions<D> = Omit<ReduceOptions<D>, 'op'> & {
   op?: ReduceOp | ([ArrayOfRank<D>] extends [DeviceBuffer] ? never : 'adasum') | undefined;
 };
 
-/** {@link ReduceOptions} of scans: what the mean of the ranks so far is counted over is left to the caller. */
+/** {@link ReduceOptions} of scans, without averages, whose divisor would be ambiguous. */
 type ScanOptions<D> = ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined };
 
 /**
- * The collectives of a {@link Communicator}, which take one array `A`, and of a {@link LocalGroup}, which take a list of
- * them, one for each rank.
+ * The collectives of a {@link Communicator} with one array `A`, and of a {@link LocalGroup} with a list, one for each
+ * rank.
  *
  * All ranks call the same collectives in the same order, with equal counts, dtypes, ops and roots; anything else is
  * `ERR_MISMATCH` on every rank. Each resolves (its `…Sync` twin returns) when this communicator's part is done. The
- * twin blocks the calling thread: for tight loops, and wherever no peer needs this thread to get on. A worker thread
- * that is terminated inside one ends when the call does, at its deadline at the latest.
+ * blocking variant is for tight loops, and only if no peer needs this thread. A worker thread that is terminated inside
+ * one ends with the call, at its deadline at the latest.
  *
- * All reject with (the twin throws) a {@link GradlinkError} when a peer fails, and a `TypeError` or `RangeError` with
- * a `code` for misuse, which leaves the communicator usable. Until the promise settles the arrays belong to the
- * operation: what it writes may not be touched, what it reads may not be written.
+ * All reject with (or throw) a {@link GradlinkError} when a peer fails, and a `TypeError` or `RangeError` with a `code`
+ * for misuse, which leaves the communicator usable. Until the promise settles, do not touch the operation's output and
+ * do not write to its input.
  */
 export abstract class Collectives<M extends Memory, A extends RankData> extends CountedCollectives<
   M,
   A
 > {
   /**
-   * Combines everybody's data; every rank gets the same bits.
+   * Combines the data of all ranks; every rank gets the same bits.
    *
-   * With op `'adasum'` floats are averaged as far as they point the same way and added up as far as they do not, pair by
-   * pair: `(1 - a·b / 2a²) a + (1 - a·b / 2b²) b`. Where ranks are apart that is several steps: await it before the next call.
+   * Op `'adasum'` averages vectors as far as they are parallel and adds them as far as they are orthogonal, pair by
+   * pair: `(1 - a·b / 2a²) a + (1 - a·b / 2b²) b`. Between processes that takes several steps: await it before the next
+   * call.
    *
-   * @param data - `count` elements, the result's place when there is no `out`.
+   * @param data - `count` elements, replaced by the result without `out`.
    * @param options - `op`, `out` of `count` elements, `dtype`, `name`, `timeoutMs`, `signal`.
    * @returns `out`, or `data`.
    */
@@ -116,7 +116,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   }
 
   /**
-   * Copies the root's data to everybody's.
+   * Copies the root's data to all ranks.
    *
    * @returns `data`.
    */
@@ -138,7 +138,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   }
 
   /**
-   * Gives everybody everybody's data, one rank after the other.
+   * Gives all ranks the data of all ranks, in rank order.
    *
    * @param data - `count` elements; may be the rank's own block of `out`.
    * @param options - `out` of `size * count` elements (made when absent), `dtype`, `name`, `timeoutMs`, `signal`.
@@ -161,7 +161,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   }
 
   /**
-   * Combines everybody's data and leaves rank r block r of the result.
+   * Combines the data of all ranks and gives rank r block r of the result.
    *
    * @param data - `size * count` elements.
    * @param options - `op`, `out` of `count` elements (made when absent; may be the rank's own block of `data`).
@@ -187,7 +187,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    * Block j of rank i's data becomes block i of rank j's result.
    *
    * @param data - `size * count` elements.
-   * @param options - `out` of as many (made when absent), apart from `data`.
+   * @param options - `out` of the same length (made when absent), separate from `data`.
    */
   async allToAll<D extends A>(
     data: D,
@@ -275,11 +275,11 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   }
 
   /**
-   * Combines the data of the ranks so far: rank r gets the reduction of ranks 0 to r, its own among them (MPI_Scan).
-   * The bits are those of a loop over these ranks; where ranks are GPUs, those of NCCL's sums.
+   * Inclusive prefix reduction: rank r gets that of ranks 0 to r (MPI_Scan). The result is bit-equal to a loop over
+   * these ranks; on GPUs to NCCL's sums.
    *
-   * @param data - `count` elements, the result's place when there is no `out`.
-   * @param options - `op`, which is not `'avg'`; `out` of `count` elements, `dtype`, `name`, `timeoutMs`, `signal`.
+   * @param data - `count` elements, replaced by the result without `out`.
+   * @param options - `op` except `'avg'`; `out` of `count` elements, `dtype`, `name`, `timeoutMs`, `signal`.
    * @returns `out`, or `data`.
    * @throws GradlinkError ERR_INVALID_ARG_VALUE for `op: 'avg'`.
    */
@@ -298,12 +298,11 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   }
 
   /**
-   * As {@link scan}, but without the rank's own data: rank r gets the reduction of ranks 0 to r - 1 (MPI_Exscan), and
-   * rank 0 that of nothing, which changes no other: 0 for sum, 1 for prod, the type's greatest value for min and its
-   * least for max, which for floats are the infinities. With one number a rank and sum, this is where each rank's part
-   * of a joint array begins.
+   * Exclusive {@link scan}: rank r gets the reduction of ranks 0 to r - 1 (MPI_Exscan). Rank 0 gets the neutral
+   * element: 0 for sum, 1 for prod, the type's greatest value for min and its least for max (infinities for floats). A
+   * sum of one count per rank gives each rank's offset in a joint array.
    *
-   * @param data - `count` elements, the result's place when there is no `out`.
+   * @param data - `count` elements, replaced by the result without `out`.
    * @param options - as of {@link scan}.
    * @returns `out`, or `data`.
    * @throws GradlinkError ERR_INVALID_ARG_VALUE for `op: 'avg'`.

@@ -1,5 +1,5 @@
-// Collectives with counts, of one rank or of all: what ranks bring and get differs in length, and results say how much
-// came from whom. How their arguments are checked stands in counted-call.ts.
+// Collectives with counts: ranks bring and get different lengths, and results tell the length from each.
+// counted-call.ts validates their arguments.
 import type { DType } from '../../tensor/dtype.js';
 import type { ArrayOf } from '../../tensor/dtype.js';
 import { CommunicatorBase } from '../base.js';
@@ -37,10 +37,9 @@ interface AsyncRaw extends RawCountedOptions {
 }
 
 /**
- * The ranks tell one another their counts before anything moves: where they do not fit together (other operations,
- * types, roots; an `out` that is too short; counts that a rank expected otherwise), every rank's call ends with the same
- * `ERR_MISMATCH`, and the communicator stays usable. `out` may be longer than what comes. Without it the result is a
- * new array; where ranks are GPUs that takes counts that are known ahead.
+ * The ranks exchange their counts before data moves. If they do not fit (other operations, types, roots; a short `out`;
+ * unexpected counts), every rank's call ends with the same `ERR_MISMATCH`, and the communicator stays usable. `out` may
+ * be longer than the result. Without it the result is a new array; GPUs then need counts known in advance.
  */
 export abstract class CountedCollectives<
   M extends Memory,
@@ -49,10 +48,10 @@ export abstract class CountedCollectives<
   /**
    * Sends a part of each rank's data to each rank, `splits[r]` elements to rank r.
    *
-   * @param data - the parts, one after the other in the order of the ranks.
+   * @param data - the parts in rank order.
    * @param options - `splits`, `receiveSplits`, `out`, `dtype`, `timeoutMs`, `signal`; of a group lists of them, one
    *   for each rank.
-   * @returns what came, in the order of the ranks, and how much from each.
+   * @returns the received elements in rank order, and the count from each.
    */
   async allToAllV<D extends A>(
     data: D,
@@ -72,7 +71,7 @@ export abstract class CountedCollectives<
   }
 
   /**
-   * Gives everybody everybody's data, of any length on each rank.
+   * Gives all ranks the data of all ranks, of any length each.
    *
    * @param options - `counts`, `out`, `dtype`, `timeoutMs`, `signal`.
    */
@@ -124,7 +123,7 @@ export abstract class CountedCollectives<
   /**
    * Gives each rank a part of the root's data, `counts[r]` elements to rank r.
    *
-   * @param data - the root's array, the parts one after the other; elsewhere anything nullish.
+   * @param data - the root's array with the parts in rank order; elsewhere anything nullish.
    * @param options - on the root `counts`; elsewhere `out`, or the `dtype` of the array to make; `root`, `timeoutMs`,
    *   `signal`. Of a group `data` and `counts` are the root's, and `out` is a list.
    */
@@ -170,11 +169,11 @@ export abstract class CountedCollectives<
   }
 
   /**
-   * Combines everybody's data and leaves each rank a part of the result, `counts[r]` elements to rank r.
+   * Combines the data of all ranks and gives rank r `counts[r]` elements of the result.
    *
-   * @param data - of one length on all ranks.
-   * @param options - `counts`, `op`, `out`, `dtype`, `timeoutMs`, `signal`. Without `counts` the parts are as equal as
-   *   can be: a remainder goes to the first ranks, one element each.
+   * @param data - of the same length on all ranks.
+   * @param options - `counts`, `op`, `out`, `dtype`, `timeoutMs`, `signal`. Without `counts` the parts are equal, the
+   *   first ranks taking one element more.
    */
   async reduceScatterV<D extends A>(
     data: D,

@@ -1,5 +1,5 @@
-// What ranks tell each other before a call of several parts: its name and what it brings, or why they cannot make it. So a
-// mismatch, and what one rank alone was given wrong, is seen by all before anything moves.
+// The header that ranks exchange before a call of several steps: its name and arguments, or an error. All ranks then
+// see a mismatch or one rank's misuse before data moves.
 import { GradlinkError } from '../../errors.js';
 import { native } from '../../native/load.js';
 import type { Communicator } from '../communicator.js';
@@ -14,22 +14,22 @@ const hashAt = 16;
 const refusedAt = 20;
 const textAt = 24;
 
-/** What ranks that are asked to agree say of their call. */
+/** One rank's header of a call. */
 export interface Said {
   readonly op: string;
-  /** As the caller named the call; empty where it did not. */
+  /** The caller's name for the call, or empty. */
   readonly name: string;
-  /** What must be equal on all ranks. */
+  /** Must be equal on all ranks. */
   readonly brings: string;
-  /** What may differ: every rank gets everybody's. */
+  /** May differ: every rank gets all of them. */
   readonly count: number;
-  /** The most that this rank takes; every rank gets the smallest. No bound when absent. */
+  /** This rank's maximum; every rank gets the smallest. Unlimited when absent. */
   readonly most?: number;
 }
 
-/** What all ranks have said. */
+/** The combined headers of all ranks. */
 export interface Agreed {
-  /** Everybody's; 0 of ranks that have joined. */
+  /** Of each rank; 0 for ranks that have joined. */
   readonly counts: number[];
   readonly most: number;
 }
@@ -38,13 +38,13 @@ const textOf = ({ op, name, brings }: Said): string =>
   `${op}${name === '' ? '' : ` '${name}'`} of ${brings}`;
 
 /**
- * Collective: begins a call of several parts on all ranks, or on none.
+ * Collective: begins a call of several steps on all ranks or on none.
  *
- * @param options - of the call, unchecked as they came: their deadline counts where it is one.
- * @param prepare - checks what this rank was given, and says what it brings. Where it throws, the others are told why, and
- *   this rank's own error follows once they know.
- * @throws GradlinkError ERR_MISMATCH, on every rank, where they say different things or one of them cannot take part; the
- *   communicator stays usable.
+ * @param options - of the call, not validated: a valid deadline is used.
+ * @param prepare - validates this rank's arguments and returns its header. If it throws, the other ranks get the reason
+ *   first.
+ * @throws GradlinkError ERR_MISMATCH on every rank if headers differ or one rank cannot take part; the communicator
+ *   stays usable.
  */
 export async function beginTogether<T>(
   communicator: Communicator,
@@ -56,7 +56,7 @@ export async function beginTogether<T>(
   let ready: readonly [Said, T];
   try {
     const made = prepare();
-    // The call keeps its place in the order of calls where there is nothing to wait for.
+    // Without anything to await, the call keeps its position in the order of calls.
     ready = made instanceof Promise ? await made : made;
   } catch (cause) {
     await refuse(communicator, cause, calls);
@@ -66,7 +66,7 @@ export async function beginTogether<T>(
   return [own, await agree(communicator, op, said, calls)];
 }
 
-/** Collective, in place of {@link beginTogether}: tells the others why this rank cannot make the call. Resolves when they know. */
+/** Collective, in place of {@link beginTogether}: sends the other ranks the reason why this rank cannot take part. */
 export async function refuse(
   communicator: Communicator,
   cause: unknown,
@@ -75,13 +75,13 @@ export async function refuse(
   const text = cause instanceof Error ? cause.message : String(cause);
   const header = headerOf(0, -Infinity, text);
   new DataView(header.buffer).setInt32(refusedAt, 1);
-  // Where they cannot be told, this rank has its own error all the same.
+  // If they cannot be reached, this rank still has its own error.
   await headersOf(communicator, header, calls).catch(() => undefined);
 }
 
 /**
- * The rest of a call that all ranks have begun. Where it fails on this rank alone, the others wait in the midst of it: they
- * are told by aborting the communicator.
+ * The rest of a call that all ranks have begun. If it fails on this rank alone, aborts the communicator, because the
+ * others are waiting in it.
  */
 export async function goOn<T>(
   communicator: Communicator,
@@ -97,8 +97,8 @@ export async function goOn<T>(
 }
 
 /**
- * Tells the others, who wait or will, that `what` failed on this rank and cannot be made up for: aborts the communicator.
- * What collectives throw, all ranks know of.
+ * Aborts the communicator because `what` failed on this rank alone. Errors of collectives reach all ranks by
+ * themselves.
  */
 export function failForAll(communicator: Communicator, what: string, cause: unknown): void {
   if (cause instanceof GradlinkError || communicator.size === 1) return;
@@ -170,6 +170,6 @@ async function headersOf(
 function shown(header: Uint8Array): string {
   const bytes = header.subarray(textAt);
   const [text = ''] = new TextDecoder().decode(bytes).split('\0', 1);
-  // The last letter may be cut as well.
+  // The last character may be cut.
   return bytes.at(-1) === 0 ? text : `${text.replace(/�{1,3}$/, '')}…`;
 }

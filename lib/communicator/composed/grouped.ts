@@ -1,4 +1,4 @@
-// Several arrays as one sum: all of them, or none.
+// Several arrays in one all-reduce: all or none.
 import { argumentError } from '../../errors.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import { allocate, dtypeNames, isWeighable } from '../../tensor/dtype.js';
@@ -24,11 +24,11 @@ import type { CallOptions } from '../calls/types.js';
 export interface ManyOptions extends CallOptions {
   /** How values are combined; `'sum'` when absent. */
   op?: ReduceOp | undefined;
-  /** What data is multiplied by before it is added: sums and averages of floats. */
+  /** Factor of the data before it is added: sums and averages of floats. */
   scale?: number | undefined;
-  /** What the result is multiplied by. */
+  /** Factor of the result. */
   postscale?: number | undefined;
-  /** What Uint16Arrays hold. */
+  /** The type of Uint16Arrays. */
   dtype?: HalfDType | undefined;
   /** The same on all ranks, such as `'grad/conv1'`: errors of all ranks show it. */
   name?: string | undefined;
@@ -46,14 +46,14 @@ const manyNames = optionNames<ManyOptions>({
 const op = 'allReduceMany';
 
 /**
- * Collective: {@link Communicator.allReduce} of many arrays in place, packed to one for each element type. All or none: where
- * ranks do not agree, or one fails, every array is as it was. Arrays of several types are several sums.
+ * Collective: {@link Communicator.allReduce} of many arrays in place, packed into one per element type. All or none: if
+ * ranks do not agree or one fails, all arrays are unchanged.
  *
  * Await it before the next call of this communicator.
  *
- * @param arrays - as many, of the same lengths and types, on all ranks.
- * @throws GradlinkError ERR_MISMATCH, on every rank, where names, lengths, types or ops differ: it shows what each called;
- *   and on the others where one was given what cannot be added: it shows that rank's own error.
+ * @param arrays - of the same number, lengths and types on all ranks.
+ * @throws GradlinkError ERR_MISMATCH on every rank if names, lengths, types or ops differ, with each rank's call. If
+ *   one rank's arguments are invalid, the others get it with that rank's error.
  */
 export async function allReduceMany<A extends NumericArray>(
   communicator: Communicator,
@@ -92,7 +92,7 @@ export async function allReduceMany<A extends NumericArray>(
   return arrays;
 }
 
-/** What one rank brings, checked. */
+/** One rank's arrays, validated. */
 function manyOf(
   arrays: readonly unknown[],
   options: ManyOptions | undefined,
@@ -119,7 +119,7 @@ interface Pack {
   readonly packed: StorageArray;
 }
 
-/** The arrays of each type, one after the other. */
+/** The arrays of each type, concatenated. */
 function packsOf(arrays: readonly unknown[], { dtype }: ManyOptions): Pack[] {
   const byType = new Map<number, StorageArray[]>();
   arrays.forEach((array, i) => {
@@ -151,7 +151,7 @@ function unpack(packed: StorageArray, arrays: readonly StorageArray[]): void {
   }
 }
 
-/** Before anything is told to other ranks: what one alone refuses would leave them waiting. */
+/** Before the exchange with other ranks: one rank refusing later would leave them waiting. */
 function checkScales(
   { op: reduceOp, scale, postscale }: ManyOptions,
   packs: readonly Pack[],

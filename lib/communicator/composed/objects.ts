@@ -1,5 +1,5 @@
-// Objects between ranks: settings, names, results. As a structured clone, so that Maps, Dates, typed arrays and cycles arrive
-// as they were; functions and class instances do not.
+// Sends objects between ranks: settings, names, results. They are structured clones, so Maps, Dates, typed arrays and
+// cycles survive; functions and class instances do not.
 import { deserialize, serialize } from 'node:v8';
 
 import { GradlinkError, argumentError } from '../../errors.js';
@@ -10,16 +10,13 @@ import { beginTogether, goOn, type Said } from './agreement.js';
 
 /** Options of {@link allGatherObject}. */
 export interface ObjectOptions extends CallOptions {
-  /**
-   * The most bytes that one rank's clone may have, sent or received; 64 MiB when absent. Where ranks differ the smallest
-   * counts.
-   */
+  /** Maximum bytes of one rank's clone, sent or received; 64 MiB when absent. If ranks differ, the smallest counts. */
   maxBytes?: number | undefined;
 }
 
 /** Options of {@link broadcastObject}. */
 export interface BroadcastObjectOptions extends ObjectOptions {
-  /** The rank whose object goes to all; 0 when absent. */
+  /** The rank whose object is sent; 0 when absent. */
   root?: number | undefined;
 }
 
@@ -33,13 +30,13 @@ const broadcastNames = optionNames<BroadcastObjectOptions>({
 const defaultMaxBytes = 64 * 1024 * 1024;
 
 /**
- * Collective: every rank gets the root's object as a structured clone; the root gets its own object back. For settings and
- * the like: arrays of a model belong in `broadcast`.
+ * Collective: every rank gets the root's object as a structured clone; the root gets its own object back. For settings
+ * and the like: send a model's arrays with `broadcast`.
  *
- * @param value - counts on the root only.
- * @throws on the root TypeError for what cannot be cloned and RangeError for more than `maxBytes`; on the other ranks
- *   GradlinkError ERR_MISMATCH then, at once, with that error's text; on all ranks where one of them takes less than the
- *   object has. The communicator stays usable.
+ * @param value - used on the root only.
+ * @throws on the root TypeError if it cannot be cloned and RangeError beyond `maxBytes`; the others get GradlinkError
+ *   ERR_MISMATCH with that error's text. All ranks get it if the object exceeds one rank's `maxBytes`. The communicator
+ *   stays usable.
  */
 export async function broadcastObject<T>(
   communicator: Communicator,
@@ -68,11 +65,11 @@ export async function broadcastObject<T>(
 }
 
 /**
- * Collective: every rank gets the objects of all, in the order of ranks, as structured clones.
+ * Collective: every rank gets the objects of all in rank order, as structured clones.
  *
- * @throws on a rank whose value is at fault TypeError for what cannot be cloned and RangeError for more than `maxBytes`; on
- *   the others GradlinkError ERR_MISMATCH that names it, at once, with that error's text; on all ranks where one of them
- *   takes less than an object has. The communicator stays usable.
+ * @throws on a rank with an invalid value TypeError if it cannot be cloned and RangeError beyond `maxBytes`; the others
+ *   get GradlinkError ERR_MISMATCH with that rank and its error's text. All ranks get it if an object exceeds one
+ *   rank's `maxBytes`. The communicator stays usable.
  */
 export async function allGatherObject<T>(
   communicator: Communicator,
@@ -91,7 +88,7 @@ export async function allGatherObject<T>(
   const long = lengths.findIndex((length) => length > most);
   if (long >= 0) throw tooLong(op, long, lengths[long]!, most);
   return await goOn(communicator, op, async () => {
-    // All-gather takes blocks of one length.
+    // All-gather takes blocks of equal length.
     const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
     const block = new Uint8Array(longest);
     block.set(bytes);
@@ -103,7 +100,7 @@ export async function allGatherObject<T>(
   });
 }
 
-/** @throws TypeError for anything but one rank whose arrays are on the host. */
+/** @throws TypeError unless it is one rank in host memory. */
 export function hostRank(communicator: unknown): { rank: number; size: number } {
   if (!(communicator instanceof Communicator)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'communicator', 'a Communicator', communicator);
@@ -132,13 +129,13 @@ function limits({ maxBytes, timeoutMs }: ObjectOptions): { maxBytes: number; cal
 /**
  * The clone's bytes.
  *
- * @throws TypeError for what cannot be cloned, RangeError for more than `maxBytes`.
+ * @throws TypeError if it cannot be cloned, RangeError beyond `maxBytes`.
  */
 function cloned(value: unknown, maxBytes: number): Uint8Array<ArrayBuffer> {
   let bytes: Uint8Array<ArrayBuffer>;
   try {
     bytes = Uint8Array.from(serialize(value));
-    // Some can be written and not read, such as a WebAssembly.Module: no other rank would know what to say of it.
+    // Some values can be written but not read, such as a WebAssembly.Module; other ranks could not report it.
     deserialize(bytes);
   } catch (cause) {
     const expected = 'a value that can be structured-cloned (no functions, no symbols)';
@@ -149,14 +146,14 @@ function cloned(value: unknown, maxBytes: number): Uint8Array<ArrayBuffer> {
   throw argumentError('ERR_OUT_OF_RANGE', 'value', expected, { text: `${bytes.length}` });
 }
 
-/** Node shows some objects with all that is in them, over many lines. */
+/** Node prints some objects with all their members over many lines. */
 function lineOf(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause);
   const line = text.replace(/\s+/g, ' ');
   return line.length > 120 ? `${line.slice(0, 119)}…` : line;
 }
 
-/** What another rank's Node has written. */
+/** Reads a clone written by another rank's Node. */
 function read(op: string, bytes: Uint8Array, rank: number): unknown {
   try {
     return deserialize(bytes);
@@ -168,7 +165,7 @@ function read(op: string, bytes: Uint8Array, rank: number): unknown {
   }
 }
 
-/** Before memory is taken for it. Every rank sees it alike, so none waits for the others. */
+/** Checked before allocating. Every rank sees it alike, so none waits for the others. */
 function tooLong(op: string, rank: number, bytes: number, most: number): GradlinkError {
   return new GradlinkError(
     'ERR_MISMATCH',

@@ -1,4 +1,4 @@
-// Sums of few rows of a large table: as all-gather of indices and rows, of which each rank brings as many as it has.
+// All-reduce of few rows of a large table, as an all-gather of indices and rows of any number per rank.
 import { argumentError } from '../../errors.js';
 import { assertFixedLength } from '../../tensor/memory.js';
 import {
@@ -16,17 +16,17 @@ import type { CallOptions } from '../calls/types.js';
 
 /** Rows of a table: row `indices[i]` is `values` from `i * rowLength` on. */
 export interface SparseRows<V extends Float32Array | Float64Array | Int32Array> {
-  /** Which rows; of a sum ascending, each once. */
+  /** Row numbers; in a sum ascending and unique. */
   readonly indices: Int32Array;
-  /** These rows, one after the other. */
+  /** The rows, concatenated. */
   readonly values: V;
 }
 
 /** Options of {@link sparseAllReduce}. */
 export interface SparseOptions extends CallOptions {
-  /** Elements of a row, the same on all ranks; 1 when absent. */
+  /** Elements per row, the same on all ranks; 1 when absent. */
   rowLength?: number | undefined;
-  /** `'avg'` divides by the number of ranks, whether they brought a row or not; `'sum'` when absent. Averages are for floats. */
+  /** `'avg'` divides by the number of all ranks; `'sum'` when absent. Averages are for floats. */
   op?: 'sum' | 'avg' | undefined;
   /** The same on all ranks, such as `'grad/embedding'`: errors of all ranks show it. */
   name?: string | undefined;
@@ -42,13 +42,13 @@ const sparseNames = optionNames<SparseOptions>({
 const op = 'sparseAllReduce';
 
 /**
- * Collective: the sum of rows of which each rank brings any, none or some twice. Every rank gets the same: each index that
- * anybody brought once, ascending, with the sum of its rows in the order of ranks. What travels is what the ranks bring.
+ * Collective: the sum of table rows. Each rank brings any rows, with repetitions or none. Every rank gets each index
+ * once, ascending, with the sum of its rows in rank order. Only the given rows are sent.
  *
  * Await it before the next call of this communicator.
  *
- * @throws GradlinkError ERR_MISMATCH, on every rank, where names, types, row lengths or ops differ, and on the others where
- *   one was given what cannot be added: it shows that rank's own error.
+ * @throws GradlinkError ERR_MISMATCH on every rank if names, types, row lengths or ops differ. If one rank's arguments
+ *   are invalid, the others get it with that rank's error.
  */
 export async function sparseAllReduce<V extends Float32Array | Float64Array | Int32Array>(
   communicator: Communicator,
@@ -74,7 +74,7 @@ export async function sparseAllReduce<V extends Float32Array | Float64Array | In
   });
 }
 
-/** What one rank brings, checked. */
+/** One rank's rows, validated. */
 function broughtBy<V extends Float32Array | Float64Array | Int32Array>(
   rows: SparseRows<V>,
   options: SparseOptions | undefined,

@@ -1,4 +1,4 @@
-// This process's rank in a job over several hosts: over MPI, and what must happen there when it fails; over TCP without.
+// This process's rank in a job over several hosts, over MPI or TCP; over MPI also how the job ends on failure.
 import { inspect } from 'node:util';
 
 import { GradlinkError, argumentError } from '../../errors.js';
@@ -15,9 +15,9 @@ import { named } from './roles.js';
 /**
  * Joins the workers of the job.
  *
- * @param place - undefined where no launcher started this process: a world of one.
- * @param gpus - where the arrays of this process's ranks are; null for the host's memory.
- * @param nccl - their data goes through NCCL, and the ranks agree as it says; null: through the memory of the host.
+ * @param place - undefined without a launcher: a world of one.
+ * @param gpus - of this process's ranks; null for host memory.
+ * @param nccl - how ranks over NCCL agree; null: through host memory.
  */
 export async function joinMpiWorld(
   place: JobPlace | undefined,
@@ -52,12 +52,12 @@ export async function joinMpiWorld(
   );
 }
 
-/** The workers among all processes. An empty list is all of them: without servers, whatever MPI numbers them. */
+/** The workers among all processes. An empty list means all: without servers, whatever MPI's numbering is. */
 function firstRanks(workers: number, all: number): Int32Array {
   return Int32Array.from({ length: workers < all ? workers : 0 }, (_, rank) => rank);
 }
 
-/** How many processes have joined, as far as it is known: of a world of GPUs each may hold several ranks. */
+/** The number of joined processes, if known: in a GPU world each may hold several ranks. */
 function processesOf(joined: NativeCommunicator, workers: number, ofGpus: boolean): number {
   const { size, heldRanks } = joined;
   if (!ofGpus || size < workers) return size;
@@ -66,15 +66,12 @@ function processesOf(joined: NativeCommunicator, workers: number, ofGpus: boolea
 
 let watching = false;
 
-/**
- * The others of the job would wait for a process that is gone. An uncaught error ends them all, with its message; so
- * does an exit status other than 0.
- */
+/** Ends the job on an uncaught error or a nonzero exit status, because the other processes would wait for this one. */
 export function endJobOnFailure(): void {
   if (watching) return;
   watching = true;
   process.on('uncaughtExceptionMonitor', (error, origin) => {
-    // Somebody else's handler decides whether the process goes on.
+    // Another handler decides whether the process continues.
     const handled =
       process.listenerCount('uncaughtException') > 0 ||
       process.hasUncaughtExceptionCaptureCallback();
@@ -87,26 +84,25 @@ export function endJobOnFailure(): void {
   });
 }
 
-/** A process among those that meet over TCP. */
+/** A process's rank among those connected over TCP. */
 interface TcpPlace {
   readonly rank: number;
-  /** With the servers, which come last. */
+  /** Including the servers, which come last. */
   readonly size: number;
   readonly secret: string;
   readonly master: JobPlace['master'];
-  /** For messages. */
   readonly teller: string;
 }
 
-/** How many servers meet over TCP with this process's workers: not those that have another way. */
+/** The number of servers connected over TCP with this process's workers. */
 const serversBehind = ({ backend, servers }: JobPlace): number => (backend === 'tcp' ? servers : 0);
 
 /**
- * From here on what crosses hosts in this process, a worker, goes over TCP.
+ * Makes this worker use TCP between hosts from now on.
  *
- * @throws GradlinkError ERR_UNSUPPORTED where nobody says where rank 0 listens, and for a job without a secret whose ranks
- *   other hosts can reach; ERR_INVALID_ARG_VALUE where the process has joined over MPI already, and for a network that this
- *   host is not in.
+ * @throws GradlinkError ERR_UNSUPPORTED if rank 0's address is unknown, and for a job without a secret whose ranks
+ *   other hosts can reach; ERR_INVALID_ARG_VALUE if the process has joined over MPI already, and for a network that
+ *   this host is not in.
  */
 export function useTcp(place: JobPlace): void {
   const { rank, size, job, launcher, master } = place;
@@ -115,7 +111,6 @@ export function useTcp(place: JobPlace): void {
   meetOverTcp({ rank, size: size + servers, secret, master, teller: `this ${launcher} job` });
 }
 
-/** As useTcp, for a server. */
 export function useTcpAsServer(rank: number, size: number, secret: string): void {
   const master = readMaster(process.env);
   if (master !== undefined) checkAddress(master.address);
@@ -144,7 +139,7 @@ function meetOverTcp({ rank, size, secret, master, teller }: TcpPlace): void {
   });
 }
 
-/** @param master where rank 0 listens: on loopback the ranks stay there, whatever network was chosen */
+/** @param master rank 0's address: if it is loopback, ranks stay there in spite of a chosen network */
 function ownNetwork(master: string): Pick<NativeTcpOptions, 'own' | 'firstPort' | 'lastPort'> {
   const { chosen, ports = { first: 0, last: 0 } } = readNetwork();
   const followsWay = chosen === undefined || (isLoopback(master) && !isLoopback(chosen.address));
@@ -152,7 +147,7 @@ function ownNetwork(master: string): Pick<NativeTcpOptions, 'own' | 'firstPort' 
   return { own, firstPort: ports.first, lastPort: ports.last };
 }
 
-/** What a launcher's variables say besides may be guessed by whoever reaches the ports of the ranks. */
+/** Launcher variables other than the secret can be guessed by anyone who reaches the ranks' ports. */
 function requireSecret(teller: string, address: string, env = process.env): void {
   if ((env['GRADLINK_JOB'] ?? '') !== '') return;
   const wanted =
@@ -181,7 +176,7 @@ function sealsAll(env = process.env): boolean {
   );
 }
 
-/** Linux takes no more. */
+/** Linux's maximum. */
 const mostKeepAlive = 32_767;
 
 function keepAliveSeconds(env = process.env): number {
@@ -207,7 +202,6 @@ const alone: JobPlace = {
   severalHosts: false,
 };
 
-/** As joinMpiWorld, without MPI. */
 export async function joinTcpWorld(
   place: JobPlace = alone,
   timeoutMs: number,

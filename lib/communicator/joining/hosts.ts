@@ -1,9 +1,9 @@
-// Which host each rank runs on, and what else ranks say of themselves.
+// The host of each rank, and other short texts from ranks.
 import { hostname } from 'node:os';
 
 import type { CallOptions } from '../calls/types.js';
 
-/** Linux has no longer names of hosts. */
+/** Linux allows no longer host names. */
 const mostNameBytes = 64;
 
 interface Ranks {
@@ -11,12 +11,12 @@ interface Ranks {
   allGather(data: Uint8Array, options?: CallOptions): Promise<Uint8Array>;
 }
 
-/** The host of each rank, in the order of ranks; every rank calls it. */
+/** Collective: the host of each rank, in rank order. */
 export function hostsOfRanks(communicator: Ranks, options?: CallOptions): Promise<string[]> {
   return textsOfRanks(communicator, hostname(), mostNameBytes, options);
 }
 
-/** What each rank says, at most so many bytes of it, in the order of ranks; every rank calls it. */
+/** Collective: a text of each rank, cut to this many bytes, in rank order. */
 export async function textsOfRanks(
   communicator: Ranks,
   text: string,

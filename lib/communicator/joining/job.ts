@@ -1,4 +1,4 @@
-// Which job this process belongs to, as its launcher told it through the environment.
+// The job of this process, from its launcher's environment variables.
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 
@@ -6,44 +6,44 @@ import { GradlinkError, argumentError } from '../../errors.js';
 import { isLoopback } from '../../network.js';
 import { first, isSet, mostRanks, sourceOf, variable, type Env, type Source } from './sources.js';
 
-/** What ranks on several hosts meet over. */
 export type Transport = 'mpi' | 'tcp';
 
-/** This process's place in its job. */
+/** This process's rank and job. */
 export interface JobPlace {
-  /** What only processes of the job share. */
+  /** Known only to the job's processes. */
   readonly job: string;
-  /** Among the job's workers; servers have places of their own. */
+  /** Among the workers; servers have their own numbers. */
   readonly rank: number;
   readonly size: number;
-  /** Processes that keep stores; over TCP they meet with the workers, and are the ranks behind them. */
+  /** Number of key-value store servers; over TCP they are the ranks after the workers. */
   readonly servers: number;
-  /** Who said so, for messages. */
+  /** The source of this information, for messages. */
   readonly launcher: string;
-  /** What the ranks meet over when nothing else is said: on several hosts what crosses them, or what the launcher says. */
+  /** The default backend: the transport between hosts if there are several, or the launcher's choice. */
   readonly backend: 'shm' | Transport;
-  /** What would cross hosts here. */
+  /** The transport between hosts. */
   readonly transport?: Transport;
-  /** False also where nobody says. */
+  /** False also if unknown. */
   readonly severalHosts: boolean;
-  /** Among the processes of its host, where the launcher says. */
+  /** Among the processes of its host, if known. */
   readonly localRank?: number;
-  /** Whether its processes are an MPI job, and how many of that are workers: ranks 0 to size - 1. */
+  /** Set if the processes are an MPI job, with the number of workers: ranks 0 to size - 1. */
   readonly mpi?: { readonly size: number };
-  /** Where rank 0 listens, for ranks that meet without MPI. */
+  /** Where rank 0 listens, for ranks without MPI. */
   readonly master?: { readonly address: string; readonly port: number };
 }
 
 /**
- * Reads the launcher's variables: `gradlink launch`'s, Open MPI's, PMI's, Slurm's, torchrun's, in this order. `torchrun`'s
- * come before those of MPI and Slurm where it has surely started this process: they tell of what started it.
+ * Reads the launcher's variables: `gradlink launch`'s, Open MPI's, PMI's, Slurm's, torchrun's, in this order.
+ * `torchrun`'s come before those of MPI and Slurm if it certainly started this process; theirs then describe its
+ * parent.
  *
- * Where the launcher says GRADLINK_TRANSPORT=mpi, the first GRADLINK_NUM_WORKERS processes of the MPI job are workers.
- * Ranks of several hosts that are no MPI job meet at MASTER_ADDR:MASTER_PORT.
+ * With GRADLINK_TRANSPORT=mpi, the first GRADLINK_NUM_WORKERS processes of the MPI job are workers. Ranks of several
+ * hosts outside an MPI job connect at MASTER_ADDR:MASTER_PORT.
  *
  * @returns undefined when no launcher started this process.
- * @throws GradlinkError ERR_UNSUPPORTED where the variables tell of several ranks, but not all that a rank must know; for ranks on
- *   several hosts that have nothing to meet over; and for a server: its process is no rank of the workers.
+ * @throws GradlinkError ERR_UNSUPPORTED if the variables describe several ranks but are incomplete; for ranks on
+ *   several hosts without a transport; and for a server, which is not a worker rank.
  */
 export function readJob(env: Env = process.env): JobPlace | undefined {
   const source = sourceOf(env);
@@ -73,8 +73,8 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
       : all;
   if (rank >= size) throw ofServers(`process ${rank}`, size);
   if (transport === 'tcp' && master !== undefined) checkAddress(master.address);
-  // The launcher's text may be a port or a path: a digest is short, and tells nothing. What mpirun and srun give may be
-  // guessed by other users of the host; the secret of a `gradlink launch` around them is not.
+  // The launcher's text may be a port or a path: a digest is short and reveals nothing. Other users of the host may
+  // guess what mpirun and srun provide, but not the secret of `gradlink launch` around them.
   const job = createHash('sha256')
     .update(`${launcher} ${source.job(env)} ${env['GRADLINK_JOB'] ?? ''}`)
     .digest('hex')
@@ -98,9 +98,9 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
 const serversVariable = 'GRADLINK_NUM_SERVERS';
 
 /**
- * By what a job's workers and servers know one another: servers know nothing of the workers' launcher.
+ * The secret shared by a job's workers and servers. Servers do not know the workers' launcher.
  *
- * @throws GradlinkError ERR_UNSUPPORTED where the user's part of it is missing
+ * @throws GradlinkError ERR_UNSUPPORTED if the user's part of it is missing
  */
 export function secretWithServers({ launcher, servers }: JobPlace, env: Env = process.env): string {
   const secret = env['GRADLINK_JOB'] ?? '';
@@ -121,7 +121,7 @@ function ofServers(who: string, workers: number): GradlinkError {
   );
 }
 
-/** Ranks that wait for a name to become known would wait for this one until their deadline. */
+/** Fails early: the other ranks would wait for this one until their deadline. */
 export function checkAddress(address: string): void {
   if (isIP(address) !== 0) return;
   if (/^[^\s/:?#@[\]]+$/.test(address) && URL.canParse(`http://${address}/`)) return;
@@ -130,15 +130,15 @@ export function checkAddress(address: string): void {
 }
 
 export function readMaster(env: Env): JobPlace['master'] {
-  // As hostfiles and URLs have addresses of IPv6.
+  // IPv6 addresses in brackets, as in hostfiles and URLs.
   const address = (env['MASTER_ADDR'] ?? '').replace(/^\[(.+)\]$/, '$1');
   if (address === '' || (env['MASTER_PORT'] ?? '') === '') return undefined;
-  // There torchrun's own store listens at the port.
+  // torchrun's own store listens at the port.
   const taken = env['TORCHELASTIC_USE_AGENT_STORE'] === 'True' ? 1 : 0;
   return { address, port: variable(env, 'MASTER_PORT', 1, 65_535 - taken) + taken };
 }
 
-/** MPI where the processes are an MPI job: srun's may be none. */
+/** MPI if the processes are an MPI job; srun's may not be. */
 function transportOf(env: Env, withoutMpi: boolean, hasMaster: boolean): Transport | undefined {
   const asked = env['GRADLINK_TRANSPORT'] ?? '';
   if (asked === 'tcp') return 'tcp';
@@ -149,7 +149,7 @@ function transportOf(env: Env, withoutMpi: boolean, hasMaster: boolean): Transpo
 
 const mpiRanks = ['OMPI_COMM_WORLD_RANK', 'PMI_RANK', 'PMIX_RANK'];
 
-/** Whoever starts ranks by hand, as Kubernetes does, may not say how many of them share a host. */
+/** Manually started ranks, as in Kubernetes, may not tell how many share a host. */
 function mayBeElsewhere(env: Env, source: Source, master: JobPlace['master']): boolean {
   const said = source.localSize !== undefined && (env[source.localSize] ?? '') !== '';
   return !said && master !== undefined && !isLoopback(master.address);

@@ -1,5 +1,5 @@
-// The ways into native communicators: how a rank finds the others, and the groups that a process makes by itself. What
-// programs call stands in communicator.ts.
+// Creates native communicators: how a rank finds the others, and groups within a process. The public functions are in
+// communicator.ts.
 import { threadId } from 'node:worker_threads';
 
 import { defaultTimeoutMs } from '../../time.js';
@@ -26,47 +26,46 @@ import {
 import { readJob, type JobPlace } from './job.js';
 import { joinMpiWorld, joinTcpWorld } from './hosts-world.js';
 
-/** As native code has it: far above any machine. */
+/** As in native code: far above any machine. */
 const maxRanks = 2 ** 16;
 
 /** Options of {@link Communicator.join}. */
 export interface JoinOptions {
-  /** Ranks that give the same name meet. */
+  /** Ranks with the same name join each other. */
   name: string;
-  /** This process's place, from 0 to `size - 1`. */
+  /** This process's rank, from 0 to `size - 1`. */
   rank: number;
-  /** How many processes join. */
   size: number;
   /**
-   * Keeps jobs with the same names apart, and strangers out; the launcher's secret (GRADLINK_JOB) when absent, the
+   * Separates jobs with the same names and keeps strangers out; the launcher's secret (GRADLINK_JOB) when absent, the
    * empty string when there is none.
    */
   job?: string | undefined;
-  /** Milliseconds until everybody must have come, and the default of every call; 30 000 when absent. */
+  /** Milliseconds to wait for all ranks, and the default of every call; 30 000 when absent. */
   timeoutMs?: number | undefined;
   /**
-   * The ranks are threads of this one process: data moves straight from one's arrays to the other's. All ranks must
-   * say the same. False when absent: the ranks are processes of this host (they may be threads too).
+   * The ranks are threads of this process: data moves directly between their arrays. The same on all ranks. False when
+   * absent: the ranks are processes of this host (or threads).
    */
   threads?: boolean | undefined;
 }
 
-/** Options of {@link Communicator.world} whose ranks have their arrays in the memory of the host. */
+/** Options of {@link Communicator.world} with arrays in host memory. */
 export interface HostWorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
   /** As {@link WorldOptions.backend}. */
   backend?: 'shm' | 'mpi' | 'tcp' | undefined;
-  /** None: the ranks reduce in host memory. */
+  /** Absent: the ranks reduce in host memory. */
   gpu?: undefined;
-  /** None: the ranks reduce in host memory. */
+  /** Absent: the ranks reduce in host memory. */
   gpus?: undefined;
 }
 
-/** Options of {@link Communicator.world} whose ranks have their arrays on GPUs. */
+/** Options of {@link Communicator.world} with arrays on GPUs. */
 export type GpuWorldOptions = {
   /** As {@link JoinOptions.timeoutMs}. */ timeoutMs?: number | undefined;
-  /** None: a rank has one GPU here. */
+  /** Absent: a rank has one GPU here. */
   gpus?: undefined;
 } & (
   | {
@@ -84,18 +83,18 @@ export type GpuWorldOptions = {
     }
 );
 
-/** Options of {@link Communicator.world} where each process holds a rank for each of several GPUs. */
+/** Options of {@link Communicator.world} with several GPU ranks per process. */
 export interface GpuGroupWorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
-  /** GPUs of one process are ranks over NCCL alone. */
+  /** Several GPUs per process need NCCL. */
   backend: 'nccl';
   /**
-   * This process's GPUs by their ordinals, all different, one at least: a rank each, in this order. Processes may list different
-   * numbers of them; a process that gives `gpu`, or neither, holds one rank.
+   * This process's GPUs by ordinal, all different, at least one: a rank each, in this order. Processes may have
+   * different numbers of them; one that gives `gpu`, or neither, holds one rank.
    */
   gpus: readonly number[];
-  /** None: `gpus` has them all. */
+  /** Absent: `gpus` lists them all. */
   gpu?: undefined;
   /** As {@link WorldOptions.check}. */
   check?: 'always' | 'first' | 'never' | undefined;
@@ -106,25 +105,25 @@ export interface WorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
   /**
-   * `'shm'`: the embedded engine, for ranks of one host. `'mpi'`: ranks of an MPI job, on any number of hosts. `'tcp'`:
-   * ranks on any number of hosts without MPI, which meet where rank 0 listens: at MASTER_ADDR:MASTER_PORT. Inside a host
-   * both reduce through the embedded engine. `'nccl'`: each rank is a GPU, on any number of hosts; what the ranks agree on
-   * goes over MPI or TCP. When absent: what crosses hosts where the ranks are on several, or the launcher says
-   * GRADLINK_TRANSPORT=mpi or tcp, else `'shm'`. All ranks say the same.
+   * `'shm'`: the embedded engine, for ranks of one host. `'mpi'`: ranks of an MPI job. `'tcp'`: ranks without MPI,
+   * which connect to rank 0 at MASTER_ADDR:MASTER_PORT. Both work on any number of hosts and use the embedded engine
+   * within a host. `'nccl'`: each rank is a GPU, on any number of hosts; ranks coordinate over MPI or TCP. When absent:
+   * MPI or TCP if the ranks are on several hosts or GRADLINK_TRANSPORT asks for it, else `'shm'`. The same on all
+   * ranks.
    */
   backend?: 'shm' | 'mpi' | 'tcp' | 'nccl' | undefined;
   /**
-   * This rank's GPU by the ordinal of its process. With `'nccl'`, when absent, the GPUs of a host are dealt out by the
-   * rank there, and no two ranks may have the same. With `'mpi'` and `'tcp'` its arrays are then {@link DeviceBuffer}s
-   * there, which pass through the memory of the host; when absent they are the host's. Ranks of both kinds may meet.
+   * This rank's GPU by its ordinal in this process. With `'nccl'`, when absent, the host's GPUs are assigned by local
+   * rank; no two ranks may share one. With `'mpi'` and `'tcp'` its arrays are then {@link DeviceBuffer}s, staged
+   * through host memory; when absent they are in host memory. Both kinds of ranks may be mixed.
    */
   gpu?: number | undefined;
-  /** None: a rank has one GPU here. */
+  /** Absent: a rank has one GPU here. */
   gpus?: undefined;
   /**
-   * Which collectives of a world of GPUs (`'nccl'`) the ranks agree on before they launch them: `'always'`; `'first'`: those
-   * that were not made before with the same lengths and options; `'never'`. What is not agreed on and differs between
-   * the ranks ends at the deadline, without a word about who called what. `'always'` when absent.
+   * Which collectives of a GPU world (`'nccl'`) the ranks compare before the launch: `'always'`; `'first'`: those with
+   * new lengths or options; `'never'`. An unchecked mismatch ends at the deadline without details. `'always'` when
+   * absent.
    */
   check?: 'always' | 'first' | 'never' | undefined;
 }
@@ -154,12 +153,11 @@ const worldNames = optionNames<WorldOptions>({
 });
 const ncclNames = optionNames<NcclOptions>({ gpus: true, timeoutMs: true });
 
-/** A group of `n` ranks of this process, in the memory of the host. */
 export function openLocal(n: unknown): NativeCommunicator {
   return native().NativeCommunicator.local(integer(n, 'n', 1, maxRanks));
 }
 
-/** A group of a rank for each GPU, see {@link Communicator.nccl}; and how long its ranks wait for each other. */
+/** A group with a rank for each GPU, see {@link Communicator.nccl}, and its deadline. */
 export async function openNccl(
   options: NcclOptions | undefined,
 ): Promise<{ readonly opened: NativeCommunicator; readonly timeoutMs: number }> {
@@ -180,7 +178,7 @@ function ordinalsOf(gpus: unknown): Int32Array {
   );
 }
 
-/** One rank of those that give the same name, see {@link Communicator.join}. */
+/** One rank of those with the same name, see {@link Communicator.join}. */
 export async function joinNamed(options: JoinOptions): Promise<NativeCommunicator> {
   const given = optionsObject(options, joinNames, 'join');
   const size = integer(given.size, 'size', 1, maxRanks);
@@ -201,7 +199,7 @@ export async function joinNamed(options: JoinOptions): Promise<NativeCommunicato
 /**
  * This process's ranks in its job, see {@link Communicator.world}.
  *
- * @param options - with `gpus`, a rank for each of them
+ * @param options - with `gpus`, a rank for each
  */
 export async function joinWorld(
   options: WorldOptions | GpuGroupWorldOptions | undefined,
@@ -225,7 +223,7 @@ export async function joinWorld(
     if (transport === 'mpi') return await joinMpiWorld(place, timeoutMs, own, check);
     if (transport === 'tcp') return await joinTcpWorld(place, timeoutMs, own, check);
     const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
-    // Another name than the ranks' meeting in the memory of the host, which a program may want too.
+    // A name that a program's own communicators in host memory do not use.
     const name = 'world of GPUs';
     const meeting: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
     return await native().NativeCommunicator.joinNccl(meeting, own, check);
@@ -255,7 +253,7 @@ function checkOf(given: unknown): NativeCheck {
   return given === undefined ? 'always' : oneOf(given, 'check', ['always', 'first', 'never']);
 }
 
-/** What the ranks of a job agree over that may be on several hosts; undefined where all are on this one. */
+/** How the ranks of a job on several hosts coordinate; undefined on a single host. */
 function acrossHosts(place: JobPlace | undefined): 'mpi' | 'tcp' | undefined {
   if (place === undefined) return undefined;
   return place.severalHosts || place.backend !== 'shm' ? place.transport : undefined;
@@ -273,15 +271,15 @@ function gpusOf(gpu: unknown, gpus: unknown, rank: number): Int32Array {
 
 let groupsOfRanks = 0;
 
-/** Unique in the process: threads count their groups apart. */
+/** Unique in the process, although threads count separately. */
 function groupName(): string {
   return `ranks-${threadId}-${groupsOfRanks++}`;
 }
 
 /**
- * A communicator for each rank of a group of this process, which wait for each other like ranks anywhere.
+ * A communicator for each rank of a group of this process.
  *
- * @param gpus - of each rank; none where arrays are the host's
+ * @param gpus - of each rank; empty for host memory
  */
 export async function joinRanks(
   size: number,
@@ -291,7 +289,7 @@ export async function joinRanks(
   return gpus.length === 0 ? joinOnHost(size, timeoutMs) : await joinOnGpus(gpus, timeoutMs);
 }
 
-/** In the memory of the host they have met before this thread could have turned to anything else. */
+/** In host memory they join at once, before this thread can do anything else. */
 function joinOnHost(size: number, timeoutMs: number): NativeCommunicator[] {
   return native().NativeCommunicator.joinAll(size, groupName(), timeoutMs, null);
 }

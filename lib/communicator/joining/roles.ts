@@ -1,14 +1,14 @@
-// The ranks of a job with servers, as users know them.
+// The ranks of a job with servers, by the users' names.
 import { GradlinkError } from '../../errors.js';
 
 interface Roles {
-  /** The first ranks. */
+  /** The number of workers, which are the first ranks. */
   readonly workers: number;
-  /** The ranks behind them. */
+  /** The number of servers, which are the ranks after them. */
   readonly servers: number;
 }
 
-/** The same error of a meeting, with worker or server and its number for the rank that it blames. */
+/** A join error with worker or server number instead of the rank. */
 export function named(error: unknown, { workers, servers }: Roles): unknown {
   if (!(error instanceof GradlinkError) || servers === 0) return error;
   const { code, rank, op, usable } = error;
@@ -26,6 +26,6 @@ export function named(error: unknown, { workers, servers }: Roles): unknown {
 function blameOf({ code, op }: GradlinkError): string | undefined {
   if (code === 'ERR_TIMEOUT') return 'has not joined';
   if (code === 'ERR_PEER_LOST') return 'was lost';
-  // Of stores that differ the message names the worker.
+  // If stores differ, the message names the worker.
   return code === 'ERR_MISMATCH' && op === 'join' ? 'was told another place' : undefined;
 }

@@ -1,23 +1,23 @@
-// The launchers whose variables are understood, which of them speaks to this process, and variables that tell half of it.
+// The supported launchers and their variables, which one started this process, and incomplete variables.
 import { readFileSync } from 'node:fs';
 
 import { GradlinkError, describe } from '../../errors.js';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** A launcher's names for what a rank must know. */
+/** A launcher's variable names. */
 export interface Source {
   readonly launcher: string;
   readonly rank: string;
   readonly size: string;
-  /** Ranks of this host; a job is of one host when it equals the size. */
+  /** Ranks of this host; equal to the size in a single-host job. */
   readonly localSize?: string;
   readonly localRank?: string;
   /** It starts no MPI processes. */
   readonly withoutMpi?: boolean;
-  /** Further variables that must be there for the source to count. */
+  /** Further variables that must be set. */
   readonly needs?: readonly string[];
-  /** Whether the variables that are there are of ranks, and not of an allocation or of a program that is to run alone. */
+  /** Whether the variables belong to ranks, rather than to an allocation or a standalone program. */
   ofRanks?(env: Env): boolean;
   job(env: Env): string;
 }
@@ -31,7 +31,7 @@ export const first = (env: Env, names: readonly string[]): string =>
 /** More ranks than any job has. */
 export const mostRanks = 2 ** 16;
 
-/** The number that a variable is. @throws RangeError ERR_OUT_OF_RANGE */
+/** A variable as a number. @throws RangeError ERR_OUT_OF_RANGE */
 export function variable(env: Env, name: string, low: number, high: number): number {
   const text = env[name] ?? '';
   const value = Number(text);
@@ -52,7 +52,7 @@ const launch: Source = {
   job: (env) => env['GRADLINK_JOB'] ?? '',
 };
 
-/** From here on Slurm numbers what is no step of ranks: batch scripts, interactive shells. */
+/** Slurm's numbers from here on are not steps of ranks: batch scripts, interactive shells. */
 const firstReservedStep = 0xffff_fff0;
 
 const slurm: Source = {
@@ -60,7 +60,7 @@ const slurm: Source = {
   rank: 'SLURM_PROCID',
   size: 'SLURM_NTASKS',
   localRank: 'SLURM_LOCALID',
-  // A batch script itself has SLURM_PROCID too, always 0: only a step's tasks know their step.
+  // A batch script also has SLURM_PROCID 0; only a step's tasks have a step.
   needs: ['SLURM_JOB_ID', 'SLURM_STEP_ID'],
   ofRanks: (env) =>
     isSet(env, 'SLURM_STEP_ID')
@@ -79,13 +79,13 @@ const torchrun: Source = {
   localRank: 'LOCAL_RANK',
   withoutMpi: true,
   needs: meeting,
-  // Programs are told so that they run alone. RANK by itself is many a program's own word.
+  // RANK=-1 means a standalone program, and RANK alone is used by many programs.
   ofRanks: (env) =>
     env['RANK'] !== '-1' && (isSet(env, 'WORLD_SIZE') || meeting.some((name) => isSet(env, name))),
   job: (env) => [env['TORCHELASTIC_RUN_ID'], ...meeting.map((name) => env[name])].join(' '),
 };
 
-// In the order of precedence. A launcher that starts another (mpirun under Slurm) is the outer one: the inner comes
+// In order of precedence. A launcher that starts another (mpirun under Slurm) is the outer one; the inner one comes
 // first.
 const sources: readonly Source[] = [
   launch,
@@ -104,14 +104,14 @@ const sources: readonly Source[] = [
     size: 'PMI_SIZE',
     localSize: 'MPI_LOCALNRANKS',
     localRank: 'MPI_LOCALRANKID',
-    // Hydra gives its processes no name of the job; what they share on a host is its proxy.
+    // Hydra has no job name; its processes on a host share their proxy.
     job: (env) => env['PMI_JOBID'] ?? `proxy ${ancestor('hydra_pmi_prox')}`,
   },
   slurm,
   torchrun,
 ];
 
-/** Sizes that launchers give whose other variables are not read: MVAPICH, horovodrun, jsrun, MXNet, PaddlePaddle. */
+/** Sizes of launchers that are not supported: MVAPICH, horovodrun, jsrun, MXNet, PaddlePaddle. */
 const foreignSize =
   /^(?:[A-Z][A-Z0-9]*_COMM_WORLD_SIZE|HOROVOD_SIZE|JSM_NAMESPACE_SIZE|DMLC_NUM_WORKER|PADDLE_TRAINERS_NUM)$/;
 
@@ -125,7 +125,7 @@ function isWhole(source: Source, env: Env): boolean {
   return variablesOf(source).every((name) => isSet(env, name)) && (source.ofRanks?.(env) ?? true);
 }
 
-/** A size that is no count, such as 0, may be meant as one above one: it is an error rather than a world of one. */
+/** An invalid size such as 0 may be meant as several: an error rather than a world of one. */
 const isSeveral = (env: Env, name: string): boolean =>
   isSet(env, name) && variable(env, name, 1, mostRanks) > 1;
 
@@ -133,25 +133,25 @@ const isLater = (env: Env, name: string): boolean =>
   isSet(env, name) && variable(env, name, 0, mostRanks - 1) > 0;
 
 /**
- * The launcher that gave this process its place.
+ * The launcher of this process.
  *
  * @returns undefined for a process that runs alone
- * @throws GradlinkError ERR_UNSUPPORTED where variables tell of several ranks, but not all that a rank must know: each would
- *   run alone otherwise, and nobody would say so
- * @throws RangeError ERR_OUT_OF_RANGE for a size that is no positive count, or a rank that is no number
+ * @throws GradlinkError ERR_UNSUPPORTED if variables describe several ranks but are incomplete: each rank would
+ *   silently run alone
+ * @throws RangeError ERR_OUT_OF_RANGE for a size that is not a positive count, or a rank that is not a number
  */
 export function sourceOf(env: Env): Source | undefined {
   const whole = sources.filter((source) => isWhole(source, env));
   const [outer] = whole;
   if (outer === launch) return outer;
-  // mpirun or srun may have started it once a host, or once: what it started has their variables too.
+  // mpirun or srun may have started torchrun once per host: its children have their variables too.
   const ownRanks = whole.includes(torchrun) && env['GRADLINK_TRANSPORT'] !== 'mpi';
   const inner = ownRanks && isSet(env, 'TORCHELASTIC_RUN_ID');
   const alone = outer !== undefined && !isSeveral(env, outer.size);
   if (inner || (ownRanks && alone && isSeveral(env, torchrun.size))) return torchrun;
   if (outer === undefined) {
     refuseHalves(env, sources);
-    // It has no size beside it. An MPI that was joined alone sets it for itself, and says so.
+    // It has no size variable. An MPI joined standalone sets it itself, and marks that.
     const byPmix = isSet(env, 'PMIX_RANK') && env['OMPI_MCA_ess'] !== 'singleton';
     if (byPmix) throw unknown(env, 'PMIX_RANK');
   } else if (alone && outer !== torchrun) refuseHalves(env, [torchrun]);
@@ -196,11 +196,11 @@ function unknown(env: Env, teller: string): GradlinkError {
   );
 }
 
-/** The nearest ancestor process whose name begins so; the parent when there is none. */
+/** The nearest ancestor with this name prefix; the parent if there is none. */
 function ancestor(name: string): number {
   let pid = process.ppid;
   while (pid > 1) {
-    // "PID (NAME) STATE PPID ...": the name may hold blanks and parentheses itself.
+    // "PID (NAME) STATE PPID ...": the name may contain spaces and parentheses.
     const parts = /^\d+ \((.*)\) \S (\d+)/s.exec(readStat(pid));
     if (parts === null) break;
     if (parts[1]?.startsWith(name)) return pid;

@@ -1,5 +1,5 @@
-// Averaging between nodes: inside each node, then between the first ranks of the nodes, then to all of a node. Who is in
-// which node stands in nodes.ts.
+// Averages between nodes: within each node, then between the first ranks of the nodes, then to all ranks of a node.
+// nodes.ts assigns ranks to nodes.
 import { GradlinkError } from '../../errors.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
 import type { Node } from '../../topology/rank.js';
@@ -35,12 +35,11 @@ import type {
   OutOptions,
 } from '../calls/types.js';
 
-/** One call, its arguments checked. */
+/** A validated call. */
 interface HierarchicalCall<M extends Memory, A> {
   readonly nodes: Nodes<HierarchicalOperations<M>>;
   readonly data: A;
   readonly out: A;
-  /** The element type's. */
   readonly number: number;
   readonly onHosts: boolean;
   readonly weights: NativeNeighborhood;
@@ -48,7 +47,7 @@ interface HierarchicalCall<M extends Memory, A> {
   readonly rest: CallOptions & Typed;
 }
 
-/** What some of the ranks do together. */
+/** One call of some of the ranks. */
 interface Step<M extends Memory> {
   readonly kind: 'allReduce' | 'average' | 'broadcast';
   readonly among: HierarchicalOperations<M>;
@@ -57,8 +56,8 @@ interface Step<M extends Memory> {
 }
 
 /**
- * A rank's part. Sums of a node that would be rounded, overflow or wrap around before they are divided are kept in a wider type,
- * on hosts. That is one for several types: those that the ranks brought are compared by calls without elements.
+ * One rank's calls. On hosts a node's sums use a wider type if they would round, overflow or wrap before the division.
+ * Several types share a wider one, so the ranks compare theirs by calls without elements.
  */
 function* stepsOf<M extends Memory, A extends ArrayIn<M>>(
   call: HierarchicalCall<M, A>,
@@ -94,15 +93,15 @@ type RawHierarchical<A> = HierarchicalOptions & OutOptions<A> & AsyncOptions & T
 /** The operations of a {@link Communicator} over nodes. */
 export abstract class HierarchicalOperations<M extends Memory> extends NeighborOperations<M> {
   #nodes: Nodes<HierarchicalOperations<M>> | undefined;
-  /** Hierarchical operations follow each other: each is several steps on communicators of its own. */
+  /** Runs hierarchical operations one at a time: each is several steps on its own communicators. */
   #lane: Promise<unknown> = Promise.resolve();
   #inLane = 0;
 
-  /** This rank's place in its node: after {@link setMachineTopology} as that formed them, before as it would by default. */
+  /** This rank's number in its node: as formed by {@link setMachineTopology}, or the default before that. */
   get localRank(): number {
     return this.#place().local;
   }
-  /** Ranks of each node. */
+  /** Ranks per node. */
   get localSize(): number {
     return this.#place().perNode;
   }
@@ -110,7 +109,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   get machineRank(): Node {
     return this.#place().node;
   }
-  /** How many nodes there are. */
+  /** The number of nodes. */
   get machineSize(): number {
     return this.#place().nodes;
   }
@@ -119,8 +118,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   }
 
   /**
-   * Collective: whether each host runs as many ranks as any other, which follow each other, so that nodes are hosts where
-   * `ranksPerNode` is that many.
+   * Collective: whether all hosts run the same number of consecutive ranks, so that nodes with that many `ranksPerNode`
+   * are hosts.
    */
   async isHomogeneous(
     this: HierarchicalOperations<'host'>,
@@ -141,8 +140,9 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
     options?: CallOptions,
   ): Promise<HierarchicalOperations<M> | null>;
   /**
-   * {@link split} for what all ranks of a part call together: on GPUs NCCL's communicator of the part is made in the first such
-   * call that moves data, and never where none comes.
+   * {@link split} for calls that all ranks of a part make together. On GPUs NCCL's communicator is made lazily, by the
+   * first call that moves data.
+   *
    * @internal
    */
   protected abstract splitForCollectives(
@@ -154,11 +154,11 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   abstract close(): Promise<void>;
 
   /**
-   * Collective: forms the nodes that {@link hierarchicalNeighborAllReduce} works over, and sets which node averages
-   * with which. Node n holds the ranks from `n * ranksPerNode` on.
+   * Collective: forms the nodes of {@link hierarchicalNeighborAllReduce} and sets their graph. Node n holds the ranks
+   * from `n * ranksPerNode` on.
    *
-   * @param topology - of nodes; {@link exponentialTwoGraph} of their number when absent.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where ranks differ in `ranksPerNode`.
+   * @param topology - of nodes; {@link exponentialTwoGraph} when absent.
+   * @throws GradlinkError ERR_MISMATCH on every rank if `ranksPerNode` differs.
    */
   async setMachineTopology(topology?: Topology, options?: MachineTopologyOptions): Promise<void> {
     const given = optionsObject(options, machineTopologyNames, 'setMachineTopology');
@@ -176,7 +176,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       const node = await this.splitForCollectives(place.node, place.local, calls);
       const leader = place.local === 0 ? 0 : null;
       const leaders = await this.splitForCollectives(leader, place.node, calls);
-      // Who waits in a part of its own hears through this one of a rank that gave up in another.
+      // Ranks waiting in one part learn through this communicator that a rank failed in another.
       for (const part of [node, leaders]) part?.executor.native.follow(this.executor.native);
       this.#nodes = {
         place,
@@ -188,7 +188,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       await Promise.all([before?.node.close(), before?.leaders?.close()]);
     });
   }
-  /** Ranks that say the same end in one group: where that is not everybody, each of them knows. */
+  /** Splits by value: if a rank's group is not everybody, ranks differ, and all know it. */
   async #sameForAll(perNode: number, calls: CallOptions): Promise<void> {
     const alike = await this.splitForCollectives(perNode, this.executor.rank, calls);
     const count = alike!.executor.size;
@@ -203,11 +203,11 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
    * S_m) / ranksPerNode` for the sums S; without weights the average over all ranks of a node and its sources.
    * Integers as in {@link neighborAllReduce}, not on GPUs. Call {@link setMachineTopology} first.
    *
-   * A failure anywhere ends the call on every rank at once, and the nodes with it. After ERR_MISMATCH the communicator stays
-   * usable, and {@link setMachineTopology} forms new nodes; after others it is usable on no rank.
+   * A failure anywhere ends the call and the nodes on every rank at once. After ERR_MISMATCH the communicator stays
+   * usable, and {@link setMachineTopology} forms new nodes; after other errors no rank can use it.
    *
-   * @param data - `count` elements, the result's place when there is no `out`.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where counts, types or neighbours do not fit.
+   * @param data - `count` elements, replaced by the result without `out`.
+   * @throws GradlinkError ERR_MISMATCH on every rank if counts, types or neighbors do not fit.
    */
   async hierarchicalNeighborAllReduce<A extends ArrayIn<M>>(
     data: A,
@@ -271,8 +271,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   }
 
   /**
-   * Ends the communicators of the nodes, so that all who wait in one hear of it, and this one where the failure is more than a
-   * mismatch: then no rank can go on, not only those that saw it.
+   * Ends the nodes' communicators so that all waiting ranks learn of the failure. Anything worse than a mismatch also
+   * ends this communicator, on all ranks.
    */
   #endNodes(nodes: Nodes<HierarchicalOperations<M>>, error: unknown): GradlinkError {
     const failure = nodesFailure(error, this.executor.rank);
@@ -293,7 +293,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       ...(dtype === undefined ? {} : { dtype }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     };
-    // Checks data and out as a whole before anything is sent.
+    // Validates data and out before anything is sent.
     const number = dtypeOf(prepareNeighbor(this.executor, data, options, weights));
     const onHosts = this.executor.gpus.length === 0;
     return { nodes, data, out: options.out ?? data, number, onHosts, weights, rest };
@@ -309,7 +309,11 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
     }
   }
 
-  /** @internal Ends the communicators of nodes, once their operations have. */
+  /**
+   * @internal Closes the nodes' communicators after their operations.
+   *
+   * @internal Ends the communicators of nodes, once their operations have.
+   */
   protected async closeNodes(): Promise<void> {
     await this.#lane;
     await Promise.all([this.#nodes?.node.close(), this.#nodes?.leaders?.close()]);

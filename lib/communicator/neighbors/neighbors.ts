@@ -1,5 +1,5 @@
-// Averaging and exchanging with neighbours in a graph instead of with everybody, on one rank. What weights and lists mean
-// stands in neighbor-call.ts and neighbor-messages.ts, nodes in hierarchical.ts, windows in window.ts.
+// Averages and exchanges with neighbors in a graph, on one rank. See neighbor-call.ts and neighbor-messages.ts for
+// weights and lists, hierarchical.ts for nodes, window.ts for windows.
 import { argumentError } from '../../errors.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
@@ -41,18 +41,18 @@ interface Typed {
 }
 type RawNeighborOptions = NeighborOptions & OutOptions<unknown> & AsyncOptions & Typed;
 
-/** The operations of a {@link Communicator} with its neighbours. */
+/** The neighbor operations of a {@link Communicator}. */
 export abstract class NeighborOperations<M extends Memory> extends Collectives<M, ArrayIn<M>> {
   #static: StaticTopology | undefined;
   readonly #windows = new NamedWindows();
 
-  /** The graph that calls without weights follow; {@link exponentialTwoGraph} until one was set. */
+  /** The graph of calls without weights; {@link exponentialTwoGraph} until one is set. */
   get topology(): Topology {
     return this.#followed().topology;
   }
 
   /**
-   * Sets the graph of later neighbour operations. Local: every rank sets the same one; where they differ, the next
+   * Sets the graph of later neighbor operations. Local: every rank sets the same one; if they differ, the next
    * operation is ERR_MISMATCH on every rank.
    */
   setTopology(topology: Topology, options?: TopologyOptions): void {
@@ -68,16 +68,16 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * Averages with neighbours only: `out = selfWeight * data + Σ srcWeights[s] * (dstWeights of s for this rank) *
-   * (data of s)`. Without weights over the rank and its sources in the topology: uniformly, as a sum that is then
-   * divided, or by the graph's own weights where {@link setTopology} said `weighted`.
+   * Averages with neighbors only: `out = selfWeight * data + Σ srcWeights[s] * (dstWeights of s for this rank) * (data
+   * of s)`. Without weights, averages over the rank and its sources in the topology: uniformly (a sum, then divided),
+   * or with the graph's weights after {@link setTopology} with `weighted`.
    *
-   * float16 and bfloat16 are summed in float32 and rounded once. Integers, in the memory of the host: without weights a sum
-   * that wraps around and is then divided, toward zero; whole weights are exact and wrap around; others are summed in float64 and rounded to the nearest whole
-   * number, halves to the even one, and what is beyond the type becomes its least or greatest value.
+   * float16 and bfloat16 are summed in float32 and rounded once. Integers in host memory: without weights a wrapping
+   * sum is divided toward zero. Integer weights are exact and wrap. Other weights are summed in float64, rounded half
+   * to even and clamped to the type's range.
    *
-   * @param data - `count` elements, the result's place when there is no `out`.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where somebody sends what nobody awaits, or the other way round.
+   * @param data - `count` elements, replaced by the result without `out`.
+   * @throws GradlinkError ERR_MISMATCH on every rank if senders and receivers do not match.
    */
   async neighborAllReduce<A extends ArrayIn<M>, O extends A | NewArray<A> = A>(
     data: A,
@@ -103,12 +103,12 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * Gives each rank what its sources have, one after the other in the order of `srcRanks` (without lists: ascending);
-   * its own data is not part of it. Every rank takes part.
+   * Gives each rank the data of its sources in the order of `srcRanks` (ascending without lists), without its own.
+   * Every rank takes part.
    *
-   * @param data - what this rank sends to each destination.
+   * @param data - sent to each destination.
    * @param options - `srcRanks`, `dstRanks`, `srcCounts`, `out` of the sum of the counts (made when absent).
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where lists, counts or dtypes do not fit together.
+   * @throws GradlinkError ERR_MISMATCH on every rank if lists, counts or dtypes do not fit.
    */
   async neighborAllGather<A extends ArrayIn<M>>(
     data: A,
@@ -138,8 +138,8 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * Two ranks average: `out = selfWeight * data + pairWeight * (the peer's data)`, halves when no weights are given.
-   * Only the two take part, each naming the other. Integers as in {@link neighborAllReduce}, not on GPUs.
+   * Averages two ranks: `out = selfWeight * data + pairWeight * (the peer's data)`, with weights 1/2 by default. Only
+   * the two take part, each naming the other. Integers as in {@link neighborAllReduce}, not on GPUs.
    */
   async pairGossip<A extends ArrayIn<M>>(
     data: A,
@@ -165,16 +165,16 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * Collective: an array that neighbours of the topology reach into without this rank's help, see
-   * {@link NeighborWindow}. All ranks bring as many elements of one dtype. The topology of now stays the window's.
+   * Collective: creates an array that neighbors in the topology access without this rank's help, see {@link
+   * NeighborWindow}. All ranks give the same count and dtype. The window keeps the current topology.
    *
-   * Where ranks are GPUs the array is a new {@link DeviceBuffer} and the sums are the GPU's; what neighbours write
-   * travels through the memory of the hosts, and a thread of each rank serves them.
+   * On GPUs the array is a new {@link DeviceBuffer}, and the GPU computes the sums. Neighbors' writes go through host
+   * memory, served by a thread of each rank.
    *
    * Await one with a `name` before the next call: ranks compare the names first.
    *
-   * @param data - copied: what the window's array, and unless `zeroInit` the buffers, hold at first.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where topologies, lengths or dtypes differ.
+   * @param data - copied: the initial content of the window's array and, unless `zeroInit`, of the buffers.
+   * @throws GradlinkError ERR_MISMATCH on every rank if topologies, lengths or dtypes differ.
    */
   async createWindow<A extends ArrayIn<M>>(
     data: A,
@@ -195,14 +195,14 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * The open window that {@link createWindow} was given this name for.
+   * The open window with this name.
    *
-   * @throws GradlinkError ERR_UNSUPPORTED where there is none.
+   * @throws GradlinkError ERR_UNSUPPORTED if there is none.
    */
   window<A extends ArrayIn<M> & AnyArray = ArrayIn<M> & AnyArray>(name: string): NeighborWindow<A> {
     return this.#windows.find(name) as unknown as NeighborWindow<A>;
   }
-  /** The names of open windows, in the order they were made. */
+  /** The names of open windows, in order of creation. */
   get windowNames(): readonly string[] {
     return this.#windows.names;
   }

@@ -1,5 +1,5 @@
-// One failure on all ranks: an operation over nodes runs on several communicators, and who waits in another one than the one
-// that failed is told by aborting that. The reason carries the failure.
+// Spreads one failure to all ranks: an operation over nodes runs on several communicators. Ranks waiting in another one
+// are ended by aborting it; the reason carries the failure.
 import { GradlinkError } from '../../errors.js';
 import type { ErrorCode } from '../../errors.js';
 
@@ -9,20 +9,20 @@ const again = 'await setMachineTopology() on all ranks to go on';
 /** What ended the nodes. */
 export interface NodesFailure {
   readonly code: ErrorCode;
-  /** Who saw it first. */
+  /** The rank that saw it first. */
   readonly rank: number;
   readonly text: string;
-  /** Whether the communicator that the nodes are of can be used. */
+  /** Whether the parent communicator can be used. */
   readonly usable: boolean;
 }
 
-/** @param rank - this one, which saw the error unless another told it */
+/** @param rank - this rank, which saw the error unless it came from another */
 export function nodesFailure(error: unknown, rank: number): NodesFailure {
   const { code, text, by } = told(error) ?? own(error, rank);
   return { code, text, rank: by, usable: code === 'ERR_MISMATCH' };
 }
 
-/** What the nodes' communicators are aborted with. */
+/** The abort reason of the nodes' communicators. */
 export function reasonOf({ code, rank, text }: NodesFailure): string {
   return `${op} failed on rank ${rank} with ${code}: ${text}`;
 }
@@ -33,19 +33,19 @@ export function errorOf({ code, rank, text, usable }: NodesFailure, cause: unkno
   return new GradlinkError(code, message, { op, rank, usable, cause });
 }
 
-/** Of a call after the failure. */
+/** The error of a call after the failure. */
 export function nodesEnded({ text, usable }: NodesFailure): GradlinkError {
   const message = `${op}: the nodes ended with an earlier failure (${text})${usable ? `; ${again}` : ''}`;
   return new GradlinkError('ERR_UNSUPPORTED', message, { op, usable });
 }
 
-/** Of a call before there are nodes. */
+/** The error of a call before there are nodes. */
 export function noNodes(): GradlinkError {
   const message = `${op}: no nodes yet: await setMachineTopology() on all ranks first`;
   return new GradlinkError('ERR_UNSUPPORTED', message, { op, usable: true });
 }
 
-/** Where not all ranks formed nodes of as many ranks: of those that did as this one, `count` of `size`. */
+/** The error if ranks formed nodes of different sizes; `count` of `size` ranks agree with this one. */
 export function sizesDiffer(count: number, size: number, perNode: number): GradlinkError {
   const forming = 'setMachineTopology';
   const message = `${forming}: ranks differ in ranksPerNode: only ${count} of the ${size} ranks have ${perNode}, as this one has. All ranks must say the same`;

@@ -1,4 +1,4 @@
-// Ranks in nodes of equally many, for operations that go over nodes.
+// Nodes of equally many ranks.
 import { argumentError, ruleError } from '../../errors.js';
 import type { NativeNeighborhood } from '../../native/communicator.js';
 import type { Topology } from '../../topology/topology.js';
@@ -7,12 +7,12 @@ import type { Group } from '../calls/types.js';
 import { neighborhood, readWeights, weight } from '../calls/neighbor-call.js';
 import type { NodesFailure } from './nodes-failure.js';
 
-/** Where a rank is. */
+/** A rank's node and its number there. */
 export interface PlaceInNodes {
   readonly nodes: number;
   readonly perNode: number;
   readonly node: number;
-  /** The rank among those of its node; 0 speaks for it. */
+  /** Its number in its node; 0 is the leader. */
   readonly local: number;
 }
 
@@ -25,13 +25,13 @@ export interface Nodes<C> {
   readonly leaders: C | null;
   readonly topology: Topology;
   readonly weighted: boolean;
-  /** Why they can be used no more. */
+  /** Why they can no longer be used. */
   failure?: NodesFailure;
 }
 
 /**
- * @param given - ranks of a node; when absent the environment's, else all
- * @throws TypeError or RangeError where it does not divide the size.
+ * @param given - ranks per node; when absent from the environment, else all
+ * @throws TypeError or RangeError if it does not divide the size.
  */
 export function placeInNodes(group: Group, given: unknown): PlaceInNodes {
   const { size, rank } = group;
@@ -57,7 +57,7 @@ function fromEnvironment(size: number): [string, number] {
   return ['ranksPerNode', size];
 }
 
-/** Whether equal ones follow each other, all as many: hosts of ranks. */
+/** Whether equal names are consecutive and equally many. */
 export function alikeInRuns(hosts: readonly string[]): boolean {
   const different = new Set(hosts).size;
   const each = hosts.length / different;
@@ -70,7 +70,7 @@ interface RawMachineWeights {
   readonly dstMachineWeights?: unknown;
 }
 
-/** What the leader of this node exchanges; sums of nodes become averages over ranks. */
+/** The exchange of this node's leader; sums of nodes become averages over ranks. */
 export function machineNeighborhood(
   nodes: Nodes<unknown>,
   { selfWeight, srcMachineWeights, dstMachineWeights }: RawMachineWeights,

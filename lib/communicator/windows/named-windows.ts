@@ -1,4 +1,4 @@
-// Windows found by name: which of them are open on one rank, and whether all ranks gave the same name.
+// Windows by name: those open on one rank, and the check that all ranks gave the same name.
 import { GradlinkError, argumentError } from '../../errors.js';
 import type { AnyArray } from '../../tensor/any-array.js';
 import { wellFormed } from '../../checks.js';
@@ -17,7 +17,7 @@ export class NamedWindows {
     return [...this.#byName.keys()];
   }
 
-  /** @throws GradlinkError ERR_UNSUPPORTED that says which there are. */
+  /** @throws GradlinkError ERR_UNSUPPORTED, which lists the open ones. */
   find(name: unknown): NeighborWindow {
     const window = this.#byName.get(wellFormed(name, 'name'));
     if (window !== undefined) return window;
@@ -29,7 +29,7 @@ export class NamedWindows {
     );
   }
 
-  /** Opens one with a name that no open one has. */
+  /** Opens a window whose name is not in use. */
   async open<A extends AnyArray>(
     name: string,
     opened: (onFree: () => void) => Promise<NeighborWindow<A>>,
@@ -49,12 +49,12 @@ export class NamedWindows {
   }
 }
 
-/** What ranks compare of a name. */
+/** The hash of a name, which ranks compare. */
 export function nameHash(name: string): Int32Array<ArrayBuffer> {
   return Int32Array.of(hashOf(name));
 }
 
-/** @throws GradlinkError ERR_MISMATCH, on every rank, where not all hashes are equal. */
+/** @throws GradlinkError ERR_MISMATCH, on every rank, unless all hashes are equal. */
 export function assertSameName(name: string, hashes: Int32Array): void {
   if (hashes.every((hash) => hash === hashes[0])) return;
   const ranks: number[] = [];

@@ -1,4 +1,4 @@
-// Opening a window: what native code makes it of.
+// Opens windows.
 import { native } from '../../native/load.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { AnyArray } from '../../tensor/any-array.js';
@@ -31,7 +31,7 @@ export async function openWindow<A extends AnyArray>(
   const sources = Int32Array.from(by.topology.sources(rank));
   const destinations = Int32Array.from(by.topology.destinations(rank));
   const calls = milliseconds(given.timeoutMs, 'timeoutMs', -1);
-  // Memory of the host is made by the engine, where peers can reach it; that of a GPU is like any other.
+  // The engine allocates host memory, so that peers can reach it; GPU memory needs nothing special.
   const buffer = isDeviceBuffer(data)
     ? DeviceBuffer.alloc(data.device, data.dtype, data.length)
     : null;
@@ -66,7 +66,7 @@ export async function openWindow<A extends AnyArray>(
   });
 }
 
-/** As {@link openWindow}, of all ranks of GPUs that this process holds, in one call. */
+/** {@link openWindow} for all GPU ranks of this process in one call. */
 export async function openWindows(
   executor: Executor,
   by: StaticTopology,

@@ -1,4 +1,4 @@
-// One rank's side of a window: an array that neighbours reach into. How one is opened stands in window-open.ts.
+// One rank's side of a window: an array that neighbors access. window-open.ts opens it.
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { GradlinkError, argumentError, ruleError } from '../../errors.js';
@@ -29,23 +29,23 @@ import type { CallOptions, Group } from '../calls/types.js';
 
 /** Options of {@link NeighborWindow.put} and {@link NeighborWindow.accumulate}. */
 export interface WindowPutOptions extends CallOptions {
-  /** What `values` (and p) are multiplied by afterwards, in place; 1 when absent. */
+  /** Factor of `values` (and p) afterwards, in place; 1 when absent. */
   selfWeight?: number | undefined;
-  /** Where it goes, and times what; all destinations at 1 when absent. A list means 1 for each. */
+  /** Destinations with factors; all at 1 when absent. A list means 1 for each. */
   dstWeights?: RankWeights | readonly Rank[] | undefined;
 }
 
 /** Options of {@link NeighborWindow.get}. */
 export interface WindowGetOptions extends CallOptions {
-  /** From whom, and times what; all sources at 1 when absent. A list means 1 for each. */
+  /** Sources with factors; all at 1 when absent. A list means 1 for each. */
   srcWeights?: RankWeights | readonly Rank[] | undefined;
 }
 
-/** Options of {@link NeighborWindow.update}: both weights or none. */
+/** Options of {@link NeighborWindow.update}: both weights or neither. */
 export interface WindowUpdateOptions<A> extends CallOptions {
-  /** Of this rank's own array; given with the weights of all sources. */
+  /** The weight of this rank's own array; requires the weights of all sources. */
   selfWeight?: number | undefined;
-  /** Sources whose buffers count, and how much; the others are left as they are. */
+  /** Sources to include, with weights; other buffers stay unchanged. */
   srcWeights?: RankWeights | readonly Rank[] | undefined;
   /** Whether the named buffers (and their p) become 0 afterwards; false when absent. */
   reset?: boolean | undefined;
@@ -55,7 +55,7 @@ export interface WindowUpdateOptions<A> extends CallOptions {
 
 /** Options of {@link NeighborWindow.withMutex}. */
 export interface WindowMutexOptions extends CallOptions {
-  /** True: keeps these ranks from this one's memory. False: keeps others out of theirs. */
+  /** True: locks this rank's memory against these ranks. False: locks theirs against others. */
   forSelf?: boolean | undefined;
   /** The destinations when absent (with `forSelf` the sources). */
   ranks?: readonly Rank[] | undefined;
@@ -83,7 +83,7 @@ const mutexNames = optionNames<WindowMutexOptions>({
 /** @internal */
 export interface WindowParts {
   readonly executor: Executor;
-  /** The rank whose window it is, one of the executor's. */
+  /** The rank of the window, one of the executor's. */
   readonly group: Group;
   readonly native: NativeWindow;
   readonly array: AnyArray;
@@ -108,16 +108,16 @@ interface Move {
 }
 
 /**
- * An array of this rank that neighbours reach into, with a buffer for what each source writes: see
- * {@link Communicator.createWindow}. Writing to a neighbour needs nothing of it, not even that it calls anything.
+ * An array of this rank that neighbors access, with a buffer for each source's writes: see {@link
+ * Communicator.createWindow}. Writing to a neighbor needs no call on its side.
  *
- * Each operation on one buffer is whole: an update never sees half a put. Operations of one rank run in the order they
- * were issued, after what its communicator has pending.
+ * Each operation on one buffer is atomic: an update never sees half a put. Operations of one rank run in the order of
+ * their calls, after pending ones of its communicator.
  */
 export class NeighborWindow<A extends AnyArray = AnyArray> {
-  /** Who writes here, ascending. */
+  /** The ranks that write here, ascending. */
   readonly sources: readonly Rank[];
-  /** Where this rank writes, ascending. */
+  /** The ranks that this one writes to, ascending. */
   readonly destinations: readonly Rank[];
   readonly #parts: WindowParts;
   #freed = false;
@@ -133,10 +133,10 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   /**
-   * This rank's array: live, {@link get} of a neighbour reads it as it is. In the memory of the host it goes with {@link free} or with
+   * This rank's live array, which a neighbor's {@link get} reads. In host memory it is freed by {@link free} or with
    * the communicator; a {@link DeviceBuffer} stays until its `dispose()`.
    *
-   * @throws GradlinkError ERR_CLOSED after {@link free}, in the memory of the host.
+   * @throws GradlinkError ERR_CLOSED after {@link free}, in host memory.
    */
   get array(): A {
     const { array } = this.#parts;
@@ -145,7 +145,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   /**
-   * Each destination's buffer for this rank becomes its weight times `values`; its version counts up.
+   * Sets each destination's buffer for this rank to its weight times `values`, and increments its version.
    *
    * @param values - the window's array when absent.
    */
@@ -157,7 +157,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     this.#runSync(this.#sending('put', values, options));
   }
 
-  /** Each destination's buffer for this rank grows by its weight times `values`; versions stay. */
+  /** Adds its weight times `values` to each destination's buffer for this rank, without a new version. */
   async accumulate(values?: A, options?: WindowPutOptions): Promise<void> {
     await this.#run(this.#sending('accumulate', values, options));
   }
@@ -166,7 +166,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     this.#runSync(this.#sending('accumulate', values, options));
   }
 
-  /** The buffer of each source becomes its weight times the source's array as it is now; its version counts up. */
+  /** Sets the buffer of each source to its weight times the source's current array, and increments its version. */
   async get(options?: WindowGetOptions): Promise<void> {
     await this.#run(this.#getting(options));
   }
@@ -176,8 +176,8 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   /**
-   * Combines the array with the buffers: `selfWeight * array + Σ srcWeights[s] * buffer of s`. Without weights the
-   * average of the array and all buffers, or by the graph's weights where {@link Communicator.setTopology} said
+   * Combines the array with the buffers: `selfWeight * array + Σ srcWeights[s] * buffer of s`. Without weights it
+   * averages the array and all buffers, or uses the graph's weights after {@link Communicator.setTopology} with
    * `weighted`. Versions of the named sources become 0.
    *
    * @returns `out`, or the window's array.
@@ -192,7 +192,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     return options?.out ?? this.array;
   }
 
-  /** Adds all buffers to the array and empties them: a sum. The receiving half of push-sum. */
+  /** Adds all buffers to the array and clears them. The receiving half of push-sum. */
   async updateThenCollect(options?: CallOptions): Promise<A> {
     return this.update(this.#collecting(options));
   }
@@ -201,7 +201,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     return this.updateSync(this.#collecting(options));
   }
 
-  /** Unread writes of each source: puts and gets since the last update. */
+  /** Unread writes per source: puts and gets since the last update. */
   versions(): Record<number, number> {
     this.#assertOpen('versions');
     const counts = this.#parts.native.versions();
@@ -209,8 +209,8 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   /**
-   * The number that went through the same sums as the array, 1 at first: `array / associatedP` is push-sum's estimate
-   * of the average. Stays 1 without the option `associatedP`.
+   * A number that went through the same sums as the array, initially 1: `array / associatedP` is push-sum's estimate of
+   * the average. Stays 1 without the option `associatedP`.
    */
   get associatedP(): number {
     this.#assertOpen('associatedP');
@@ -218,11 +218,10 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   /**
-   * Runs `body` while it holds locks that others who ask for them wait for; put, get and update ask for none. A lock
-   * belongs to an owner's memory and one other rank.
+   * Runs `body` while holding advisory locks, one per owner and other rank; put, get and update take none.
    *
-   * @throws GradlinkError ERR_TIMEOUT where a lock is not given back in time, ERR_PEER_LOST where the rank that has it
-   * was lost; both name that rank.
+   * @throws GradlinkError ERR_TIMEOUT if a lock is not released in time, ERR_PEER_LOST if its holder was lost; both
+   *   name that rank.
    */
   async withMutex<T>(body: () => T | Promise<T>, options?: WindowMutexOptions): Promise<T> {
     const { forSelf = false, ranks, timeoutMs } = optionsObject(options, mutexNames, 'withMutex');
@@ -236,7 +235,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
           : this.destinations
         : (arrayOf(ranks, 'ranks', 'an array of ranks') as readonly Rank[]);
     const pairs = Array.from(others, (other) => otherRank(group, other, 'ranks'))
-      // In one order everywhere: nobody waits for who waits for them.
+      // Lock in the same order everywhere, to avoid deadlocks.
       .sort((a, b) => a - b)
       .map((other) => (forSelf ? ([group.rank, other] as const) : ([other, group.rank] as const)));
     const end = performance.now() + this.#timeout(timeoutMs);
@@ -264,9 +263,8 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   /**
-   * Collective: nobody uses the window afterwards, and its memory is given back. An {@link array} in the memory of the host is empty
-   * then: copy it before (`array.slice()`) where it is still needed. Of windows of several ranks that one process holds
-   * ({@link WorldGroup.createWindow}) each is freed, and the last of them waits for the other processes.
+   * Collective: frees the window. An {@link array} in host memory is empty afterwards: copy it first (`array.slice()`)
+   * if needed. Free each window of {@link WorldGroup.createWindow}; the last one waits for the other processes.
    */
   async free(options?: CallOptions): Promise<void> {
     this.#assertOpen('free');
@@ -346,7 +344,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
 
   #array(value: A, name: string): NativeBuffer {
     const { dtype, array } = this.#parts;
-    // A Uint16Array does not tell which halves it holds: the window's.
+    // A Uint16Array does not tell its half type, so the window's applies.
     const named = value instanceof Uint16Array ? dtypeNames[dtype] : undefined;
     const own = dtypeNumber(value, named, name);
     if (own !== dtype || value.length !== array.length) {

@@ -1,5 +1,4 @@
-// Messages of the ranks that one process holds. They are calls of the process: those of several ranks that depend on each
-// other go together.
+// Messages of the ranks that one process holds: each call covers all of them, so interdependent messages go together.
 import { argumentError } from '../../errors.js';
 import type { NativeMessage } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
@@ -26,28 +25,27 @@ type MessageOp = 'send' | 'receive' | 'sendReceive';
 /** The messages of a {@link WorldGroup}. */
 export abstract class GroupMessages extends Collectives<'gpu', readonly DeviceBuffer[]> {
   /**
-   * Sends a buffer of the rank `from`, held here, to `to`, which another process holds; resolves when `data` may be used
-   * again. The other side receives as many elements of the type: nobody compares them. Messages between two ranks arrive in
-   * order.
+   * Sends a buffer from `from`, a rank held here, to `to` in another process; resolves when `data` may be used again.
+   * The receiver must give the same count and type, which is not checked. Messages between two ranks arrive in order.
    *
-   * @throws TypeError ERR_INVALID_ARG_VALUE where this process holds both: {@link sendReceive} takes both ends.
+   * @throws TypeError ERR_INVALID_ARG_VALUE if this process holds both: {@link sendReceive} takes both ends.
    */
   async send(data: DeviceBuffer, options: MessageEnds & AsyncOptions): Promise<void> {
     const { from, to, ...rest } = optionsObject(options, endNames, 'send');
     await this.#together('send', { send: [{ from, to, data }] }, rest);
   }
 
-  /** Receives a buffer of the rank `to`, held here, from `from`, which another process holds: see {@link send}. */
+  /** Receives a buffer into `to`, a rank held here, from `from` in another process: see {@link send}. */
   async receive(data: DeviceBuffer, options: MessageEnds & AsyncOptions): Promise<void> {
     const { from, to, ...rest } = optionsObject(options, endNames, 'receive');
     await this.#together('receive', { receive: [{ from, to, data }] }, rest);
   }
 
   /**
-   * Messages that go together, of any of the ranks held here: none waits for another of the list. Of a message between two ranks
-   * held here both ends are in it. Peers may bring theirs in one call or in several.
+   * Runs several messages of ranks held here together; none waits for another. A message between two held ranks needs
+   * both ends in the list. Peers may use one call or several.
    *
-   * @throws TypeError ERR_INVALID_ARG_VALUE for a message between two ranks held here whose ends are not both there, of one
+   * @throws TypeError ERR_INVALID_ARG_VALUE for a message between two held ranks unless both ends are given with equal
    *   length and type.
    */
   async sendReceive(messages: GroupMessagesOf, options?: AsyncOptions): Promise<void> {

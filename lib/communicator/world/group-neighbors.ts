@@ -1,4 +1,4 @@
-// Averaging with neighbours, on all ranks that one process holds: one call of the process.
+// Averages with neighbors on all ranks that one process holds, in one call.
 import { argumentError } from '../../errors.js';
 import type { NativeBuffer, NativeNeighborhood } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
@@ -51,17 +51,17 @@ const groupWindowNames = optionNames<GroupWindowOptions>({
   timeoutMs: true,
 });
 
-/** The rank held at this place, as calls of one rank are checked. */
+/** The group as one held rank, for the checks of a single rank's calls. */
 export function viewOfRank({ size, heldRanks, gpus }: Group, held: number): Group {
   const rank = heldRanks[held]!;
   return { size, rank, heldRanks: [rank], gpus: [gpus[held]!], takesLists: false };
 }
 
-/** The operations of a {@link WorldGroup} with neighbours of its ranks. */
+/** The neighbor operations of a {@link WorldGroup}. */
 export abstract class GroupNeighbors extends GroupMessages {
   #static: StaticTopology | undefined;
 
-  /** The graph that calls without weights follow; {@link exponentialTwoGraph} until one was set. */
+  /** The graph of calls without weights; {@link exponentialTwoGraph} until one is set. */
   get topology(): Topology {
     return this.#followed().topology;
   }
@@ -77,10 +77,10 @@ export abstract class GroupNeighbors extends GroupMessages {
   }
 
   /**
-   * As {@link Communicator.neighborAllReduce}, of all ranks held here in one call. Processes that hold one rank call that.
+   * As {@link Communicator.neighborAllReduce} for all ranks held here in one call. Processes with one rank call that.
    *
-   * @param data - a buffer for each of the ranks held here, the result's place when there is no `out`.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where somebody sends what nobody awaits, or the other way round.
+   * @param data - a buffer for each rank held here, replaced by the result without `out`.
+   * @throws GradlinkError ERR_MISMATCH on every rank if senders and receivers do not match.
    */
   async neighborAllReduce(
     data: readonly DeviceBuffer[],
@@ -99,14 +99,14 @@ export abstract class GroupNeighbors extends GroupMessages {
   }
 
   /**
-   * As {@link Communicator.createWindow}, of all ranks held here in one call. Processes that hold one rank call that, without a
-   * name. The topology of now stays the windows'.
+   * As {@link Communicator.createWindow} for all ranks held here in one call. Processes with one rank call that,
+   * without a name. The windows keep the current topology.
    *
-   * Operations of the windows of one process run one after the other; none waits for one that comes later. Free each of them.
+   * Operations of the windows of one process run one after another; none waits for a later one. Free each of them.
    *
-   * @param data - a buffer for each of the ranks held here, copied.
-   * @returns the window of each of these.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where topologies, lengths or types differ.
+   * @param data - a buffer for each rank held here, copied.
+   * @returns the window of each.
+   * @throws GradlinkError ERR_MISMATCH on every rank if topologies, lengths or types differ.
    */
   async createWindow(
     data: readonly DeviceBuffer[],
@@ -136,7 +136,7 @@ export abstract class GroupNeighbors extends GroupMessages {
   }
 }
 
-/** The calls of held ranks as one, whose result is theirs. */
+/** Combines the calls of held ranks into one. */
 export function together({ heldRanks }: Group, calls: readonly Call[]): Call {
   const first = calls[0]!;
   const other = calls.findIndex(({ code, count }) => code !== first.code || count !== first.count);

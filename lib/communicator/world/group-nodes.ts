@@ -1,5 +1,5 @@
-// Averaging between nodes, on all ranks that one process holds, which may be of several nodes: as hierarchical.ts, with the
-// calls of the nodes one after the other in their order, the same on all processes.
+// Averages between nodes on all ranks that one process holds, which may be in several nodes. As hierarchical.ts, with
+// the nodes' calls one after another in the same order on all processes.
 import type { GradlinkError } from '../../errors.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
@@ -50,9 +50,9 @@ const weightNames = optionNames<HierarchicalOptions>({
 interface GroupNodes {
   /** Of each held rank. */
   readonly places: readonly PlaceInNodes[];
-  /** The ranks of each node held here, in the order of nodes, and which of the held ranks they are. */
+  /** The ranks of each node held here, by node, with the indices of the held ranks. */
   readonly nodes: readonly { readonly group: GroupHierarchy; readonly held: readonly number[] }[];
-  /** The first ranks of nodes that are held here, and which those are; null where none is. */
+  /** The leaders held here, with their indices; null if there are none. */
   readonly leaders: { readonly group: GroupHierarchy; readonly held: readonly number[] } | null;
   readonly topology: Topology;
   readonly weighted: boolean;
@@ -64,7 +64,7 @@ const op = 'hierarchicalNeighborAllReduce';
 /** The operations of a {@link WorldGroup} over nodes. */
 export abstract class GroupHierarchy extends GroupPairs {
   #nodes: GroupNodes | undefined;
-  /** They follow each other: each is several steps on communicators of its own. */
+  /** One at a time: each is several steps on its own communicators. */
   #lane: Promise<unknown> = Promise.resolve();
 
   /** See {@link WorldGroup.split}. */
@@ -77,10 +77,10 @@ export abstract class GroupHierarchy extends GroupPairs {
   abstract close(): Promise<void>;
 
   /**
-   * Collective, as {@link Communicator.setMachineTopology}, which processes of one rank call: node n holds the ranks from
-   * `n * ranksPerNode` on. A process may hold ranks of several nodes.
+   * Collective, as {@link Communicator.setMachineTopology}, which processes with one rank call. A process may hold
+   * ranks of several nodes.
    *
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where processes differ in `ranksPerNode`.
+   * @throws GradlinkError ERR_MISMATCH on every rank if `ranksPerNode` differs.
    */
   async setMachineTopology(topology?: Topology, options?: MachineTopologyOptions): Promise<void> {
     const given = optionsObject(options, machineTopologyNames, 'setMachineTopology');
@@ -121,7 +121,7 @@ export abstract class GroupHierarchy extends GroupPairs {
     });
   }
 
-  /** Ranks that say the same end in one group: where that is not everybody, each of them knows. */
+  /** Splits by value: if a rank's group is not everybody, ranks differ, and all know it. */
   async #sameForAll(perNode: number, calls: CallOptions): Promise<void> {
     const [alike] = await this.split(
       this.executor.heldRanks.map(() => perNode),
@@ -134,11 +134,11 @@ export abstract class GroupHierarchy extends GroupPairs {
   }
 
   /**
-   * As {@link Communicator.hierarchicalNeighborAllReduce}, of all ranks held here in one call. Call
-   * {@link setMachineTopology} first.
+   * As {@link Communicator.hierarchicalNeighborAllReduce} for all ranks held here in one call. Call {@link
+   * setMachineTopology} first.
    *
-   * @param data - a buffer for each of the ranks held here, the result's place when there is no `out`.
-   * @throws GradlinkError ERR_MISMATCH where counts, types or neighbours do not fit.
+   * @param data - a buffer for each rank held here, replaced by the result without `out`.
+   * @throws GradlinkError ERR_MISMATCH if counts, types or neighbors do not fit.
    */
   async hierarchicalNeighborAllReduce(
     data: readonly DeviceBuffer[],
@@ -154,7 +154,7 @@ export abstract class GroupHierarchy extends GroupPairs {
       given.out === undefined ? datas : oneEach(executor, given.out, 'out')
     ) as readonly DeviceBuffer[];
     const weights = neighborhoodsOf(nodes, given.machines);
-    // Checks data and out as a whole before anything is sent.
+    // Validates data and out before anything is sent.
     together(
       executor,
       datas.map((one, held) =>
@@ -191,7 +191,7 @@ export abstract class GroupHierarchy extends GroupPairs {
     });
   }
 
-  /** See HierarchicalOperations: all who wait in a node hear of it. */
+  /** See HierarchicalOperations. */
   #endNodes(nodes: GroupNodes, error: unknown): GradlinkError {
     const failure = nodesFailure(error, this.executor.rank);
     nodes.failure = failure;
@@ -208,7 +208,11 @@ export abstract class GroupHierarchy extends GroupPairs {
     return mine;
   }
 
-  /** @internal Ends the communicators of nodes, once their operations have. */
+  /**
+   * @internal Closes the nodes' communicators after their operations.
+   *
+   * @internal Ends the communicators of nodes, once their operations have.
+   */
   protected async closeNodes(): Promise<void> {
     await this.#lane;
     if (this.#nodes !== undefined) await closeAll(this.#nodes);
@@ -219,7 +223,7 @@ async function closeAll({ nodes, leaders }: GroupNodes): Promise<void> {
   await Promise.all([...nodes.map(({ group }) => group.close()), leaders?.group.close()]);
 }
 
-/** For each held rank what its node exchanges, of which the first of each node brings it. */
+/** Each held rank's exchange between nodes; only leaders use it. */
 function neighborhoodsOf({ places, topology, weighted }: GroupNodes, machines: unknown) {
   const given = machines === undefined ? [] : eachOf(places.length, machines, 'machines');
   return places.map((place, held) => {

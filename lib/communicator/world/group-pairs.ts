@@ -1,4 +1,4 @@
-// Gathering from neighbours, and averaging in pairs, on all ranks that one process holds: one call of the process.
+// Neighbor all-gather and pair averaging on all ranks that one process holds, in one call.
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { optionNames, optionsObject } from '../../checks.js';
 import type { Call } from '../calls/call.js';
@@ -31,14 +31,14 @@ const awaitedGossip = optionNames<RawGossip & AsyncOptions>({ ...gossipNames, si
 const listNames = optionNames<GroupLists>({ srcRanks: true, dstRanks: true, srcCounts: true });
 const pairNames = optionNames<GroupPair>({ peer: true, selfWeight: true, pairWeight: true });
 
-/** The operations of a {@link WorldGroup} with some of the ranks, or one. */
+/** Gathering and pair averaging of a {@link WorldGroup}. */
 export abstract class GroupPairs extends GroupNeighbors {
   /**
-   * As {@link Communicator.neighborAllGather}, of all ranks held here in one call. Processes that hold one rank call that.
+   * As {@link Communicator.neighborAllGather} for all ranks held here in one call. Processes with one rank call that.
    *
-   * @param data - what each of the ranks held here sends to each of its destinations, of one type.
-   * @returns for each of these what its sources sent, one after the other.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where lists, counts or types do not fit together.
+   * @param data - sent by each rank held here to each of its destinations; all of one type.
+   * @returns for each rank the data of its sources, concatenated.
+   * @throws GradlinkError ERR_MISMATCH on every rank if lists, counts or types do not fit.
    */
   async neighborAllGather(
     data: readonly DeviceBuffer[],
@@ -76,13 +76,13 @@ export abstract class GroupPairs extends GroupNeighbors {
   }
 
   /**
-   * As {@link Communicator.pairGossip}, of the ranks held here that have a peer, in one call. Of a pair that this process holds
-   * both name each other; other processes name the same pairs of theirs in one call too, and those that hold one rank call that.
+   * As {@link Communicator.pairGossip} for the held ranks that have a peer, in one call. Two held ranks of a pair name
+   * each other. Other processes name the same pairs in one call; those with one rank call pairGossip.
    *
-   * @param data - a buffer for each of the ranks held here, the result's place when there is no `out`. Those of ranks without a peer
-   *   stay as they are.
+   * @param data - a buffer for each rank held here, replaced by the result without `out`. Buffers of ranks without a
+   *   peer are unchanged.
    * @returns the results, and the data of ranks without a peer.
-   * @throws GradlinkError ERR_MISMATCH where two bring other lengths or types, when the other pairs have averaged.
+   * @throws GradlinkError ERR_MISMATCH if a pair's lengths or types differ, after the other pairs have averaged.
    */
   async pairGossip(
     data: readonly DeviceBuffer[],
@@ -102,7 +102,7 @@ export abstract class GroupPairs extends GroupNeighbors {
     return call === undefined ? [...data] : this.executor.runSync(call);
   }
 
-  /** Undefined where no rank held here has a peer. */
+  /** Undefined if no held rank has a peer. */
   #pairing(data: unknown, { pairs, out, timeoutMs }: RawGossip): Call | undefined {
     const { executor } = this;
     const { heldRanks } = executor;

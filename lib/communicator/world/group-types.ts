@@ -1,4 +1,4 @@
-// What the calls of a WorldGroup take beside a buffer for each rank.
+// Further arguments of a WorldGroup's calls.
 import { argumentError } from '../../errors.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { Rank } from '../../topology/rank.js';
@@ -10,7 +10,7 @@ import type {
   WindowOptions,
 } from '../calls/types.js';
 
-/** Whom one rank of a {@link WorldGroup} averages with: as in {@link NeighborOptions}. */
+/** The weights of one rank of a {@link WorldGroup}: as in {@link NeighborOptions}. */
 export type GroupWeights = Pick<NeighborOptions, 'selfWeight' | 'srcWeights' | 'dstWeights'>;
 
 /** Options of {@link WorldGroup.neighborAllReduce}. */
@@ -19,7 +19,7 @@ export interface GroupNeighborOptions extends Pick<NeighborOptions, 'checkTopolo
   neighbors?: readonly GroupWeights[] | undefined;
 }
 
-/** What one rank of a {@link WorldGroup} gathers: as in {@link NeighborGatherOptions}. */
+/** The lists of one rank of a {@link WorldGroup}: as in {@link NeighborGatherOptions}. */
 export type GroupLists = Pick<NeighborGatherOptions, 'srcRanks' | 'dstRanks' | 'srcCounts'>;
 
 /** Options of {@link WorldGroup.neighborAllGather}. */
@@ -28,12 +28,12 @@ export interface GroupGatherOptions {
   neighbors?: readonly GroupLists[] | undefined;
 }
 
-/** With whom one rank of a {@link WorldGroup} averages: as in {@link GossipOptions}. */
+/** The peer of one rank of a {@link WorldGroup}: as in {@link GossipOptions}. */
 export type GroupPair = Pick<GossipOptions, 'peer' | 'selfWeight' | 'pairWeight'>;
 
 /** Options of {@link WorldGroup.pairGossip}. */
 export interface GroupGossipOptions {
-  /** The peer of each rank held here, in their order; null: it takes no part. */
+  /** The peer of each rank held here; null: it takes no part. */
   pairs: readonly (GroupPair | null)[];
 }
 
@@ -42,10 +42,7 @@ export type GroupWindowOptions = Omit<WindowOptions, 'name'>;
 
 /** Options of {@link WorldGroup.hierarchicalNeighborAllReduce}. */
 export interface GroupHierarchicalOptions {
-  /**
-   * The weights of the node of each rank held here, in their order; the topology's when absent. Those of the first rank of each
-   * node count.
-   */
+  /** The node weights of each rank held here; the topology's when absent. Those of each node's first rank are used. */
   machines?: readonly HierarchicalOptions[] | undefined;
 }
 
@@ -57,13 +54,13 @@ export interface MessageEnds {
   to: Rank;
 }
 
-/** A message of {@link WorldGroup.sendReceive}: its ends, and what one of them, held here, sends or receives into. */
+/** A message of {@link WorldGroup.sendReceive}: its ends, and the buffer of the end that is held here. */
 export interface GroupMessage extends MessageEnds {
-  /** What is sent, or where it arrives. */
+  /** The buffer to send or to receive into. */
   data: DeviceBuffer;
 }
 
-/** What {@link WorldGroup.sendReceive} takes. */
+/** The messages of {@link WorldGroup.sendReceive}. */
 export interface GroupMessagesOf {
   /** From ranks held here. */
   send?: readonly GroupMessage[] | undefined;
@@ -71,7 +68,6 @@ export interface GroupMessagesOf {
   receive?: readonly GroupMessage[] | undefined;
 }
 
-/** A list of something for each rank held here. */
 export function eachOf(held: number, values: unknown, name: string): readonly unknown[] {
   if (Array.isArray(values) && values.length === held) return values as readonly unknown[];
   const expected = `an array of ${held}, one for each rank held here`;

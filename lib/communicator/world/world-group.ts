@@ -16,15 +16,15 @@ import { GroupHierarchy } from './group-nodes.js';
 let groupOf: (wrapped: NativeCommunicator) => WorldGroup;
 
 /**
- * The ranks of a world of GPUs that this process holds, from {@link Communicator.world} with `gpus`: a collective takes a
- * list of {@link DeviceBuffer}s, one for each of {@link ranks} in this order, and is one call. {@link size} is that of the
- * whole world. What goes to the root's array alone is undefined where another process holds the root.
+ * The GPU ranks that this process holds, from {@link Communicator.world} with `gpus`. A collective is one call with a
+ * list of {@link DeviceBuffer}s, one for each of {@link ranks}. {@link size} is that of the whole world. A result for
+ * the root is undefined if another process holds the root.
  *
- * What ranks do with one another is a call of the process too: {@link send} and {@link receive} name the held rank, and
- * {@link sendReceive} takes both ends of a message between two ranks held here. {@link createWindow} gives each of them a window.
+ * Point-to-point calls name the held rank: {@link send} and {@link receive}. {@link sendReceive} takes both ends of a
+ * message between two held ranks. {@link createWindow} returns a window for each rank.
  */
 export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
-  /** The ranks that this process holds, one for each of {@link gpus}; those of all processes follow one another. */
+  /** The ranks held here, one for each of {@link gpus}; ranks are consecutive across processes. */
   readonly ranks: readonly Rank[];
 
   static {
@@ -43,13 +43,13 @@ export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
   }
 
   /**
-   * Collective. Ranks of equal color form a part of the world, ordered by key, then by old rank; a process gives a color for
-   * each of {@link ranks}. Processes that hold one rank call {@link Communicator.split}.
+   * Collective. Ranks with equal colors form a new group, ordered by key, then by old rank; a process gives a color for
+   * each of {@link ranks}. Processes with one rank call {@link Communicator.split}.
    *
-   * @param colors - each 0 or above; null to take part in none.
+   * @param colors - each 0 or above; null to join none.
    * @param keys - the old ranks when absent.
-   * @returns for each of {@link ranks} the part that it belongs to, null for a null color. Ranks of one part have the same
-   *   group, whose `ranks` are their places in it, ascending, with their `gpus`. Close each on its own.
+   * @returns the group of each of {@link ranks}, null for a null color. Held ranks of one group share it; its `ranks`
+   *   are their new ranks, ascending, with their `gpus`. Close each group separately.
    */
   override async split(
     colors: readonly (number | null)[],
@@ -78,9 +78,9 @@ export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
   }
 
   /**
-   * As {@link Communicator.subset}: all ranks of the world in the list, of which this process may hold any.
+   * As {@link Communicator.subset}: the list covers the whole world's ranks; this process may hold any of them.
    *
-   * @returns the part, or null where no rank of this process is in the list. Close it on its own.
+   * @returns the group, or null if no rank of this process is listed. Close it separately.
    */
   async subset(ranks: readonly Rank[], options?: CallOptions): Promise<WorldGroup | null> {
     const given = optionsObject(options, callNames, 'subset');
@@ -90,7 +90,7 @@ export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
     });
   }
 
-  /** As {@link Communicator.allocRegistered}: a buffer for each of {@link ranks}, which are used together. */
+  /** As {@link Communicator.allocRegistered}: one buffer for each of {@link ranks}, to be used together. */
   allocRegistered<K extends DeviceDType>(
     dtype: K,
     count: number,
