@@ -1,9 +1,8 @@
-// Looking for the servers' answers from the event loop. What waits for one small operation at a time would otherwise wait
-// for two threads to wake up: the store's own, by the answer, and then this one.
+// Polls for servers' answers on the event loop. Otherwise a wait for one small operation includes waking two threads:
+// the store's own and this one.
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { PendingOperations } from './pending.js';
 
-/** Of one store with servers. */
 export class Answers {
   #looking = false;
   readonly #native: NativeKVStore;
@@ -14,7 +13,10 @@ export class Answers {
     this.#pending = pending;
   }
 
-  /** An operation is on its way: looks in each turn of the event loop, for as long as two wake-ups take. Native code says when not. */
+  /**
+   * After an operation was sent: polls in each turn of the event loop for about the time of two wake-ups, until native
+   * code ends it.
+   */
   lookFor(): void {
     if (this.#looking) return;
     this.#looking = true;

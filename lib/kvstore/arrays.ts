@@ -1,4 +1,4 @@
-// Reading the arrays of an operation: one a device for each key.
+// Validates the arrays of an operation: one per device for each key.
 import { argumentError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
@@ -14,17 +14,17 @@ import type { KeyInfo } from './keys.js';
 /** One array, or one for each device: TypedArrays, and for GPUs DeviceBuffers too. */
 export type DeviceArrays = AnyArray | readonly AnyArray[];
 
-/** What the arrays of a store may be. */
+/** The arrays that a store accepts. */
 export interface ArrayRules {
   readonly devices: StoreDevices;
-  /** Arrays that one operation may bring for a key. */
+  /** Maximum number of arrays per key. */
   readonly limit: number;
 }
 
 /**
  * The arrays of one key.
  *
- * @throws TypeError for anything but arrays of the key's type and length on the store's devices, at most one a device.
+ * @throws TypeError unless they have the key's type and length and are on the store's devices, at most one each.
  */
 export function arraysOf(
   given: unknown,
@@ -44,7 +44,7 @@ export function arraysOf(
       given,
     );
   }
-  // Holes of a sparse array are looked at too.
+  // Array.from also visits the holes of a sparse array.
   return Array.from(list, (array) => checked(array, info, name, rules));
 }
 
@@ -65,7 +65,7 @@ function checked(array: unknown, info: KeyInfo, name: string, { devices }: Array
 }
 
 /**
- * An array of the host, which either kind of store takes, or a DeviceBuffer on one of the store's GPUs.
+ * Checks for an array in host memory, which every store accepts, or a DeviceBuffer on one of the store's GPUs.
  *
  * @throws TypeError that names the array's device and the store's.
  */
@@ -80,7 +80,7 @@ export function assertPlace(array: unknown, name: string, { names, gpus }: Store
   throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, { text: describeBuffer(buffer) });
 }
 
-/** The arrays as native code takes them; the same list where nothing needs to change. */
+/** The native arrays; the same list if nothing changes. */
 export function storagesOf(arrays: readonly AnyArray[]): readonly NativeBuffer[] {
   for (const array of arrays) {
     if (array instanceof DeviceBuffer || array[Symbol.toStringTag] === 'Float16Array') {
@@ -90,7 +90,6 @@ export function storagesOf(arrays: readonly AnyArray[]): readonly NativeBuffer[]
   return arrays as readonly NativeBuffer[];
 }
 
-/** The inputs and outputs of one key. */
 export interface KeyArrays {
   readonly inputs: readonly AnyArray[];
   readonly outputs: readonly AnyArray[];
@@ -101,8 +100,7 @@ interface Use extends MemoryUse {
 }
 
 /**
- * Nothing that one call writes may share bytes with anything else it uses, except that an output may be an input of
- * its own key exactly.
+ * A call's output must not overlap its other arrays, but may be exactly an input of its own key.
  *
  * @throws TypeError ERR_BUFFER_OVERLAP
  */
@@ -130,7 +128,7 @@ function sameMemory(a: AnyArray, b: AnyArray): boolean {
   return a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;
 }
 
-/** The inputs that are not also outputs: what is both counts as written. */
+/** The inputs that are not also outputs. */
 export function readOnly({ inputs, outputs }: KeyArrays): readonly AnyArray[] {
   if (outputs.length === 0 || inputs.length === 0) return inputs;
   return inputs.filter(

@@ -1,4 +1,4 @@
-// What each kind of store is opened with. A new kind is one entry here.
+// Opens each kind of store. A new kind is one entry here.
 import { defaultTimeoutMs } from '../time.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
@@ -10,7 +10,7 @@ import type { OpeningOptions } from './store-options.js';
 import { storeKinds } from './types.js';
 import type { StoreBackend, StoreKind, StoreType } from './types.js';
 
-/** How a kind of store is opened on CPU devices, absent where it cannot be, and on GPUs. */
+/** Opens a kind of store on CPU devices, if possible, and on GPUs. */
 interface Backend {
   readonly onHost?: (devices: number, options: OpeningOptions) => Promise<StoreBackend>;
   readonly onGpus: (gpus: readonly number[], options: OpeningOptions) => Promise<StoreBackend>;
@@ -37,7 +37,7 @@ function withServers(type: StoreKind): Backend {
   };
 }
 
-/** A store whose merging has begun: NCCL fails only when its ranks meet. */
+/** Opens a store and starts its merging: NCCL only fails when its ranks connect. */
 async function openMerging(
   gpus: readonly number[],
   merge: number,
@@ -64,10 +64,10 @@ const merges = {
   auto: nativeGpuMerges.automatic,
 } as const;
 
-/** NCCL may load and yet not run: a driver that is too old for it, a container with a small /dev/shm. */
+/** NCCL may load but fail to run: with an old driver, or a container with a small /dev/shm. */
 const deviceOnGpus: Backend['onGpus'] = async (gpus, options) => {
   const { merge, peer } = options;
-  // Without direct access NCCL takes no part.
+  // NCCL is not used without direct access.
   const nccl = merge === 'auto' && peer;
   try {
     return await openMerging(gpus, merges[merge], options);
@@ -90,7 +90,7 @@ function warnOnce(text: string): void {
 }
 
 function assertDriver(): void {
-  // Without a driver that is the whole story; with one, NCCL may be what is missing.
+  // Without a driver the error is complete; with one, NCCL may be missing.
   try {
     native().gpuCount();
   } catch (error) {
@@ -121,7 +121,7 @@ const backends: Readonly<Record<StoreKind, Backend>> = {
   },
 };
 
-/** Why a kind cannot be opened on CPU devices. */
+/** The error of a kind that needs GPUs. */
 function needsGpus(kind: StoreKind, names: readonly string[]): GradlinkError {
   const kinds = storeKinds.filter((other) => backends[other].onHost !== undefined);
   const available = new Intl.ListFormat('en', { type: 'conjunction' }).format(kinds);
@@ -134,7 +134,7 @@ function needsGpus(kind: StoreKind, names: readonly string[]): GradlinkError {
 /**
  * Opens a store of this type.
  *
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE where this build or machine has no such store.
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE if this build or machine has no such store.
  */
 export async function openBackend(
   type: StoreType,

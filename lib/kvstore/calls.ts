@@ -1,4 +1,4 @@
-// Turning the arguments of push, pull and their kin, for one key or a list, into one list of keys with their arrays.
+// Turns the arguments of push, pull and similar calls, for one key or several, into a list of keys with arrays.
 import { argumentError, describe } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
@@ -10,7 +10,7 @@ import type { Key, KeyInfo, KeyTable } from './keys.js';
 /** One key, or a list of keys. */
 export type Keys = Key | readonly Key[];
 
-/** What a call brings for `K`: arrays (one, or one a device) for one key, a list of those for a list. */
+/** The arrays of a call for `K`: one or one per device for a single key, a list of those for several. */
 export type ArraysFor<K extends Keys> = K extends readonly Key[]
   ? readonly DeviceArrays[]
   : DeviceArrays;
@@ -22,7 +22,6 @@ export interface KeyCall extends KeyArrays {
   readonly outputs: AnyArray[];
 }
 
-/** The key and its argument, for each key of a call. */
 export function pairsOf(
   keys: unknown,
   given: unknown,
@@ -41,14 +40,14 @@ export function pairsOf(
   return Array.from(keys, (key: unknown, index) => [key, given[index] as unknown] as const);
 }
 
-/** What an operation brings besides its keys. */
+/** The arrays that each operation needs. */
 const brings = {
   push: { values: true, outs: false },
   pull: { values: false, outs: true },
   pushPull: { values: true, outs: true },
 } as const;
 
-/** The keys of a call, each once: what a list brings for a key it names twice belongs together. */
+/** The distinct keys of a call; arrays of a repeated key are combined. */
 export function readCall(
   table: KeyTable,
   keys: unknown,
@@ -124,13 +123,12 @@ interface Written {
 }
 
 /**
- * As in MXNet several keys may be pulled into one array, in which the last one's value stays: the earlier copies are not
- * made.
+ * As in MXNet several keys may be pulled into one array, which keeps the last one's value: skips the earlier copies.
  *
  * @param written - in the order of the call.
  */
 function withoutOverwritten(calls: KeyCall[], written: readonly Written[]): KeyCall[] {
-  // By allocation and place: the key whose value stays there.
+  // The last key for each memory range.
   const last = new Map<object, Map<string, number>>();
   const kept = written.toReversed().filter(({ id, out: { buffer, byteOffset, byteLength } }) => {
     const places = last.get(buffer) ?? new Map<string, number>();
@@ -153,15 +151,15 @@ function withoutOverwritten(calls: KeyCall[], written: readonly Written[]): KeyC
   });
 }
 
-/** What every operation may carry. */
+/** Options of every operation. */
 export interface StoreCallOptions {
-  /** Higher is sooner; an int32, 0 when absent. Training gives the first layers the highest. */
+  /** Higher runs sooner; an int32, 0 when absent. Training uses the highest for the first layers. */
   priority?: number | undefined;
 }
 
 const callNames = optionNames<StoreCallOptions>({ priority: true });
 
-/** @throws TypeError or RangeError for what is no int32, and for options that a call does not know. */
+/** @throws TypeError or RangeError unless it is an int32, and for unknown options */
 export function priorityOf(options: StoreCallOptions | undefined, op: string): number {
   const { priority } = optionsObject(options, callNames, op);
   if (priority === undefined) return 0;
@@ -176,7 +174,7 @@ export function priorityOf(options: StoreCallOptions | undefined, op: string): n
   return priority;
 }
 
-/** Whether an argument is options, where it may be arrays. */
+/** Whether an argument is options rather than arrays. */
 export function isOptions(given: unknown): given is StoreCallOptions {
   return (
     typeof given === 'object' &&

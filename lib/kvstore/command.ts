@@ -1,14 +1,14 @@
-// What workers say to servers: a number, what the text is about, and the text; or what the store itself has to say.
+// Commands from workers to servers: a number and a text from the user, or a message of the store itself.
 import { argumentError } from '../errors.js';
 import { assertWellFormed, integer } from '../checks.js';
 
 const mostHead = 2 ** 31 - 1;
-/** Where users' commands have a number. */
+/** In place of the number of users' commands. */
 const profilerHead = 'profiler';
-/** As long as a path may be. */
+/** The maximum length of a path. */
 const mostFile = 4096;
 
-/** As it travels. */
+/** The wire format. */
 export function commandText(head: unknown, body: unknown): string {
   if (typeof head === 'string' && body === undefined) return commandText(0, head);
   if (typeof head !== 'number') {
@@ -21,19 +21,19 @@ export function commandText(head: unknown, body: unknown): string {
   return `${String(integer(head, 'head', 0, mostHead))}:${body}`;
 }
 
-/** What {@link commandText} was made of. */
+/** The reverse of {@link commandText}. */
 export function commandOf(text: string): { readonly head: number; readonly body: string } {
   const [head, body] = partsOf(text);
   return { head: Number(head), body };
 }
 
-/** Of setServerProfiler. */
+/** The argument of setServerProfiler. */
 export interface ProfilerCommand {
-  /** Null ends what is being written. */
+  /** Null ends profiling. */
   readonly file: string | null;
-  /** Which call of which worker it is of. */
+  /** The calling worker and its call. */
   readonly by: string;
-  /** Ends only what this call has begun. */
+  /** Ends only what this call has started. */
   readonly undo: boolean;
 }
 
@@ -41,7 +41,7 @@ export function profilerText(command: ProfilerCommand): string {
   return `${profilerHead}:${JSON.stringify(command)}`;
 }
 
-/** What {@link profilerText} was made of; undefined for another command. */
+/** The reverse of {@link profilerText}; undefined for other commands. */
 export function profilerOf(text: string): ProfilerCommand | undefined {
   const [head, body] = partsOf(text);
   if (head !== profilerHead) return undefined;

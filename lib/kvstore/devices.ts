@@ -1,25 +1,25 @@
-// Which devices a store's arrays belong to.
+// The devices of a store's arrays.
 import { argumentError } from '../errors.js';
 
 /**
- * A number of CPU devices, or the devices' names: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A GPU may be named
- * several times: then it is several devices.
+ * A number of CPU devices, or device names: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A repeated GPU counts as
+ * several devices.
  */
 export type DeviceList = number | readonly string[];
 
-/** The devices of a store: all CPU devices, or all GPUs. */
+/** The devices of a store: only CPU devices, or only GPUs. */
 export interface StoreDevices {
   readonly names: readonly string[];
-  /** The ordinals, one a device; null for CPU devices. */
+  /** One ordinal per device; null for CPU devices. */
   readonly gpus: readonly number[] | null;
 }
 
 const maxDevices = 4096;
 
 /**
- * The devices; `cpu:0` when none are given.
+ * Parses devices; `cpu:0` by default.
  *
- * @throws TypeError or RangeError for what names no devices, for CPU devices named twice, and for both kinds together.
+ * @throws TypeError or RangeError for invalid devices, repeated CPU devices, and a mix of both kinds.
  */
 export function parseDevices(devices: DeviceList | undefined): StoreDevices {
   if (devices === undefined) return devicesOnHost(1);
@@ -51,13 +51,11 @@ export function parseDevices(devices: DeviceList | undefined): StoreDevices {
   return { names, gpus: null };
 }
 
-/** So many CPU devices. */
 export function devicesOnHost(count: number): StoreDevices {
   const names = Array.from({ length: count }, (_, index) => `cpu:${index}`);
   return { names: Object.freeze(names), gpus: null };
 }
 
-/** A device for each of these ordinals. */
 export function devicesOnGpus(gpus: readonly number[]): StoreDevices {
   return { names: Object.freeze(gpus.map((gpu) => `gpu:${gpu}`)), gpus };
 }

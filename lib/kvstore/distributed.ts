@@ -1,4 +1,4 @@
-// Opening the stores of several workers.
+// Opens stores with several workers.
 import { readJob } from '../communicator/joining/job.js';
 import { endJobOnFailure, useTcp } from '../communicator/joining/hosts-world.js';
 import { named } from '../communicator/joining/roles.js';
@@ -12,16 +12,16 @@ import { workerPlace } from './role.js';
 import type { StorePlace } from './role.js';
 import type { StoreBackend } from './types.js';
 
-// The n-th store of a job meets under a name of its own; every worker makes its stores in the same order.
+// Each store of a job has its own rendezvous name; all workers create their stores in the same order.
 let storesWithServers = 0;
 let storesWithout = 0;
 
-/** The name under which the workers and servers of the job's n-th store with servers meet. */
+/** The rendezvous name of the job's n-th store with servers. */
 export function meetingName(store: number): string {
   return `kvstore ${store}`;
 }
 
-/** The stores that must not end in good order when this process does not. */
+/** Stores that are to report a failure if this process exits without closing them. */
 const open = new Set<NativeKVStore>();
 
 function onExit(code: number): void {
@@ -34,19 +34,19 @@ function track(store: NativeKVStore): NativeKVStore {
   return store;
 }
 
-/** After close(). */
+/** Called after close(). */
 export function forget(store: NativeKVStore): void {
   if (open.delete(store) && open.size === 0) process.off('exit', onExit);
 }
 
-/** What is particular to one type of store with servers, and its devices. */
+/** The settings of one type of store with servers, and its devices. */
 export interface ServedStore {
   readonly type: string;
   readonly asynchronous: boolean;
   readonly devices: number;
-  /** One a device; null for CPU devices. */
+  /** One per device; null for CPU devices. */
   readonly gpus: readonly number[] | null;
-  /** Whether GPUs' arrays are summed in the host's memory. */
+  /** Whether GPU arrays are summed in host memory. */
   readonly mergeOnHost: boolean;
 }
 
@@ -63,7 +63,7 @@ export async function openWithServers(
   const sums = { merge: mergeOf(merge) };
   const options = { ...store, ...sums, workers, servers, bigArrayBound, timeoutMs };
   const opening = native().NativeKVStore.openDist(meeting, options);
-  // A GPU that is missing was told at once, and the servers still wait for this store.
+  // A missing GPU was reported at once, but the servers still wait for this store.
   ++storesWithServers;
   try {
     const opened = track(await opening);
@@ -76,7 +76,7 @@ export async function openWithServers(
 /**
  * A worker's side of a store without servers.
  *
- * @param gpus - one a device; null for CPU devices.
+ * @param gpus - one per device; null for CPU devices.
  */
 export async function openWithoutServers(
   devices: number,
@@ -90,13 +90,13 @@ export async function openWithoutServers(
   const sums = { mergeOnHost: false, merge: mergeOf(merge) };
   const options = { devices, gpus, ...sums, shardOptimizer, timeoutMs };
   const opening = native().NativeKVStore.openAllreduce(meeting, options);
-  // A GPU that is missing was told at once, and the other workers still wait for this store.
+  // A missing GPU was reported at once, but the other workers still wait for this store.
   ++storesWithout;
   const store = track(await opening);
   return { native: store, rank, numWorkers: workers, numServers: 0 };
 }
 
-/** By NCCL only where that is asked for: it adds in an order of its own. */
+/** NCCL only on request, because it adds in its own order. */
 function mergeOf(merge: OpeningOptions['merge']): number {
   return merge === 'nccl' ? nativeGpuMerges.nccl : nativeGpuMerges.peer;
 }

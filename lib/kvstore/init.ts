@@ -1,4 +1,4 @@
-// The arguments of init.
+// Validates the arguments of init.
 import { argumentError } from '../errors.js';
 import { dtypeNumber } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -17,8 +17,8 @@ import { RowSparse } from './row-sparse.js';
 import { rowLengthOf } from '../tensor/shape.js';
 
 /**
- * One value for one key, a list for a list: TypedArrays, or DeviceBuffers on the store's GPUs, or {@link RowSparse}
- * arrays, whose other rows begin as 0.
+ * One value for one key, a list for several: TypedArrays, DeviceBuffers on the store's GPUs, or {@link RowSparse}
+ * arrays, whose other rows are 0.
  */
 export type InitValues<K extends Keys> = K extends readonly Key[]
   ? readonly (AnyArray | RowSparse)[]
@@ -26,12 +26,9 @@ export type InitValues<K extends Keys> = K extends readonly Key[]
 
 /** Options of init. */
 export interface InitOptions {
-  /**
-   * The shape of the value, or, for a list of keys, of each: what is a row is known from it. Its product is the
-   * length.
-   */
+  /** The shape of the value, or of each key's: it defines the rows. Its product is the length. */
   shape?: readonly number[] | readonly (readonly number[] | undefined)[] | undefined;
-  /** What a Uint16Array holds. */
+  /** The type of a Uint16Array. */
   dtype?: DType | undefined;
 }
 
@@ -43,7 +40,7 @@ export const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
   priority: true,
 });
 
-/** A key to be made. */
+/** A key to create. */
 export interface NewKey {
   readonly key: Key;
   readonly value: AnyArray;
@@ -51,12 +48,12 @@ export interface NewKey {
   readonly rowLength: number;
 }
 
-/** A list of shapes, some of them perhaps undefined, where one shape for all keys is a list of numbers. */
+/** A list of shapes, some perhaps undefined, rather than one shape (a list of numbers). */
 function isListOfShapes(shapes: InitOptions['shape']): shapes is readonly (readonly number[])[] {
   return Array.isArray(shapes) && !shapes.some((one) => typeof one === 'number');
 }
 
-/** @throws TypeError for a key that is there already, twice in the list or of the wrong kind, and for bad values. */
+/** @throws TypeError for a repeated or existing key, one of the wrong kind, and for invalid values */
 export function readInit(
   table: KeyTable,
   keys: unknown,

@@ -6,14 +6,14 @@ import { assertWellFormed } from '../checks.js';
 /** An int (safe, so up to 53 bits) or a string. */
 export type Key = number | string;
 
-/** What is known of a key since its init. */
+/** A key after its init. */
 export interface KeyInfo {
   readonly key: Key;
-  /** The native number. */
+  /** Its native number. */
   readonly id: number;
   readonly dtype: number;
   readonly count: number;
-  /** Elements of a row. */
+  /** Elements per row. */
   readonly rowLength: number;
 }
 
@@ -22,7 +22,7 @@ export class KeyTable {
   readonly #byId: KeyInfo[] = [];
   #first: Key | undefined;
 
-  /** @throws TypeError if the value is not a key, or is of the store's other key kind. */
+  /** @throws TypeError if the value is not a key of the store's kind */
   check(key: unknown): Key {
     if (typeof key === 'number') {
       if (!Number.isSafeInteger(key)) {
@@ -50,7 +50,7 @@ export class KeyTable {
     return key;
   }
 
-  /** @throws TypeError for a value that is not a key, or was never initialised. */
+  /** @throws TypeError if the value is not a key or was never initialized */
   find(key: unknown): KeyInfo {
     const info = this.#infos.get(key as Key);
     if (info !== undefined) return info;
@@ -76,7 +76,7 @@ export class KeyTable {
   }
 }
 
-/** The error for a key that is initialised a second time. */
+/** The error of a second init of a key. */
 export function duplicateKey(key: Key): ArgumentError {
   return argumentError(
     'ERR_INVALID_ARG_VALUE',

@@ -1,4 +1,4 @@
-// The key-value store as users see it. What is merged where is the backend's business (backends.ts).
+// The public key-value store. backends.ts decides what is merged where.
 import { withCallStack } from '../call-stack.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import { native } from '../native/load.js';
@@ -31,15 +31,13 @@ import type { Updater } from './updater.js';
 import { assertMade, optionsObject } from '../checks.js';
 
 /**
- * A key-value store with MXNet's meaning: the devices of this process push arrays, which are summed, and pull the
- * result.
+ * A key-value store with MXNet's semantics: devices push arrays, which are summed, and pull the result.
  *
- * Operations on one key run in the order of their calls; operations on different keys run side by side, higher
- * priority first; operations on one array too run in the order of their calls, so that none but the last need be
- * awaited. A push without an optimizer **assigns** the sum of that push; with one, the optimizer updates the stored
- * value. Every method that returns a promise rejects rather than throws. Until the promise settles, only the store
- * itself may write arrays that were given or read those being filled; afterwards they are the caller's again: the store
- * never keeps them.
+ * Operations on one key, or on one array, run in the order of their calls, so that only the last need be awaited.
+ * Operations on different keys run in parallel, higher priority first. A push without an optimizer **assigns** the sum
+ * of that push; with one, the optimizer updates the stored value. Methods that return a promise reject rather than
+ * throw. Until the promise settles, do not write the given arrays or read those being filled. The store keeps none of
+ * them.
  *
  * @example
  * ```ts
@@ -51,15 +49,15 @@ import { assertMade, optionsObject } from '../checks.js';
  * ```
  */
 export class KVStore implements AsyncDisposable {
-  /** The type as asked for, in lower case. */
+  /** The requested type, in lower case. */
   readonly type: StoreTypeName;
-  /** This worker; 0 where there is one. */
+  /** This worker's number; 0 if there is only one. */
   readonly rank: number;
-  /** Processes that share the store; 1 of a store of this process alone. */
+  /** Number of processes that share the store; 1 for a local store. */
   readonly numWorkers: number;
-  /** 0 where values lie on the workers. */
+  /** Number of servers; 0 if values are on the workers. */
   readonly numServers: number;
-  /** `cpu:0`, `gpu:1` and so on: a push brings an array for each. */
+  /** `cpu:0`, `gpu:1` and so on: a push has an array for each. */
   readonly devices: readonly string[];
   readonly #native: NativeKVStore;
   readonly #kind: StoreKind;
@@ -94,11 +92,11 @@ export class KVStore implements AsyncDisposable {
   /**
    * Opens a store.
    *
-   * @param type - `'local'` (sums on the host), `'device'`, the default (sums where the devices are, with gradient
-   *   compression; on GPUs with NCCL where it is there and no GPU is named twice), or `'nccl'` (GPUs; NCCL must be
-   *   there). On CPU devices local and device both lie in host memory and are equally fast. MXNet's other spellings
-   *   are accepted, in upper case too; for a word that is known at run time alone see {@link isStoreType}.
-   * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device this build does not have.
+   * @param type - `'local'` sums on the host. `'device'`, the default, sums on the devices, supports gradient
+   *   compression, and on distinct GPUs uses NCCL if it is installed. `'nccl'` requires GPUs and NCCL. On CPU devices
+   *   local and device both use host memory and are equally fast. MXNet's other spellings are accepted, in any case;
+   *   for names known only at run time see {@link isStoreType}.
+   * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device that this build lacks.
    */
   static create(type?: StoreTypeName, options?: KVStoreOptions): Promise<KVStore>;
   static create<Name extends keyof RegisteredStores>(
@@ -122,18 +120,18 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Makes {@link create} know a store of one's own, as MXNet's `KVStoreBase.register`: it resolves to what the factory
-   * makes of the options. Upper and lower case are the same. For TypeScript {@link RegisteredStores} says what it makes.
+   * Registers a custom store for {@link create}, like MXNet's `KVStoreBase.register`: create resolves to the factory's
+   * result. Names ignore case. Declare the result's type in {@link RegisteredStores}.
    *
-   * @throws TypeError for a name that is taken.
+   * @throws TypeError if the name is taken.
    */
   static register(name: string, factory: StoreFactory): void {
     registerStore(name, factory);
   }
 
   /**
-   * Makes keys, each once, with a first value (copied) that fixes type and length. The kind of the first key, int or
-   * string, is that of all keys of the store.
+   * Creates keys with an initial value (copied) that fixes type and length. The first key's kind, int or string,
+   * applies to all keys of the store.
    */
   async init<K extends Keys>(keys: K, values: InitValues<K>, options?: InitOptions): Promise<void> {
     this.#operations.pending.assertOpen('init');
@@ -149,8 +147,8 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Sums what the devices bring; the sum is assigned, or given to the optimizer or updater. Of {@link RowSparse} arrays,
-   * rows that several bring add up; the others count as 0, or are left alone by an optimizer that updates lazily.
+   * Sums the devices' arrays, and assigns the sum or passes it to the optimizer or updater. With {@link RowSparse}
+   * arrays, equal rows add up; missing rows count as 0, or are skipped by a lazy optimizer.
    */
   push<K extends Keys>(keys: K, values: PushValues<K>, options?: StoreCallOptions): Promise<void> {
     const again = this.#operations.again('push', keys, values, undefined, options);
@@ -159,7 +157,7 @@ export class KVStore implements AsyncDisposable {
     return this.#operations.call('push', keys, values, undefined, options);
   }
 
-  /** Copies the stored value to every output. */
+  /** Copies the stored value to all outputs. */
   pull<K extends Keys>(keys: K, outs: PullTargets<K>, options?: PullOptions): Promise<void> {
     if (options?.ignoreSparse === undefined) {
       const again = this.#operations.again('pull', keys, undefined, outs, options);
@@ -181,7 +179,7 @@ export class KVStore implements AsyncDisposable {
     return this.#operations.call('pushPull', keys, values, given.outs ?? values, given.options);
   }
 
-  /** {@link init} and {@link pull} in one: gives every output the first value. */
+  /** {@link init} and {@link pull} in one: copies the initial value to all outputs. */
   async broadcast<K extends Keys>(
     keys: K,
     values: InitValues<K>,
@@ -190,7 +188,7 @@ export class KVStore implements AsyncDisposable {
   ): Promise<void> {
     const { priority, ...ofInit } = optionsObject(options, broadcastNames, 'broadcast');
     const initialised = this.init(keys, values, ofInit);
-    // Queued behind the init; if that is refused, there is nothing to pull.
+    // Queued behind the init; if the init fails there is nothing to pull.
     const pulled = this.pull(keys, outs, { priority });
     const [init, pull] = await Promise.allSettled([initialised, pulled]);
     if (init.status === 'rejected') throw init.reason;
@@ -198,12 +196,12 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Copies some rows of the stored value; the other rows of the output become 0.
+   * Copies some rows of the stored value and sets the other rows of the output to 0.
    *
-   * @param outs - as long as the value; or {@link RowSparse} arrays, which then hold these rows alone, in order, each
-   *   once, in new memory.
-   * @param rowIds - rows, in any order, repeats allowed, of any shape: one list for all outputs, or a list for each. A
-   *   row has the product of all but the first number of the shape given to init (1 element without a shape).
+   * @param outs - of the value's length; or {@link RowSparse} arrays, which then hold just these rows, sorted and
+   *   unique, in new memory.
+   * @param rowIds - rows in any order and shape, with repeats: one list for all outputs, or one each. A row's length is
+   *   the product of init's shape without its first number (1 without a shape).
    */
   rowSparsePull(
     key: Key | readonly Key[],
@@ -215,12 +213,11 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * From the next push on, pushes update the stored values through this optimizer, natively; null: pushes assign
-   * again. The optimizer is taken as it is at the call: later changes to the object do not reach the store (see
-   * {@link setLearningRate}). States start anew. Takes effect at the call.
+   * From the next push on, updates stored values with this optimizer in native code; null: pushes assign again. The
+   * optimizer is copied, so later changes to the object have no effect (see {@link setLearningRate}). States are reset.
    *
-   * With servers worker 0's call is enough, and resolves when the servers have the optimizer. Another worker's call brings
-   * none: it resolves when worker 0's has.
+   * With servers only worker 0's call counts, and it resolves when the servers have the optimizer. Other workers' calls
+   * resolve after worker 0's.
    */
   setOptimizer(optimizer: Optimizer | null): Promise<void> {
     return this.#settings.setOptimizer(optimizer);
@@ -229,26 +226,25 @@ export class KVStore implements AsyncDisposable {
   /**
    * Changes the optimizer's rate from the next push on, keeping its states.
    *
-   * @throws TypeError without an optimizer, or where a schedule decides the rate.
+   * @throws TypeError without an optimizer, or if a schedule sets the rate.
    */
   setLearningRate(learningRate: number): Promise<void> {
     return this.#settings.setLearningRate(learningRate);
   }
 
   /**
-   * As {@link setOptimizer}, with a JavaScript function; an error it throws rejects the push. It runs where values are: in
-   * this process, in an `allreduce` store on every worker, each of which sets it.
+   * As {@link setOptimizer} with a JavaScript function; an error it throws rejects the push. It runs where the values
+   * are: in this process, or for an `allreduce` store on every worker, which all set it.
    *
-   * @throws GradlinkError ERR_UNSUPPORTED in a store with servers: there servers have it, by `serveJob({ updater })`.
+   * @throws GradlinkError ERR_UNSUPPORTED with servers, which take theirs from `serveJob({ updater })`.
    */
   setUpdater(updater: Updater | null): Promise<void> {
     return this.#settings.setUpdater(updater);
   }
 
   /**
-   * Compresses what each device pushes, with error feedback for each key and device; float32 keys only, others are
-   * summed as they are. Once, for good, from the next push on: it waits for what was called before. With servers every
-   * worker sets the same.
+   * Compresses each device's pushes, with error feedback per key and device. Only float32 keys are compressed. Applies
+   * from the next push on and cannot be changed; waits for earlier calls. With servers all workers set the same.
    *
    * @throws GradlinkError ERR_UNSUPPORTED on a `local` store.
    */
@@ -256,38 +252,38 @@ export class KVStore implements AsyncDisposable {
     return this.#settings.setGradientCompression(compression);
   }
 
-  /** Writes the optimizer's states to a file, in one step, as they are after every operation issued before. */
+  /** Writes the optimizer's states to a file atomically, as they are after all earlier operations. */
   saveOptimizerStates(file: string, options?: SaveStatesOptions): Promise<void> {
     return this.#settings.saveOptimizerStates(file, options);
   }
 
   /**
-   * Reads states back, bit for bit. The keys must have been initialised; a file that does not fit changes nothing.
+   * Restores states bit for bit. The keys must be initialized; an invalid file changes nothing.
    *
-   * @throws TypeError for a file that is not of states, is damaged, or belongs to another optimizer or other keys.
+   * @throws TypeError for a file without states, a damaged one, or one of another optimizer or other keys.
    */
   loadOptimizerStates(file: string): Promise<void> {
     return this.#settings.loadOptimizerStates(file);
   }
 
-  /** Resolves when every operation issued before is done, on all workers. */
+  /** Resolves when all earlier operations are done, on all workers. */
   async barrier(): Promise<void> {
     this.#operations.pending.assertOpen('barrier');
     const { pending } = this.#operations;
     const earlier = pending.earlierSettled();
     await pending.run('barrier', [], () => this.#native.barrier());
-    // The barrier may be told of first.
+    // Settle the earlier operations' promises first.
     await earlier;
   }
 
-  /** Whether the store can do something; `'optimizer'` (run optimizers itself) is what there is to ask. */
+  /** Whether the store has a capability; `'optimizer'` (runs optimizers itself) is the only one. */
   isCapable(capability: 'optimizer'): boolean {
     return isKnownCapability(capability);
   }
 
   /**
-   * The other workers no longer wait for this one, whose batches are used up; it may still pull. After every operation
-   * issued before. A store of one worker has nothing to do.
+   * After all earlier operations, tells the other workers not to wait for this one any more, because its data is used
+   * up. It may still pull. No effect in a store with one worker.
    */
   async leave(): Promise<void> {
     this.#operations.pending.assertOpen('leave');
@@ -297,8 +293,8 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Every server hands the text, and the number before it (what it is about; 0 when absent), to its handler; `gradlink
-   * serve` prints it. Resolves when all have.
+   * Passes a number (0 when absent) and a text to the handler of every server; `gradlink serve` prints them. Resolves
+   * when all have run.
    *
    * @throws GradlinkError ERR_UNSUPPORTED without servers.
    */
@@ -309,21 +305,22 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Every server writes from now on what it does for this store (receive, merge, update, answer; with key, worker, bytes),
-   * as a Chrome trace: `profile.json` of server 1 is `profile.server-1.json`, on the server's host; a path that is not
-   * absolute begins at its working directory. Null: they write the rest and end, as they do when the store ends. One
-   * worker's call is enough. Resolves when all servers have; if one fails, none goes on.
+   * Makes every server write a Chrome trace of its work for this store (receive, merge, update, answer; with key,
+   * worker, bytes). Server 1 writes `profile.json` to `profile.server-1.json` on its host; relative paths start at its
+   * working directory. Null ends the trace, as does the end of the store. One worker's call is enough. Resolves when
+   * all servers have started; if one fails, none continues.
    *
-   * @throws GradlinkError ERR_SYSTEM for a file that a server cannot write, or while another is being written;
-   *   ERR_UNSUPPORTED without servers.
+   * @throws GradlinkError ERR_SYSTEM if a server cannot write the file, or already writes another; ERR_UNSUPPORTED
+   *   without servers.
    */
   setServerProfiler(file: string | null): Promise<void> {
     return this.#servers.profile(file);
   }
 
   /**
-   * A zeroed array for `push` and `pull`. With servers it lies where those of this host read it: a push of a long one is not staged,
-   * and resolves when they have. Otherwise a plain array. Freed when it is collected, also after `close()`.
+   * A zeroed array for `push` and `pull`. With servers it is in memory that those of this host read, so a long push is
+   * not staged and resolves once they have read it. Otherwise a plain array. Freed by garbage collection, also after
+   * `close()`.
    */
   allocShared<K extends DType>(dtype: K, count: number): ArrayOf[K] {
     this.#operations.pending.assertOpen('allocShared');
@@ -331,20 +328,20 @@ export class KVStore implements AsyncDisposable {
     return allocSharedArray(shared ? this.#native : null, dtype, count);
   }
 
-  /** Workers and servers that are known to have died; 0 where there are no servers. */
+  /** Number of workers and servers known to have died; 0 without servers. */
   numDeadNodes(): number {
     this.#operations.pending.assertOpen('numDeadNodes');
     return hasServers(this.#kind) ? this.#native.deadNodes() : 0;
   }
 
-  /** Which server holds what, key by key in the order of their init; an ERR_UNSUPPORTED without servers. */
+  /** The server of each shard, in the keys' init order; throws ERR_UNSUPPORTED without servers. */
   placement(): ShardPlace[] {
     this.#operations.pending.assertOpen('placement');
     return this.#native.placement();
   }
 
   /**
-   * What this worker and the servers have moved, and where their time went.
+   * Bytes moved and time spent by this worker and the servers.
    *
    * @throws GradlinkError ERR_UNSUPPORTED for a store of one process.
    */
@@ -367,7 +364,7 @@ export class KVStore implements AsyncDisposable {
     pending.close();
     if (isDistributed(this.#kind)) {
       await pending.settled();
-      // Who has left an all-reduce still takes part in the others' sums, until they close too.
+      // A worker that has left an all-reduce still takes part in the others' sums until they close too.
       if (this.#left && !hasServers(this.#kind)) await this.#native.barrier();
     } else {
       await pending.inTurn(() => undefined);

@@ -1,4 +1,4 @@
-// From a checked call to the native store and back: leases, calls that come again, errors of updaters.
+// Runs validated calls on the native store: leases, repeated calls, updater errors.
 import { nativeStoreOps } from '../native/kvstore.js';
 import type { NativeKVStore, NativeStoreArrays } from '../native/kvstore.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -14,17 +14,16 @@ import { RepeatedCalls } from './repeated.js';
 import type { RepeatedCall } from './repeated.js';
 import type { UpdaterCalls } from './updater.js';
 
-/** The operations of one store on its keys. */
 export class StoreOperations {
   readonly keys = new KeyTable();
   readonly pending: PendingOperations;
-  /** The JavaScript function that updates values, where there is one. */
+  /** The JavaScript updater, if any. */
   updater: UpdaterCalls | undefined;
   readonly #native: NativeKVStore;
   readonly #rules: ArrayRules;
-  /** Of stores on GPUs. */
+  /** Only for stores on GPUs. */
   readonly #repeated: RepeatedCalls | undefined;
-  /** Of stores with servers. */
+  /** Only for stores with servers. */
   readonly #answers: Answers | undefined;
 
   constructor(native: NativeKVStore, rules: ArrayRules, orders: NativeOrder, servers: boolean) {
@@ -35,7 +34,7 @@ export class StoreOperations {
     this.#answers = servers ? new Answers(native, this.pending) : undefined;
   }
 
-  /** The call once more, where it is one that was remembered. Rejects rather than throws. */
+  /** Repeats a remembered call. Rejects rather than throws. */
   again(
     op: 'push' | 'pull' | 'pushPull',
     keys: unknown,
@@ -54,7 +53,7 @@ export class StoreOperations {
     }
   }
 
-  /** One push, pull or pushPull as its caller gave it. Rejects rather than throws. */
+  /** Runs a push, pull or pushPull. Rejects rather than throws. */
   call(
     op: 'push' | 'pull' | 'pushPull',
     keys: unknown,
@@ -110,7 +109,7 @@ export class StoreOperations {
     });
   }
 
-  /** An operation of one key that is not one of those above. */
+  /** Any other operation on one key. */
   run(op: string, call: KeyCall, start: () => Promise<void> | undefined): Promise<void> {
     return this.pending.run(op, [call], () => this.#rethrowing(op, [call.info.id], start()));
   }
@@ -125,7 +124,7 @@ export class StoreOperations {
     );
   }
 
-  /** What an updater throws is what its push rejects with. */
+  /** Rejects a push with its updater's error. */
   #rethrowing(
     op: string,
     ids: readonly number[],

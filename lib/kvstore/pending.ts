@@ -1,4 +1,4 @@
-// Operations on their way: their leases, which of them waits for which, how many there are, and where their errors point.
+// Pending operations: leases, dependencies, count, and the stacks of their errors.
 import { GradlinkError } from '../errors.js';
 import { leaseParts, release } from '../tensor/leases.js';
 import type { Holder, LeasedPart, LeaseGroup, LeaseOwner, Use } from '../tensor/leases.js';
@@ -9,16 +9,15 @@ import type { StoreKind } from './types.js';
 const done = Promise.resolve();
 
 /**
- * Which operations of one key on the same array are in order because the native store runs them one after another:
- * all, or only those that write what earlier ones read. A value that is handed out has been made of all that was
- * pushed, while an array that a pull has filled may be read on another thread or device than the one that filled it.
+ * Which operations of one key on the same array the native store keeps in order: all, or only writes after reads. A
+ * pulled value includes all earlier pushes, but a pull's array may be read on another thread or device than the one
+ * that filled it.
  */
 export type NativeOrder = 'all' | 'writesAfterReads';
 
-/** One operation. */
 class Pending implements Holder {
   readonly owner: LeaseOwner;
-  /** What must have ended before it begins; most need nothing. */
+  /** Operations that must end before it begins; mostly none. */
   #needs: Set<Holder> | undefined;
   ended = false;
 
@@ -48,9 +47,8 @@ interface Deferred {
 type Start = () => Promise<void> | undefined;
 
 /**
- * As in MXNet, operations of one store on the same array follow one another as they were called. Where the native store
- * does not see to that, an operation begins when those that it shares memory with have ended, and those called after it
- * begin after it.
+ * As in MXNet, operations of one store on the same array run in the order of their calls. If the native store does not
+ * ensure that, an operation waits for earlier ones that share memory with it.
  */
 export class PendingOperations implements LeaseOwner {
   readonly #order: NativeOrder;
@@ -58,16 +56,16 @@ export class PendingOperations implements LeaseOwner {
   #closed = false;
   readonly #waiting: (() => void)[] = [];
   readonly #live = new Set<Promise<void>>();
-  /** Called and not ended. */
+  /** Called but not ended. */
   readonly #unended = new Set<Pending>();
-  /** Not begun, in the order of their calls. */
+  /** Not started, in the order of their calls. */
   readonly #deferred: Deferred[] = [];
 
   constructor(order: NativeOrder) {
     this.#order = order;
   }
 
-  /** Whether every earlier operation has settled, as far as its caller can know. */
+  /** Whether every earlier operation has settled, as its caller sees it. */
   get none(): boolean {
     return this.#count === 0;
   }
@@ -78,18 +76,17 @@ export class PendingOperations implements LeaseOwner {
     return same && (this.#order === 'all' || (wanted.writes && !pending.writes));
   }
 
-  /** Resolves when what was called before has settled, also for its caller. */
+  /** Resolves when earlier calls have settled, also for their callers. */
   async earlierSettled(): Promise<void> {
     await Promise.allSettled(this.#live);
   }
 
-  /** Resolves once no operation is on its way. */
+  /** Resolves once no operation is pending. */
   async settled(): Promise<void> {
     if (this.#count === 0) return;
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Later operations fail. */
   close(): void {
     this.#closed = true;
   }
@@ -106,7 +103,7 @@ export class PendingOperations implements LeaseOwner {
   /**
    * Starts an operation with its arrays leased until it settles.
    *
-   * @param start - undefined where it is done already.
+   * @param start - returns undefined if already done.
    */
   run(op: string, calls: readonly KeyCall[], start: Start): Promise<void> {
     const pending = new Pending(this);
@@ -116,7 +113,7 @@ export class PendingOperations implements LeaseOwner {
     });
   }
 
-  /** {@link run} for arrays that are leased as one. */
+  /** {@link run} for arrays leased as one group. */
   runGroup(leases: LeaseGroup, start: Start): Promise<void> {
     const pending = new Pending(this);
     leases.lease(pending);
@@ -126,9 +123,9 @@ export class PendingOperations implements LeaseOwner {
   }
 
   /**
-   * A change of the store that takes effect between the operations called before and those called after.
+   * Changes the store between earlier and later operations.
    *
-   * @throws whatever `change` throws where nothing is to be waited for, else the promise rejects.
+   * @throws the error of `change` if nothing is pending; otherwise the promise rejects
    */
   inTurn(change: () => void): Promise<void> {
     return this.run('', [], () => {
@@ -137,7 +134,7 @@ export class PendingOperations implements LeaseOwner {
     });
   }
 
-  /** A change of the store while no operation is under way: it begins when those called before have ended. */
+  /** Changes the store while no operation is running, after earlier calls have ended. */
   whenIdle(change: () => void): Promise<void> {
     const pending = new Pending(this);
     for (const one of this.#unended) pending.waitFor(one);
@@ -157,7 +154,7 @@ export class PendingOperations implements LeaseOwner {
       const started = new Promise<void>((resolve, reject) => {
         this.#deferred.push({
           pending,
-          // At once: what is called next may not begin before it.
+          // Synchronous, because later calls must not start before it.
           start: () => {
             try {
               resolve(start());
@@ -201,7 +198,7 @@ export class PendingOperations implements LeaseOwner {
     try {
       await started;
     } catch (error) {
-      // Made on the way back from another thread; taken here, in an async function, it shows the callers that await.
+      // The error comes from another thread; capturing the stack in this async function shows the awaiting callers.
       if (error instanceof GradlinkError) Error.captureStackTrace(error);
       throw error;
     } finally {
@@ -220,7 +217,7 @@ export class PendingOperations implements LeaseOwner {
   }
 }
 
-/** The arrays of a call, key by key. */
+/** The arrays of a call by key. */
 export function partsOf(calls: readonly KeyCall[]): LeasedPart[] {
   return calls.map((call) => ({
     part: call.info.id,

@@ -1,15 +1,15 @@
-// Stores of one's own, by name.
+// Custom stores by name.
 import { argumentError } from '../errors.js';
 import { aFunction } from '../checks.js';
 import type { KVStoreOptions } from './store-options.js';
 import { isStoreType } from './types.js';
 
-/** Makes a store from the options of {@link KVStore.create}, which are as its caller gave them. */
+/** Creates a store from the options of {@link KVStore.create}, which are not validated. */
 export type StoreFactory = (options: KVStoreOptions) => object | Promise<object>;
 
 /**
- * What {@link KVStore.create} makes of registered names, for TypeScript: a program adds its own in
- * `declare module 'gradlink' { interface RegisteredStores { mine: MyStore } }`.
+ * The results of {@link KVStore.create} for registered names: a program adds its own in `declare module 'gradlink' {
+ * interface RegisteredStores { mine: MyStore } }`.
  */
 // eslint-disable-next-line @typescript-eslint/no-empty-object-type -- programs add to it
 export interface RegisteredStores {}
@@ -29,7 +29,6 @@ export function registerStore(name: unknown, factory: StoreFactory): void {
   factories.set(key, factory);
 }
 
-/** Of a name that was registered. */
 export function registered(type: unknown): StoreFactory | undefined {
   return typeof type === 'string' ? factories.get(type.toLowerCase()) : undefined;
 }

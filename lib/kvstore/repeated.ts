@@ -1,5 +1,5 @@
-// List calls that come again. On GPUs checking hundreds of arrays takes longer than moving them, so what was checked
-// once is recognised by the very lists it came in.
+// Repeated list calls. On GPUs validating hundreds of arrays takes longer than moving them, so validated calls are
+// recognized by their lists.
 import type { NativeStoreCall } from '../native/kvstore.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
@@ -8,7 +8,7 @@ import type { KeyCall } from './calls.js';
 import { partsOf } from './pending.js';
 import type { PendingOperations } from './pending.js';
 
-/** A call as it was checked: what it brought, element by element, and what native code made of it. */
+/** A validated call: its arguments by element, and its native form. */
 export interface RepeatedCall {
   readonly native: NativeStoreCall;
   readonly leases: LeaseGroup;
@@ -21,17 +21,16 @@ interface Known extends RepeatedCall {
   readonly outs: Flat | undefined;
 }
 
-/** What a list holds, one after another: of a list in it its length, then its items. */
+/** A flattened list: for nested lists the length, then the items. */
 type Flat = readonly unknown[];
 
 type List = readonly unknown[];
 
 /**
- * The calls of one store. A call is known as long as the list of its arrays lives; what is disposed of meanwhile native
- * code notices.
+ * The remembered calls of one store. A call lives as long as its list of arrays; native code detects disposed buffers.
  */
 export class RepeatedCalls {
-  /** By the list of arrays, then by operation. */
+  /** By list of arrays, then by operation. */
   readonly #known = new WeakMap<object, Map<string, Known>>();
   readonly #owner: PendingOperations;
 
@@ -39,7 +38,7 @@ export class RepeatedCalls {
     this.#owner = owner;
   }
 
-  /** The same call, if it was remembered and brings the same arrays for the same keys. */
+  /** The remembered call with the same arrays and keys. */
   find(op: string, keys: unknown, values: unknown, outs: unknown): RepeatedCall | undefined {
     const list = values ?? outs;
     if (typeof list !== 'object' || list === null) return undefined;
@@ -50,9 +49,9 @@ export class RepeatedCalls {
   }
 
   /**
-   * Remembers a list call that has passed all checks.
+   * Remembers a validated list call.
    *
-   * @returns undefined where it cannot be remembered: no keys or one, a key twice, arrays that are not all on GPUs.
+   * @returns undefined if it does not qualify: fewer than two keys, a repeated key, or arrays not on GPUs
    */
   remember(
     op: string,
@@ -86,10 +85,7 @@ function flat(list: List): Flat {
   return list.flatMap((item) => (Array.isArray(item) ? [item.length, ...(item as List)] : [item]));
 }
 
-/**
- * Whether a list holds the same. Object.is looks at no object that it compares, and a list is seldom in the caches after
- * the caller's own work.
- */
+/** Whether a list has the same items. Object.is does not dereference the objects, which are seldom in the caches. */
 function holds(known: Flat | undefined, given: unknown): boolean {
   if (known === undefined) return given === undefined;
   if (!Array.isArray(given)) return false;

@@ -1,19 +1,18 @@
-// What a store of several workers has moved, and where its time went.
+// Bytes moved and time spent in a store with several workers.
 import type { ServerReport, WorkerReport } from '../native/dist.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 
-/** What this worker and the servers did since the store was made. Times are seconds, sizes bytes. */
+/** The work of this worker and the servers since the store was opened. Times in seconds, sizes in bytes. */
 export interface StoreReport {
-  /** This worker. */
+  /** This worker's number. */
   readonly rank: number;
   /**
-   * This worker's part. With servers: `copy` (arrays to and from the memory that servers read, sums of devices
-   * included), `wait` (for servers), and `bytesSent`, `bytesReceived` by server. Without: `copy`, `wait` (for other
-   * workers), `reduce` (in the sums), `update`, and `bytesReduced` (of whole arrays their length, of rows what this worker
-   * gives).
+   * This worker's work. With servers: `copy` (to and from memory that servers read, including sums of devices), `wait`
+   * (for servers), and `bytesSent`, `bytesReceived` per server. Without: `copy`, `wait` (for other workers), `reduce`,
+   * `update`, and `bytesReduced` (the length of whole arrays, or this worker's rows).
    */
   readonly worker: WorkerReport;
-  /** The servers in order; none for a store without. */
+  /** The servers in order; empty without servers. */
   readonly servers: readonly ServerReport[];
 }
 

@@ -1,9 +1,9 @@
-// This process's place among the workers and servers of its job.
+// This process's rank among the workers and servers of its job.
 import { readJob, secretWithServers } from '../communicator/joining/job.js';
 import { isSet, mostRanks, variable, type Env } from '../communicator/joining/sources.js';
 import { GradlinkError } from '../errors.js';
 
-/** Where the processes of a job's stores meet, and which this one is: workers come first, then servers. */
+/** Where the processes of a job's stores connect, and this one's rank: workers first, then servers. */
 export interface StorePlace {
   readonly backend: 'shm' | 'mpi' | 'tcp';
   readonly job: string;
@@ -12,7 +12,7 @@ export interface StorePlace {
   readonly servers: number;
 }
 
-/** A worker's place; undefined where no launcher started this process. */
+/** A worker's rank; undefined without a launcher. */
 export function workerPlace(env: Env = process.env): StorePlace | undefined {
   const place = readJob(env);
   if (place === undefined) return undefined;
@@ -23,7 +23,7 @@ export function workerPlace(env: Env = process.env): StorePlace | undefined {
 
 const needs = ['GRADLINK_JOB', 'GRADLINK_NUM_WORKERS', 'GRADLINK_NUM_SERVERS'];
 
-/** Why this process is not a server of a job; undefined where it is one. */
+/** Why this process is not a server; undefined if it is one. */
 export function notServer(env: Env = process.env): string | undefined {
   const missing = needs.filter((name) => !isSet(env, name));
   if (missing.length === 0) return undefined;
@@ -33,7 +33,7 @@ export function notServer(env: Env = process.env): string | undefined {
   );
 }
 
-/** @throws GradlinkError ERR_UNSUPPORTED where nobody started this process as a server. */
+/** @throws GradlinkError ERR_UNSUPPORTED if this process was not started as a server */
 export function serverPlace(env: Env = process.env): StorePlace {
   const reason = notServer(env);
   if (reason !== undefined) throw new GradlinkError('ERR_UNSUPPORTED', reason);

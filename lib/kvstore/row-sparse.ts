@@ -1,4 +1,4 @@
-// Arrays of which only some rows are there: MXNet's row_sparse.
+// Arrays with only some rows: MXNet's row_sparse.
 import { argumentError } from '../errors.js';
 import { dtypeNumber } from '../tensor/any-array.js';
 import type { NumericArray } from '../tensor/dtype.js';
@@ -8,13 +8,12 @@ import { rowLengthOf } from '../tensor/shape.js';
 import { readRowNumbers } from './rows.js';
 import type { RowIds } from './rows.js';
 
-/** What a {@link RowSparse} is made of. */
 export interface RowSparseParts<A extends NumericArray = NumericArray> {
-  /** Row numbers, in any order; rows that come several times add up. */
+  /** Row numbers in any order; repeated rows add up. */
   readonly indices: RowIds;
-  /** The rows, one after another in the order of `indices`. */
+  /** The rows in the order of `indices`, concatenated. */
   readonly data: A;
-  /** Of the whole array: rows first. */
+  /** The shape of the whole array: rows first. */
   readonly shape: readonly number[];
 }
 
@@ -23,8 +22,8 @@ const partNames = optionNames<RowSparseParts>({ indices: true, data: true, shape
 let fill: <A extends NumericArray>(of: RowSparse<A>, indices: Float64Array, data: A) => void;
 
 /**
- * An array of which only some rows are there; the others are 0. The gradient of an embedding is one: a batch touches
- * few of its rows, and only these are pushed.
+ * An array with only some rows; the others are 0. For example the gradient of an embedding: a batch touches few rows,
+ * and only these are pushed.
  *
  * @example
  * ```ts
@@ -32,9 +31,9 @@ let fill: <A extends NumericArray>(of: RowSparse<A>, indices: Float64Array, data
  * ```
  */
 export class RowSparse<A extends NumericArray = NumericArray> {
-  /** Of the whole array: rows first. */
+  /** The shape of the whole array: rows first. */
   readonly shape: readonly number[];
-  /** Elements of a row. */
+  /** Elements per row. */
   readonly rowLength: number;
   /** Elements of the whole array. */
   readonly length: number;
@@ -49,8 +48,8 @@ export class RowSparse<A extends NumericArray = NumericArray> {
   }
 
   /**
-   * @throws TypeError for what is not a shape, and for data that are not `indices.length` rows; RangeError for a row
-   *   that the shape does not have.
+   * @throws TypeError for an invalid shape, and for data that are not `indices.length` rows; RangeError for a row
+   *   outside the shape.
    */
   constructor(parts: RowSparseParts<A>) {
     const { indices, data, shape } = optionsObject(parts, partNames, 'new RowSparse');
@@ -76,12 +75,12 @@ export class RowSparse<A extends NumericArray = NumericArray> {
     this.#data = data;
   }
 
-  /** Row numbers, a copy of what was given. */
+  /** A copy of the row numbers. */
   get indices(): Float64Array {
     return this.#indices;
   }
 
-  /** The rows, not copied. */
+  /** The rows, not a copy. */
   get data(): A {
     return this.#data;
   }
@@ -89,7 +88,7 @@ export class RowSparse<A extends NumericArray = NumericArray> {
   /**
    * The whole array.
    *
-   * @throws TypeError for a row that comes twice in an array of halves, which JavaScript cannot add.
+   * @throws TypeError for a repeated row of float16 or bfloat16, which JavaScript cannot add.
    */
   toDense(): A {
     const dense = emptyLike(this.#data, this.length);
@@ -111,17 +110,16 @@ export class RowSparse<A extends NumericArray = NumericArray> {
   }
 }
 
-/** For copies between arrays of one kind, which all can do alike. */
+/** Lets arrays of one type be copied without knowing the type. */
 export function copyable(array: NumericArray): Float64Array {
   return array as Float64Array;
 }
 
-/** A new array of the same kind. */
 export function emptyLike<A extends NumericArray>(model: A, length: number): A {
   return new (model.constructor as new (length: number) => A)(length);
 }
 
-/** What was pulled takes the place of what was there. */
+/** Replaces the rows by the pulled ones. */
 export function refill<A extends NumericArray>(
   into: RowSparse<A>,
   indices: Float64Array,
@@ -130,12 +128,12 @@ export function refill<A extends NumericArray>(
   fill(into, indices, data);
 }
 
-/** Whether a key's argument is of rows: one, or a list that begins with one. */
+/** Whether a key's argument is a RowSparse array or a list of them. */
 export function isRowSparse(given: unknown): given is RowSparse | readonly RowSparse[] {
   return given instanceof RowSparse || (Array.isArray(given) && given[0] instanceof RowSparse);
 }
 
-/** What a store's key needs a row-sparse array to fit. */
+/** The facts of a key that a row-sparse array must match. */
 interface FittingKey {
   readonly key: unknown;
   readonly count: number;
@@ -144,9 +142,9 @@ interface FittingKey {
 }
 
 /**
- * One key's arrays.
+ * Validates one key's arrays.
  *
- * @throws TypeError for anything else, for another shape than the key's, and for more than one a device.
+ * @throws TypeError for other values, a different shape than the key's, and more than one per device.
  */
 export function rowSparsesOf(
   given: unknown,

@@ -1,4 +1,4 @@
-// Row numbers of rowSparsePull.
+// Validates the row numbers of rowSparsePull.
 import { argumentError } from '../errors.js';
 import type { KeyInfo } from './keys.js';
 
@@ -17,13 +17,13 @@ export type RowIds =
   | Float32Array
   | Float64Array;
 
-/** Row numbers of any shape: lists of lists are one after another, as MXNet has it. */
+/** Row numbers of any shape: nested lists are concatenated, as in MXNet. */
 export type NestedRowIds = RowIds | readonly NestedRowIds[];
 
 /**
- * One list of rows for each of `outputs` outputs: as given, or the one list for all.
+ * One list of rows per output: as given, or the same list for all.
  *
- * @throws TypeError or RangeError for what is no row of the key.
+ * @throws TypeError or RangeError for rows that the key does not have.
  */
 export function rowsOf(given: unknown, info: KeyInfo, outputs: number): Float64Array[] {
   if (!isListOfLists(given) || (outputs === 1 && given.length !== 1)) {
@@ -53,7 +53,7 @@ function readRows(given: unknown, info: KeyInfo): Float64Array {
   return readRowNumbers(given, height, 'rowIds', why);
 }
 
-/** @throws TypeError or RangeError for what is no list, of whatever depth, of numbers from 0 to height - 1. */
+/** @throws TypeError or RangeError unless it is a list, however nested, of numbers from 0 to height - 1 */
 export function readRowNumbers(
   given: unknown,
   height: number,
@@ -68,7 +68,6 @@ export function readRowNumbers(
     Array.isArray(given) && given.some((item) => typeof item === 'object')
       ? flattened(given)
       : given;
-  // Symbols and objects do not become numbers.
   const asNumber = (row: unknown): number =>
     typeof row === 'number' || typeof row === 'bigint' ? Number(row) : NaN;
   const rows = Float64Array.from(flat as ArrayLike<unknown>, asNumber);
@@ -87,7 +86,7 @@ function flattened(given: readonly unknown[]): unknown[] {
   });
 }
 
-/** In order, each once. */
+/** Sorted and unique. */
 export function sortedOnce(rows: Float64Array): Float64Array {
   return Float64Array.from(new Set(rows)).sort();
 }

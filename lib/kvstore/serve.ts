@@ -1,4 +1,4 @@
-// A server of a job: what `gradlink serve` runs.
+// A job's server, run by `gradlink serve`.
 import { useTcpAsServer } from '../communicator/joining/hosts-world.js';
 import { named } from '../communicator/joining/roles.js';
 import { GradlinkError } from '../errors.js';
@@ -13,30 +13,30 @@ import { aFunction, assertSignal, flag, integer, optionNames, optionsObject } fr
 
 /** Options of {@link serveJob}. */
 export interface ServeOptions {
-  /** Ends the serving: pending stores end, and serveJob resolves. */
+  /** Ends serving: open stores end, and serveJob resolves. */
   signal?: AbortSignal | undefined;
-  /** Merge pipelines of a store; one a core when absent. */
+  /** Merge pipelines per store; one per core when absent. */
   threads?: number | undefined;
   /**
-   * An asynchronous store goes on without workers that died. When absent: whether GRADLINK_TOLERATE_WORKER_LOSS is 1.
+   * Continues asynchronous stores without workers that died. When absent: whether GRADLINK_TOLERATE_WORKER_LOSS is 1.
    */
   tolerateWorkerLoss?: boolean | undefined;
   /**
-   * What a worker says with `sendCommandToServers`, and the number that it gave with it, or 0; the worker's call resolves
-   * when this has returned.
+   * Called for a worker's `sendCommandToServers` with its text and number (default 0); the worker's call resolves after
+   * it returns.
    */
   onCommand?: ((command: string, worker: number, head: number) => void) | undefined;
   /**
-   * How pushes change values, in place of assigning them, until worker 0 calls `setOptimizer`. What it throws rejects the
-   * `pushPull`s that ran it, or, after a `push`, the next operation on the key; the value stays as it was, and the store
-   * goes on. Keep what it needs from one push to the next by key, as the optimizers do.
+   * Updates values with pushes, instead of assigning them, until worker 0 calls `setOptimizer`. An error rejects the
+   * `pushPull`s that caused it or, after a `push`, the next operation on the key; the value stays as it was and the
+   * store continues. Keep state between pushes by key, as optimizers do.
    */
   updater?: ServerUpdater | undefined;
-  /** A store has ended in good order. */
+  /** Called after a store has ended without error. */
   onStore?: ((report: ServerReport) => void) | undefined;
 }
 
-/** Merge pipelines, far above the cores of any host. */
+/** Far above the cores of any host. */
 const maxThreads = 4096;
 const serveNames = optionNames<ServeOptions>({
   signal: true,
@@ -48,11 +48,11 @@ const serveNames = optionNames<ServeOptions>({
 });
 
 /**
- * Serves the stores of this job, in the order in which its workers make them, until the signal is aborted or, where the
- * launcher gives no signal, the workers have ended. The place in the job is read from the environment.
+ * Serves the stores of this job in the order in which workers open them, until the signal is aborted or, if the
+ * launcher sends no signal, the workers have ended. Reads its rank from the environment.
  *
- * @throws GradlinkError what ended a store, naming the process that is to blame; ERR_UNSUPPORTED where this process is
- *   no server.
+ * @throws GradlinkError that ended a store, naming the process that caused it; ERR_UNSUPPORTED if this process is not a
+ *   server.
  */
 export async function serveJob(options?: ServeOptions): Promise<void> {
   const given = optionsObject(options, serveNames, 'serveJob');
@@ -71,7 +71,7 @@ class Serving {
   readonly #place = serverPlace();
   readonly #running = new Set<NativeServer>();
   readonly #profilers = new WeakMap<NativeServer, ServerProfiler>();
-  /** Waits for the workers to make the next store. */
+  /** Waits for the workers to open the next store. */
   #meeting: NativeServer | undefined;
   readonly #stores: Promise<void>[] = [];
   #failure: { readonly error: unknown } | undefined;
@@ -102,7 +102,7 @@ class Serving {
     if (this.#failure !== undefined) throw this.#failure.error;
   }
 
-  /** Waits until the workers make this store, and serves it while waiting for the next. */
+  /** Waits until the workers open this store, then serves it while waiting for the next. */
   async #meet(store: number): Promise<void> {
     const server = this.#server(meetingName(store));
     this.#meeting = server;
@@ -143,13 +143,13 @@ class Serving {
     return made;
   }
 
-  /** Where no launcher of this host can tell that the workers are done, their processes end together with this one. */
+  /** If no local launcher can tell when the workers are done, waits until their processes exit too. */
   async #waitForExit(): Promise<void> {
     const waiting = this.#server('');
     this.#running.add(waiting);
     try {
       await waiting.waitForExit();
-      // Those that are served end by themselves, as their workers have left.
+      // Served stores end by themselves, because their workers have left.
       this.#endMeeting();
     } catch (error) {
       this.#meetingFailed(error);
@@ -171,7 +171,7 @@ class Serving {
     }
   }
 
-  /** Of a store that has ended, whose workers no longer hear of it. */
+  /** Ends the profile of a store that has ended; its workers can no longer be notified. */
   #endProfile(server: NativeServer): void {
     try {
       this.#profilers.get(server)?.end();
@@ -180,7 +180,7 @@ class Serving {
     }
   }
 
-  /** @returns why the command failed, where the worker is to hear of it. */
+  /** @returns why the command failed, for the worker */
   #tell(command: string, worker: number, server: NativeServer): string | undefined {
     try {
       const profile = profilerOf(command);
@@ -194,25 +194,23 @@ class Serving {
   }
 
   #meetingFailed(error: unknown): void {
-    // Asked to.
     if (this.#stopped) return;
     const lost = error instanceof GradlinkError && error.code === 'ERR_PEER_LOST';
     if (!lost) {
       this.#fail(named(error, this.#place));
       return;
     }
-    // The stores that are served notice it themselves: they tell their workers, or go on where that is tolerated.
+    // Served stores notice a loss themselves, and report it or continue if that is tolerated.
     if (!this.#toleratesLoss) this.#failure ??= { error: named(error, this.#place) };
     this.#endMeeting();
   }
 
-  /** No further store. */
   #endMeeting(): void {
     this.#stopped = true;
     this.#meeting?.stop();
   }
 
-  /** The first failure is what the others follow from. */
+  /** Keeps the first failure, which caused the others. */
   #fail(error: unknown): void {
     this.#failure ??= { error };
     this.#stop();

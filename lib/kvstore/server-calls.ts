@@ -1,4 +1,4 @@
-// What a worker asks of the servers themselves.
+// Requests of a worker to the servers themselves.
 import type { NativeKVStore } from '../native/kvstore.js';
 import { nonEmpty } from '../checks.js';
 import { commandText, profilerText } from './command.js';
@@ -16,7 +16,7 @@ export class ServerCalls {
     this.#rank = rank;
   }
 
-  /** Resolves when every server has carried out what was sent before. */
+  /** Resolves when every server has processed everything sent before. */
   async settle(op: string): Promise<void> {
     await this.#pending.run(op, [], async () => {
       await this.#native.serverReports();
@@ -36,7 +36,7 @@ export class ServerCalls {
     try {
       await this.#tell(op, profilerText({ file, by, undo: false }));
     } catch (error) {
-      // All servers or none: those that have begun end. What fails now failed before.
+      // All servers or none: end those that have started. A failure here was already one before.
       const text = profilerText({ file: null, by, undo: true });
       if (file !== null) await this.#tell(op, text).catch(() => undefined);
       throw error;

@@ -1,4 +1,4 @@
-// What a server does for one store, as a timeline, for as long as a worker wants it.
+// Writes a server's work for one store as a timeline, while a worker wants it.
 import { resolve } from 'node:path';
 
 import { ownFile } from '../files/index.js';
@@ -9,19 +9,18 @@ import type { NativeServer, NativeServerTrace } from '../native/dist.js';
 import { monotonicSeconds } from '../time.js';
 import type { ProfilerCommand } from './command.js';
 
-/** Long beside what writing takes, short beside what a killed server loses. */
+/** Long compared with writing, short compared with the data that a killed server may lose. */
 const drainEveryMs = 100;
 const width = nativeTraceFields.length;
-/** Names of a trace before those of messages. */
+/** The first names of a trace are work, the others messages. */
 const work = 3;
 
-/** Files that stores of this process write, so that no two write one. */
+/** Files in use by stores of this process, so that no two write the same one. */
 const open = new Set<string>();
 
-/** Which server this is. */
 export interface ServerNumber {
   readonly server: number;
-  /** Of workers and servers: the process of the trace, so that timelines of all can be merged. */
+  /** Its process number in the trace, unique among workers and servers, so that timelines can be merged. */
   readonly rank: number;
 }
 
@@ -37,7 +36,7 @@ export class ServerProfiler {
   readonly #native: NativeServer;
   readonly #number: ServerNumber;
   #running: Running | undefined;
-  /** Why writing ended early: told when the profile is ended. */
+  /** Why writing ended early; reported at the end of the profile. */
   #failure: string | undefined;
 
   constructor(native: NativeServer, number: ServerNumber) {
@@ -45,7 +44,7 @@ export class ServerProfiler {
     this.#number = number;
   }
 
-  /** Carries out what a worker wants. @returns why it failed. */
+  /** Runs a worker's command. @returns why it failed */
   run({ file, by, undo }: ProfilerCommand): string | undefined {
     try {
       if (file !== null) {
@@ -63,7 +62,7 @@ export class ServerProfiler {
   #start(file: string, by: string): void {
     const { server, rank } = this.#number;
     const path = resolve(serverTimelineFile(file, server));
-    // Programs whose workers all do the same ask several times.
+    // All workers of a program may send the same command.
     if (this.#running?.path === path) return;
     if (this.#running !== undefined) {
       throw new Error(`${this.#running.path} is being written: setServerProfiler(null) ends it`);
@@ -82,7 +81,7 @@ export class ServerProfiler {
     this.#running = { timeline, lanes, path, by, timer };
   }
 
-  /** Writes the rest. Does nothing where nothing is being written. */
+  /** Writes the rest. No effect if nothing is being written. */
   end(): void {
     const running = this.#running;
     if (running === undefined) return;
@@ -102,7 +101,7 @@ export class ServerProfiler {
       addEvents(running, this.#native.takeTrace());
       running.timeline.flush();
     } catch (error) {
-      // What is in the file stays good; no further event is kept for it.
+      // The file stays valid; no further events are written.
       this.#failure = error instanceof Error ? error.message : String(error);
       this.#native.trace(false);
     }

@@ -1,4 +1,4 @@
-// How pushes change values: optimizers and their states, rates, updaters, compression.
+// Settings of how pushes change values: optimizers and their states, rates, updaters, compression.
 import { argumentError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
@@ -12,7 +12,7 @@ import { UpdaterCalls, type Updater } from './updater.js';
 export class StoreSettings {
   readonly #native: NativeKVStore;
   readonly #operations: StoreOperations;
-  /** Of a store with servers. */
+  /** Only for a store with servers. */
   readonly #servers: ServerCalls | undefined;
 
   constructor(native: NativeKVStore, operations: StoreOperations, servers?: ServerCalls) {
@@ -31,7 +31,7 @@ export class StoreSettings {
       this.#native.setOptimizer(spec);
       this.#operations.updater = undefined;
     });
-    // Answered after it, by every server.
+    // Every server answers after it has the optimizer.
     await Promise.all([set, this.#servers?.settle('setOptimizer')]);
   }
 

@@ -1,10 +1,10 @@
-// Arrays that servers of the host read where they lie.
+// Arrays that servers of the host read in place.
 import type { NativeKVStore } from '../native/kvstore.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { shownElements } from '../tensor/memory.js';
 
-/** @param native - of a store whose servers read host memory; null: a plain array. */
+/** @param native - a store whose servers read host memory; null: a plain array */
 export function allocSharedArray<K extends DType>(
   native: NativeKVStore | null,
   dtype: K,

@@ -1,4 +1,4 @@
-// Pushes and pulls of rows alone.
+// Pushes and pulls of single rows.
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { dtypeNames } from '../tensor/dtype.js';
@@ -14,19 +14,19 @@ import { copyable, emptyLike, isRowSparse, refill, rowSparsesOf } from './row-sp
 import type { RowSparse } from './row-sparse.js';
 import { rowsOf, sortedOnce } from './rows.js';
 
-/** What a push brings for `K`: whole arrays, or {@link RowSparse} arrays, one or one a device. */
+/** The values of a push for `K`: whole arrays, or {@link RowSparse} arrays, one or one per device. */
 export type PushValues<K extends Keys> = K extends readonly Key[]
   ? readonly (DeviceArrays | RowSparse | readonly RowSparse[])[]
   : DeviceArrays | RowSparse | readonly RowSparse[];
 
-/** What a pull fills for `K`. */
+/** The outputs of a pull for `K`. */
 export type PullTargets<K extends Keys> = PushValues<K>;
 
 /** Options of pull. */
 export interface PullOptions extends StoreCallOptions {
   /**
-   * Whether {@link RowSparse} outputs are passed over, with a warning, as MXNet does: rowSparsePull is what fills them.
-   * False fills them with all rows. Default true.
+   * Whether to skip {@link RowSparse} outputs with a warning, as MXNet does, because rowSparsePull fills them. False
+   * fills them with all rows. Default true.
    */
   ignoreSparse?: boolean | undefined;
 }
@@ -35,7 +35,7 @@ const pullNames = optionNames<PullOptions>({ priority: true, ignoreSparse: true 
 
 type Pair = readonly [key: unknown, given: unknown];
 
-/** Calls of which some keys bring rows, and rowSparsePull. */
+/** Calls with rows for some keys, and rowSparsePull. */
 export class SparseCalls {
   readonly #native: NativeKVStore;
   readonly #operations: StoreOperations;
@@ -153,7 +153,7 @@ export class SparseCalls {
     call.finish();
   }
 
-  /** Into arrays of our own, which take the place of the old ones when they are full. */
+  /** Pulls into new arrays, which replace the old ones when complete. */
   #rowsInto(given: RowSparse | readonly RowSparse[], info: KeyInfo, ids: unknown): RowPull {
     const targets = this.#read(given, 'out', info);
     const rows = rowsOf(ids, info, targets.length).map(sortedOnce);
@@ -184,7 +184,7 @@ interface RowPull extends KeyCall {
 }
 
 function nothing(): void {
-  // What was given is what is filled.
+  // The given arrays are filled in place.
 }
 
 function rowsFrom<A extends RowSparse['data']>(whole: A, rows: Float64Array, length: number): A {
@@ -195,13 +195,12 @@ function rowsFrom<A extends RowSparse['data']>(whole: A, rows: Float64Array, len
   return some;
 }
 
-/** Whether a key of the call brings rows. */
 export function bringsRows(keys: unknown, given: unknown): boolean {
   if (!Array.isArray(keys)) return isRowSparse(given);
   return Array.isArray(given) && given.some(isRowSparse);
 }
 
-/** The keys of a call that bring rows, and the others. */
+/** Separates the keys with rows from the others. */
 function split(keys: unknown, given: unknown, name: string): { ofRows: Pair[]; whole: Pair[] } {
   const pairs = pairsOf(keys, given, name);
   return {

@@ -1,4 +1,4 @@
-// What stores are made with.
+// The options of stores.
 import { defaultTimeoutMs } from '../time.js';
 import { argumentError, ruleError } from '../errors.js';
 import {
@@ -18,50 +18,50 @@ import type { StoreKind, StoreType } from './types.js';
 /** Options of {@link KVStore.create}. */
 export interface KVStoreOptions {
   /**
-   * The devices whose arrays are pushed and pulled: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A push brings at
-   * most one array a device: TypedArrays for CPU devices, DeviceBuffers for GPUs. A GPU may be named several times.
-   * When absent, the arrays are the host's and their number is not limited.
+   * The devices whose arrays are pushed and pulled: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A push has at
+   * most one array per device: TypedArrays for CPU devices, DeviceBuffers for GPUs. A GPU may be repeated. When absent,
+   * arrays are in host memory and their number is unlimited.
    */
   devices?: DeviceList | undefined;
   /**
-   * Of the type `device` on GPUs: what sums and spreads arrays. `'nccl'`; `'peers'`: copies between the GPUs and a kernel
-   * that sums; `'auto'`, when absent: NCCL where it is there, can start and each GPU is named once, else peers.
+   * For type `device` on GPUs: `'nccl'`; `'peers'`: copies between GPUs and a kernel that sums; `'auto'`, when absent:
+   * NCCL if it works and each GPU is named once, else peers.
    *
-   * Of `dist_sync_device`, `dist_async_device` and `allreduce` on GPUs: what sums a worker's arrays before they leave its GPUs.
-   * `'peers'`, when absent: the home of a key reads all of them, in the order of the devices. `'nccl'`: they are passed on
-   * over NVLink, in NCCL's order; each GPU is named once.
+   * For `dist_sync_device`, `dist_async_device` and `allreduce` on GPUs: how a worker's arrays are summed before they
+   * leave its GPUs. `'peers'`, when absent: the key's GPU reads them all in device order. `'nccl'`: over NVLink in
+   * NCCL's order; each GPU is named once.
    */
   merge?: MergeName | undefined;
   /**
-   * Of the type `device` on GPUs: whether the GPUs may reach one another's memory; true when absent. With false what they
-   * exchange passes through page-locked memory of the host, as on machines whose direct access is missing or broken, and
-   * NCCL takes no part.
+   * For type `device` on GPUs: whether GPUs access one another's memory directly; true when absent. With false they
+   * exchange through page-locked host memory, as on machines without working direct access, and NCCL is not used.
    */
   peer?: boolean | undefined;
   /**
-   * Of the type `allreduce`, and of `device` and `nccl` on GPUs: whether each worker, or each GPU, steps a part of every
-   * large key, keeps what the optimizer has for that part alone, and hands the new values to the others; false when
-   * absent. The values are the same to the bit, what the optimizer keeps takes 1/n of the memory on each of n, and as many
-   * bytes travel. The same on all workers; where a worker's devices are GPUs, these step its part. Not with `lamb`,
-   * `lars`, `lbsgd` and `groupadagrad`, which need norms of whole arrays; `device` and `nccl` take no updaters of one's
-   * own and no rows then.
+   * For type `allreduce`, and for `device` and `nccl` on GPUs: whether each worker or GPU updates one part of every
+   * large key, keeps the optimizer's state only for that part, and sends the new values to the others; false when
+   * absent. Values are bit-equal, the state takes 1/n of the memory, and the traffic is the same. The same on all
+   * workers; a worker's GPUs update its part. Not with `lamb`, `lars`, `lbsgd` and `groupadagrad`, which need norms of
+   * whole arrays; `device` and `nccl` then allow no updaters and no rows.
    */
   shardOptimizer?: boolean | undefined;
   /**
-   * Of stores of several workers: milliseconds that an operation may wait for other workers and for servers; 30 000
-   * when absent.
+   * For stores with several workers: milliseconds that an operation may wait for other workers and servers; 30 000 when
+   * absent.
    */
   timeoutMs?: number | undefined;
-  /** Of stores of several workers: milliseconds until all workers and servers must have come; 60 000 when absent. */
+  /**
+   * For stores with several workers: milliseconds until all workers and servers must have joined; 60 000 when absent.
+   */
   startTimeoutMs?: number | undefined;
   /**
-   * Of stores with servers: a key of at least so many elements is cut evenly over all servers; a smaller one lies on
-   * one. The same on all workers. When absent MXNET_KVSTORE_BIGARRAY_BOUND, and without that 1 000 000.
+   * For stores with servers: keys with at least this many elements are split evenly over all servers; smaller ones are
+   * on one. The same on all workers. When absent MXNET_KVSTORE_BIGARRAY_BOUND, and without that 1 000 000.
    */
   bigArrayBound?: number | undefined;
 }
 
-/** What merges arrays on GPUs; see {@link KVStoreOptions.merge}. */
+/** How arrays on GPUs are merged; see {@link KVStoreOptions.merge}. */
 export type MergeName = 'auto' | 'peers' | 'nccl';
 export const mergeNames: readonly MergeName[] = ['auto', 'peers', 'nccl'];
 
@@ -78,12 +78,11 @@ export const storeNames = optionNames<KVStoreOptions>({
 /** Options of {@link KVStore.setGradientCompression}. */
 export interface GradientCompression {
   /**
-   * `'2bit'`: each element becomes -threshold, 0 or +threshold. `'1bit'`: -1 or +1. What an element loses is added to
-   * the next push's. `'float16'`, `'bfloat16'`: each element is rounded to the nearest, nothing is added later; not on
-   * GPUs.
+   * `'2bit'`: each element becomes -threshold, 0 or +threshold. `'1bit'`: -1 or +1. Both add the error to the next
+   * push. `'float16'`, `'bfloat16'`: elements are rounded to nearest without error feedback; not on GPUs.
    */
   type: '2bit' | '1bit' | 'float16' | 'bfloat16';
-  /** Of the same unit as the gradients; above 0 for 2bit. 0.5 when absent. */
+  /** In the unit of the gradients; above 0 for 2bit. 0.5 when absent. */
   threshold?: number | undefined;
 }
 
@@ -101,13 +100,13 @@ export const compressionKind = having({
 
 /** Options of {@link KVStore.saveOptimizerStates}. */
 export interface SaveStatesOptions {
-  /** Write the optimizer itself too, so that loading needs no setOptimizer; false when absent. */
+  /** Also write the optimizer, so that loading needs no setOptimizer; false when absent. */
   dumpOptimizer?: boolean | undefined;
 }
 
 export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true });
 
-/** What stores are opened with beside their devices, checked. */
+/** Validated options besides the devices. */
 export interface OpeningOptions {
   readonly merge: MergeName;
   readonly peer: boolean;
@@ -131,7 +130,7 @@ function bigArrayBoundOf(given: number | undefined): number {
   return integer(value, name, 1, Number.MAX_SAFE_INTEGER);
 }
 
-/** What may merge the arrays of such a store on GPUs; nothing to choose elsewhere. */
+/** The merge options of such a store on GPUs; otherwise empty. */
 export function mergesOf(kind: StoreKind): readonly MergeName[] {
   if (kind === 'device') return mergeNames;
   return kind.endsWith('_device') || kind === 'allreduce' ? ['peers', 'nccl'] : [];
@@ -146,7 +145,7 @@ function checkMerge(merge: MergeName, known: readonly MergeName[]): void {
   throw notOneOf(merge, 'merge', known);
 }
 
-/** @throws TypeError or RangeError for invalid times and for a bound that is not an integer above 0. */
+/** @throws TypeError or RangeError for invalid times, and for a bound that is not a positive integer */
 export function openingOptions(
   options: KVStoreOptions,
   { kind }: StoreType,
@@ -174,7 +173,7 @@ export function openingOptions(
   };
 }
 
-/** @throws TypeError for anything but what there is to ask. */
+/** @throws TypeError for an unknown capability */
 export function isKnownCapability(capability: unknown): true {
   if (capability === 'optimizer') return true;
   throw argumentError('ERR_INVALID_ARG_VALUE', 'capability', "'optimizer'", capability);

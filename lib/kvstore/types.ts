@@ -1,9 +1,9 @@
-// The names of store types, MXNet's spellings and ours, and what any of them is once it is open.
+// The names of store types, MXNet's and ours, and an open store.
 import { withMeant } from '../checks.js';
 import { GradlinkError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 
-/** Spellings that mean the same, each under its kind. */
+/** Equivalent spellings by kind. */
 const spellings = {
   local: ['local', 'local_update_cpu', 'local_allreduce_cpu'],
   device: ['device', 'local_allreduce_device', 'local_update_device'],
@@ -15,7 +15,7 @@ const spellings = {
   allreduce: ['allreduce', 'horovod'],
 } as const;
 
-/** What a store is made of, whatever spelling it was asked for by. */
+/** The kind of a store, independent of the spelling. */
 export type StoreKind = keyof typeof spellings;
 
 /** A name of a store type: a {@link StoreKind}, or MXNet's other spellings of one. */
@@ -26,12 +26,12 @@ export function hasServers(kind: StoreKind): boolean {
   return kind.startsWith('dist_');
 }
 
-/** Whether a store is one of several workers. */
+/** Whether a store has several workers. */
 export function isDistributed(kind: StoreKind): boolean {
   return hasServers(kind) || kind === 'allreduce';
 }
 
-/** Every kind there is a name for, also where this build has no such store. */
+/** All kinds, including those that this build lacks. */
 export const storeKinds = Object.keys(spellings) as StoreKind[];
 
 const kinds = new Map(
@@ -40,21 +40,21 @@ const kinds = new Map(
   ),
 );
 
-/** Whether a word that a program is given when it runs names a store type, in lower case. */
+/** Whether a value, such as a command-line argument, names a store type in lower case. */
 export function isStoreType(name: unknown): name is StoreTypeName {
   return typeof name === 'string' && kinds.has(name);
 }
 
-/** A parsed type: what it means, and its name in lower case as given. */
+/** A parsed type: its kind, and the given name in lower case. */
 export interface StoreType {
   readonly kind: StoreKind;
   readonly name: StoreTypeName;
 }
 
 /**
- * Reads a store type, in upper or lower case. In MXNet an unknown word silently means `local`; here it is an error.
+ * Parses a store type in any case. MXNet silently takes an unknown one for `local`; here it is an error.
  *
- * @throws GradlinkError ERR_UNSUPPORTED that lists the types and names the one that was meant.
+ * @throws GradlinkError ERR_UNSUPPORTED that lists the types and the likely one.
  */
 export function parseStoreType(type: unknown): StoreType {
   const name = typeof type === 'string' ? type.toLowerCase() : undefined;
@@ -71,10 +71,10 @@ export function parseStoreType(type: unknown): StoreType {
   return { kind, name };
 }
 
-/** A store that was opened, and this process's place in it. */
+/** An open store with this process's rank. */
 export interface StoreBackend {
   readonly native: NativeKVStore;
-  /** This worker. */
+  /** This worker's number. */
   readonly rank: number;
   readonly numWorkers: number;
   readonly numServers: number;

@@ -1,19 +1,18 @@
-// Update rules that are JavaScript functions.
+// Updaters: JavaScript functions that update values.
 import type { NativeUpdater } from '../native/kvstore.js';
 import type { StorageArray } from '../tensor/dtype.js';
 import type { Key, KeyTable } from './keys.js';
 
 /**
- * Changes `stored` in place, given the sum of a push. Called on the thread that made the store; int keys come as
- * ints, string keys as strings. The arrays are copies: `stored` is taken over when the function returns, and neither
- * is looked at later. float16 and bfloat16 come as bit patterns in a Uint16Array.
+ * Changes `stored` in place, given the sum of a push. Called on the thread that opened the store; keys have their
+ * original type. The arrays are copies: `stored` is read when the function returns, and neither is used later. float16
+ * and bfloat16 are bit patterns in a Uint16Array.
  */
 export type Updater = (key: Key, received: StorageArray, stored: StorageArray) => void;
 
 /**
- * The same on a server, for stores of type `dist_…`: `received` is the sum of a round, or in an asynchronous store one
- * worker's push, and `stored` what this server has of the key: all of it, or, of a key that is cut over the servers, the
- * elements from `first` on. Int keys come in decimal.
+ * The same on a server, for stores of type `dist_…`: `received` is the sum of a round, or for an asynchronous store one
+ * worker's push. `stored` is this server's part of the key, which starts at element `first`. Int keys come in decimal.
  */
 export type ServerUpdater = (
   key: string,
@@ -22,7 +21,7 @@ export type ServerUpdater = (
   first: number,
 ) => void;
 
-/** An updater whose errors reach the push that ran it. */
+/** Passes an updater's errors to the push that ran it. */
 export class UpdaterCalls {
   readonly #keys: KeyTable;
   readonly #failures = new Map<number, unknown>();
@@ -31,7 +30,6 @@ export class UpdaterCalls {
     this.#keys = keys;
   }
 
-  /** The function for native code. */
   wrap(updater: Updater): NativeUpdater {
     return (id, received, stored) => {
       const info = this.#keys.byId(id);
@@ -39,14 +37,14 @@ export class UpdaterCalls {
       try {
         updater(info.key, received, stored);
       } catch (error) {
-        // Native code carries only that there was an error: an error object may not cross its threads.
+        // Native code only reports that there was an error: an error object cannot cross its threads.
         this.#failures.set(id, error);
         throw error;
       }
     };
   }
 
-  /** The promise of a push of these keys, rejecting with what the updater threw. */
+  /** The promise of a push of these keys, which rejects with the updater's error. */
   async rethrow(ids: readonly number[], pushed: Promise<void>): Promise<void> {
     try {
       await pushed;

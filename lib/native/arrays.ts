@@ -1,6 +1,6 @@
-// The arrays that native code takes. They stand on the ground floor: what knows element types is built on them.
+// The arrays that native code takes, at the lowest layer because element types build on them.
 
-/** Memory with the elements of any dtype, as Node-API hands it over. */
+/** Memory of any dtype, as Node-API passes it. */
 export type StorageArray =
   | Int8Array
   | Uint8Array

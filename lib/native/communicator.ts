@@ -1,16 +1,15 @@
-// The native surface of communicators: native/binding/communicator. No meaning is checked there, only what
-// memory safety needs.
+// The native interface of communicators: native/binding/communicator. It validates only what memory safety needs.
 import type { NativeCollective } from '../collectives.js';
 import type { StorageArray } from './arrays.js';
 import type { NativeDeviceBuffer } from './gpu.js';
 
-/** The array of one rank: in host memory, or on the GPU that is the rank. */
+/** A rank's array in host memory, or on its GPU. */
 export type NativeBuffer = StorageArray | NativeDeviceBuffer;
 
-/** What one rank or, as an array, each held rank brings; null where a rank needs no such memory. */
+/** The arrays of one rank or, as a list, of each held rank; null where a rank needs none. */
 export type NativeBuffers = NativeBuffer | readonly (NativeBuffer | null)[] | null;
 
-/** Packs operation, dtype number and reduce-op number: one argument is cheaper to hand over than three. */
+/** Packs operation, dtype number and reduce-op number: passing one argument is cheaper than three. */
 export function encodeCall(op: number, dtype: number, reduceOp: number): number {
   return op | (dtype << 8) | (reduceOp << 16);
 }
@@ -33,38 +32,38 @@ export interface NativeMpiJoinOptions {
   readonly timeoutMs: number;
 }
 
-/** Which calls of a world of GPUs the ranks agree on first. */
+/** Which calls in a GPU world the ranks compare first. */
 export type NativeCheck = 'always' | 'first' | 'never';
 
-/** This process's place in a job without MPI. */
+/** This process's rank in a job without MPI. */
 export interface NativeTcpOptions {
   readonly rank: number;
   readonly size: number;
   /** Where rank 0 listens. */
   readonly address: string;
   readonly port: number;
-  /** The address of this host that listens and calls; empty: as the way to rank 0 goes. */
+  /** The address of this host to listen on and connect from; empty: that of the route to rank 0. */
   readonly own: string;
-  /** The ports that the other ranks choose theirs from, both included; 0: any. */
+  /** The port range of the other ranks, inclusive; 0: any. */
   readonly firstPort: number;
   readonly lastPort: number;
-  /** What only processes of the job know. */
+  /** Known only to the job's processes. */
   readonly secret: string;
-  /** Whether payloads of any length carry a MAC, not the short ones alone. */
+  /** Whether all payloads carry a MAC, not just the short ones. */
   readonly sealsAll: boolean;
-  /** After so many seconds without anything from a rank the system asks whether its host is there; 0: never. */
+  /** Seconds of silence from a rank before the system probes its host; 0: never. */
   readonly keepAliveSeconds: number;
 }
 
-/** Which MPI this process uses. */
+/** The MPI that this process uses. */
 export interface NativeMpiLibrary {
   /** 'openmpi', 'mpich', or 'tcp' for ranks without MPI. */
   readonly flavour: string;
-  /** The first line of what it says of itself. */
+  /** The first line of its version text. */
   readonly version: string;
-  /** The shim between it and this package. */
+  /** The shim for it. */
   readonly file: string;
-  /** The environment variable that told. */
+  /** The environment variable that selected it. */
   readonly chosenBy: string;
 }
 
@@ -74,29 +73,28 @@ export interface NativeNeighborhood {
   readonly sourceWeights: Float64Array;
   readonly destinationRanks: Int32Array;
   readonly destinationWeights: Float64Array;
-  /** What the sum is divided by before it is rounded or wraps, 1 or more. */
+  /** The divisor of the sum before rounding or wrapping, at least 1. */
   readonly divisor: number;
-  /** False: nobody compares who names whom. */
+  /** False: neighbor lists are not compared between ranks. */
   readonly check: boolean;
 }
 
-/** Who sends how much to whom in a collective with counts, for each held rank in a row. */
+/** The counts of a collective, for each held rank in turn. */
 export interface NativeCounts {
-  /** Elements for each rank. */
   readonly sent: Float64Array;
-  /** Elements from each rank; null: as many as come. */
+  /** Elements from each rank; null: any number. */
   readonly expected: Float64Array | null;
 }
 
-/** Whom one rank hears from in a neighborAllGather, and whom it sends to. */
+/** One rank's sources and destinations in a neighborAllGather. */
 export interface NativeGather {
   readonly sources: Int32Array;
-  /** Elements of each source, which lie in the output one after the other. */
+  /** Elements of each source, concatenated in the output. */
   readonly counts: Float64Array;
   readonly destinations: Int32Array;
 }
 
-/** One rank's side of a pair that averages; `held`: which of the held ranks. */
+/** One rank's side of a pair average; `held`: index of the held rank. */
 export interface NativeGossip {
   readonly held: number;
   readonly peer: number;
@@ -104,17 +102,17 @@ export interface NativeGossip {
   readonly pairWeight: number;
 }
 
-/** A message of held ranks of NCCL that go together. */
+/** A message of held NCCL ranks in a joint call. */
 export interface NativeMessage {
-  /** Which of the held ranks. */
+  /** Index of the held rank. */
   readonly held: number;
   readonly peer: number;
-  /** True: its data is the next of the input; else the next of the output. */
+  /** True: its data is the next input; false: the next output. */
   readonly sends: boolean;
   readonly dtype: number;
 }
 
-/** What a call brings besides: see {@link NativeCommunicator.run}. */
+/** Further arguments of a call: see {@link NativeCommunicator.run}. */
 export type NativeMore =
   | Float64Array
   | NativeCounts
@@ -126,24 +124,24 @@ export interface NativeReceived {
 }
 
 export interface NativeCounted {
-  /** What came from each rank, for each held rank in a row. */
+  /** Counts from each rank, for each held rank in turn. */
   readonly counts: Float64Array;
-  /** The memory that was made for each held rank; null where there was a place, or nothing came. */
+  /** Memory allocated for each held rank; null if `out` was given or nothing arrived. */
   readonly made: readonly (ArrayBuffer | null)[];
 }
 
-/** What a call gives besides what it writes: of a receive, of a collective with counts, of others. */
+/** Results besides the output: of a receive, of a collective with counts, of others. */
 export type NativeResult = NativeReceived | NativeCounted | undefined;
 
 /**
- * One native communicator with its own thread. In every call `timeoutMs` below 0 takes the communicator's own
- * default, and a `ticket` other than 0 names the operation for cancel().
+ * A native communicator with its own thread. `timeoutMs` below 0 is the communicator's default; a nonzero `ticket`
+ * identifies the operation for cancel().
  */
 export interface NativeCommunicator {
   readonly size: number;
   readonly heldRanks: readonly number[];
   readonly backend: string;
-  /** The GPU of each held rank; empty where the ranks' memory is the host's. */
+  /** The GPU of each held rank; empty for host memory. */
   readonly gpus: readonly number[];
   /**
    * Any call of nativeCalls but split:
@@ -163,7 +161,7 @@ export interface NativeCommunicator {
    *
    * @param call - see encodeCall
    * @param count - in elements, as native/core/communicator.h defines it
-   * @param name - what the caller named it: the ranks hear of it where their calls differ
+   * @param name - the caller's name, shown to all ranks in mismatch errors
    */
   run(
     call: number,
@@ -176,7 +174,7 @@ export interface NativeCommunicator {
     more?: NativeMore,
     name?: string,
   ): Promise<NativeResult>;
-  /** As run, on the caller's thread when nothing is pending, else after it. */
+  /** As run, on the caller's thread if nothing is pending, else after it. */
   runSync(
     call: number,
     input: NativeBuffers,
@@ -188,12 +186,12 @@ export interface NativeCommunicator {
     name?: string,
   ): NativeResult;
   /**
-   * Later sums of up to so many bytes that are issued in a row go together, so many bytes at a time; 0: none does.
+   * Fuses later consecutive sums of up to this many bytes, up to this many bytes at a time; 0: no fusion.
    *
-   * @param waitMs - how long the first waits for others
+   * @param waitMs - the wait of the first for others
    */
   setFusion(mostBytes: number, waitMs: number): void;
-  /** @param forCollectives - of GPUs: the part meets in NCCL at its first collective; calls of two ranks come after that. */
+  /** @param forCollectives - on GPUs: NCCL connects at the first collective, which must precede calls of two ranks */
   split(
     color: number,
     key: number,
@@ -201,8 +199,8 @@ export interface NativeCommunicator {
     forCollectives: boolean,
   ): Promise<NativeCommunicator | null>;
   /**
-   * A color and key for each held rank, of ranks of NCCL: for each its part, the same object for those of one part, null
-   * for a color below 0.
+   * For NCCL: a color and key for each held rank. Returns each rank's group, the same object for ranks of one group,
+   * null for a color below 0.
    */
   splitHeld(
     colors: Int32Array,
@@ -210,19 +208,22 @@ export interface NativeCommunicator {
     timeoutMs: number,
   ): Promise<(NativeCommunicator | null)[]>;
   /**
-   * Calls here that wait end with what ended `above`, which all ranks of this one belong to. Ranks of an MPI job and GPUs
-   * follow nobody.
+   * Ends waiting calls here with the error that ends `above`, which includes all ranks of this one. Not for MPI jobs
+   * and GPUs.
    */
   follow(above: NativeCommunicator): void;
-  /** From now on ranks may join; waits for what is pending, and throws where ranks are several or GPUs. */
+  /** Lets ranks join from now on; waits for pending calls. Throws for several held ranks or GPUs. */
   setJoinable(): void;
-  /** Takes part in what others call until all have joined: the last. `timeoutMs` is between two calls of theirs. */
+  /**
+   * Takes part in others' calls until all ranks have joined; returns the last. `timeoutMs` is between two of their
+   * calls.
+   */
   joinOthers(timeoutMs: number, ticket: number): Promise<number>;
-  /** Memory that every rank of the host can map, until close() empties the ArrayBuffer or it is collected. */
+  /** Memory that every rank of the host can map, until close() or garbage collection. */
   allocShared(bytes: number): ArrayBuffer;
-  /** A buffer on each held rank's GPU, which NCCL knows as far as it can. Collective. */
+  /** A buffer on each held rank's GPU, registered with NCCL if supported. Collective. */
   allocRegistered(dtype: number, count: number, timeoutMs: number): Promise<NativeDeviceBuffer[]>;
-  /** True: the operation had not begun and never will. False: it is running or done. */
+  /** True: the operation had not begun and is dropped. False: it is running or done. */
   cancel(ticket: number): boolean;
   abort(reason: string): void;
   /** Later calls fail at once; resolves when pending ones are done and the ranks have left. Idempotent. */
@@ -234,18 +235,18 @@ export interface NativeCommunicatorClass {
   /** One communicator that holds all `size` ranks. */
   local(size: number): NativeCommunicator;
   join(options: NativeJoinOptions): Promise<NativeCommunicator>;
-  /** `size` communicators of one rank each, with a GPU each or none, joined in this process; returns when all have met. */
+  /** `size` communicators of one rank each, optionally with a GPU each, joined within this process. */
   joinAll(
     size: number,
     name: string,
     timeoutMs: number,
     gpus: Int32Array | null,
   ): NativeCommunicator[];
-  /** One communicator that holds a rank for each of these GPUs. */
+  /** One communicator with a rank for each GPU. */
   openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
   /**
-   * As join, and then what joins are processes that hold a rank for each of these GPUs: they meet and agree through host
-   * memory, their data goes through NCCL.
+   * As join, for processes that hold a rank for each GPU: they coordinate through host memory and transfer data with
+   * NCCL.
    */
   joinNccl(
     options: NativeJoinOptions,
@@ -253,10 +254,10 @@ export interface NativeCommunicatorClass {
     check: NativeCheck,
   ): Promise<NativeCommunicator>;
   /**
-   * Ranks of the MPI job, or of the job over TCP, that gave the same name and members; with a GPU, this rank's arrays are
-   * there. With `nccl` what joins are processes that hold a rank for each of the GPUs.
+   * Joins ranks of the MPI or TCP job with the same name and members; with a GPU, this rank's arrays are there. With
+   * `nccl` each process holds a rank for each GPU.
    *
-   * @param nccl - their data goes through NCCL, and the ranks agree as it says; null: through the memory of the host
+   * @param nccl - the check mode of data over NCCL; null: through host memory
    */
   joinMpi(
     options: NativeMpiJoinOptions,
@@ -266,18 +267,18 @@ export interface NativeCommunicatorClass {
 }
 
 export interface CommunicatorNatives {
-  /** What nativeCalls and nativeCollectives repeat; the place of a row is its number. */
+  /** The native side of nativeCalls and nativeCollectives; the index of a row is its number. */
   readonly calls: readonly NativeCollective[];
-  /** Throws ERR_MISMATCH where the records of the ranks' calls differ; the texts show them. */
+  /** Throws ERR_MISMATCH if the records of the ranks' calls differ; the texts show them. */
   checkCalls(
     op: string,
     calls: readonly { readonly rank: number; readonly record: number; readonly call: string }[],
   ): void;
   readonly NativeCommunicator: NativeCommunicatorClass;
-  /** Writes the message to standard error and ends all processes of the MPI job; only writes where there is none. */
+  /** Writes the message to standard error and ends all processes of the MPI job, if there is one. */
   abortMpiJob(message: string, status: number): void;
-  /** From here on this process joins over TCP what joinMpi names; throws where it has joined over MPI. */
+  /** Makes this process use TCP for joinMpi from now on; throws if it has joined over MPI. */
   useTcp(options: NativeTcpOptions): void;
-  /** Loads it; throws ERR_BACKEND_UNAVAILABLE where it does not. */
+  /** Loads the MPI; throws ERR_BACKEND_UNAVAILABLE if it fails. */
   mpiLibrary(): NativeMpiLibrary;
 }

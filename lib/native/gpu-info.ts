@@ -1,86 +1,86 @@
-// What is told of GPUs: by the driver, and by NVML where that is there. native/cuda/info.h has the same.
+// Facts of GPUs from the driver and NVML. Mirrors native/cuda/info.h.
 
-/** What one GPU is, and how it is at the moment; null where the driver or NVML does not say. */
+/** A GPU and its current state; unknown values are null. */
 export interface GpuInfo {
-  /** Its number among the GPUs that the driver shows. */
+  /** Its ordinal in the driver. */
   readonly ordinal: number;
   /** 'NVIDIA H200'. */
   readonly name: string;
-  /** 'GPU-8f2e…' or, for a part of a GPU, 'MIG-…'. */
+  /** 'GPU-8f2e…' or, for a MIG partition, 'MIG-…'. */
   readonly uuid: string | null;
   /** '0000:1b:00.0'. */
   readonly pciBusId: string;
-  /** All of its memory. */
+  /** Total memory. */
   readonly memoryBytes: number;
   /** '9.0'. */
   readonly computeCapability: string;
-  /** How it comes by gradlink's kernels: 'cubin sm_90' (machine code, loaded as it is) or 'compiled from PTX'. */
+  /** How gradlink's kernels are loaded: 'cubin sm_90' (machine code) or 'compiled from PTX'. */
   readonly kernels: string;
-  /** Who may use it: anybody, one process at a time, nobody. */
+  /** Which processes may use it: any, one at a time, none. */
   readonly computeMode: 'default' | 'exclusive' | 'prohibited';
   /** Streaming multiprocessors. */
   readonly multiprocessors: number;
-  /** This and what follows is 0 where the driver does not tell. */
+  /** This and the following values are 0 if the driver does not tell. */
   readonly l2Bytes: number;
-  /** Copies that run beside kernels. */
+  /** Copies that can run beside kernels. */
   readonly copyEngines: number;
-  /** Width of its memory's bus. */
+  /** Width of the memory bus. */
   readonly memoryBusBits: number;
-  /** Highest clock of its memory. */
+  /** Highest memory clock. */
   readonly memoryClockKHz: number;
-  /** Clocks, power and links now; null without NVML. */
+  /** Current clocks, power and links; null without NVML. */
   readonly health: GpuHealth | null;
 }
 
-/** From NVML. An idle GPU runs with lower clocks and a slower PCIe link than a busy one: read it under load. */
+/** From NVML. An idle GPU lowers its clocks and PCIe link: read it under load. */
 export interface GpuHealth {
-  /** Of the host memory and cores that are nearest. */
+  /** The NUMA node of the nearest memory and cores. */
   readonly numaNode: number | null;
-  /** Of its link to the host, now: it falls while the GPU rests. */
+  /** Current generation of its PCIe link, which drops when idle. */
   readonly pcieGeneration: number | null;
-  /** Lanes of its link to the host, now. */
+  /** Current lanes of its PCIe link. */
   readonly pcieWidth: number | null;
-  /** That GPU and slot could have. */
+  /** Highest generation of GPU and slot. */
   readonly maxPcieGeneration: number | null;
-  /** Lanes that GPU and slot could have. */
+  /** Most lanes of GPU and slot. */
   readonly maxPcieWidth: number | null;
-  /** Of its multiprocessors, now. */
+  /** Current clock of the multiprocessors. */
   readonly smClockMHz: number | null;
-  /** Of its multiprocessors at the most. */
+  /** Highest clock of the multiprocessors. */
   readonly maxSmClockMHz: number | null;
-  /** Of its memory, now. */
+  /** Current memory clock. */
   readonly memoryClockMHz: number | null;
   /** Degrees Celsius. */
   readonly temperatureC: number | null;
-  /** Watts, now. */
+  /** Current watts. */
   readonly powerW: number | null;
-  /** Of the last moments, up to a second: the share in which a kernel ran. */
+  /** Share of up to the last second in which a kernel ran. */
   readonly utilizationPercent: number | null;
-  /** Names, for example 'softwarePowerCap'; empty when nothing holds the clocks back. */
+  /** Names such as 'softwarePowerCap'; empty without throttling. */
   readonly throttleReasons: readonly string[] | null;
-  /** Memory errors since the driver was loaded, corrected ones too. */
+  /** Memory errors since the driver was loaded, including corrected ones. */
   readonly eccErrors: number | null;
-  /** Packets that PCIe has sent again since the driver was loaded. */
+  /** PCIe packets resent since the driver was loaded. */
   readonly pcieReplays: number | null;
-  /** NVLink-C2C links to the processor beside it that are up: what goes to host memory goes there, not over PCIe. */
+  /** Active NVLink-C2C links to the CPU, which replace PCIe for host memory. */
   readonly c2cLinks: number | null;
-  /** All NVLinks the GPU has, by index. */
+  /** All NVLinks by index. */
   readonly links: readonly GpuLink[];
 }
 
 /** One NVLink of a GPU. */
 export interface GpuLink {
-  /** Its number on the GPU. */
+  /** Its index on the GPU. */
   readonly index: number;
   /** Whether it is up. */
   readonly active: boolean;
   /** '4.0'. */
   readonly version: string | null;
-  /** One direction. */
+  /** In one direction. */
   readonly bytesPerSecond: number | null;
   /** PCI bus id of the other end; null for a switch or when unknown. */
   readonly remotePciBusId: string | null;
-  /** Whether it leads to an NVSwitch, not to a GPU. */
+  /** Whether the other end is an NVSwitch. */
   readonly remoteIsSwitch: boolean;
   /** Replays, recoveries and CRC errors since the driver was loaded. */
   readonly errors: number | null;

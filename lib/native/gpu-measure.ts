@@ -1,75 +1,75 @@
-// The native surface of measuring GPUs: native/binding/measure/gpu_measure.cc.
+// The native interface of GPU measurements: native/binding/measure/gpu_measure.cc.
 import type { NativeGpuHealth } from './gpu.js';
 import type { NativeWrongElement } from './measure.js';
 
-/** Page-locked host memory, where a GPU's ordinal may stand. */
+/** Page-locked host memory, in place of a GPU's ordinal. */
 export const nativeHostMemory = -1;
 
-/** One copy; `by` is the GPU that makes it, one of the two it goes between. */
+/** One copy; `by` is the GPU that executes it, one of its two ends. */
 export interface NativeGpuCopy {
   readonly from: number;
   readonly to: number;
   readonly by: number;
-  /** With the multiprocessors rather than a copy engine. */
+  /** By the multiprocessors instead of a copy engine. */
   readonly kernel: boolean;
 }
 
 export interface NativeGpuCopiesOptions {
-  /** Each has a source and a target of its own; all begin at the same moment. */
+  /** Each has its own source and target; all begin at once. */
   readonly copies: readonly NativeGpuCopy[];
-  /** The first so many are timed; the others disturb them, and make twice as many copies. */
+  /** Number of timed copies; the others are background load, with twice as many copies. */
   readonly measured: number;
-  /** Of one copy; a multiple of 16 for the multiprocessors. */
+  /** Per copy; a multiple of 16 for the multiprocessors. */
   readonly bytes: number;
   /** Copies before each sample. */
   readonly warmup: number;
-  /** Copies that a sample times together. */
+  /** Copies per sample. */
   readonly loops: number;
   readonly samples: number;
-  /** Compare everything after every sample. */
+  /** Compare all data after every sample. */
   readonly verify: boolean;
-  /** Whether GPUs may reach each other's memory; false: the driver stages. */
+  /** Whether GPUs access each other's memory directly; otherwise the driver stages. */
   readonly peerAccess: boolean;
-  /** Allocate host memory on the cores nearest to the GPU. */
+  /** Allocate host memory near the GPU. */
   readonly affinity: boolean;
-  /** Read how the GPUs are while they are busy. */
+  /** Read the GPUs' health under load. */
   readonly health: boolean;
-  /** Time single copies of the first measured one by the host too. */
+  /** Also time single copies of the first measured one by the host's clock. */
   readonly hostTimes: boolean;
-  /** Of one sample. */
+  /** Per sample. */
   readonly timeoutMs: number;
 }
 
 export interface NativeGpuCopies {
-  /** Of one copy, by its own start and end: a list for each measured one, a value a sample. */
+  /** Per copy, by its own start and end: a list for each measured one, with a value per sample. */
   readonly seconds: readonly Float64Array[];
-  /** From the common start to the end of the last measured copy, by `loops`; a value a sample. */
+  /** From the common start to the end of the last measured copy, divided by `loops`; a value per sample. */
   readonly spanSeconds: Float64Array;
-  /** By the host's clock: to queue one copy of the first measured one; a value a sample. */
+  /** Host time to queue one copy of the first measured one; a value per sample. */
   readonly issueSeconds: Float64Array;
-  /** By the host's clock: from queueing one until it is known to have ended; empty without hostTimes. */
+  /** Host time from queueing a copy until its end is known; empty without hostTimes. */
   readonly hostSeconds: Float64Array;
-  /** Elements of four bytes that were wrong. */
+  /** Wrong elements of four bytes. */
   readonly wrong: number;
-  /** The first of them, its rank the number of the copy; null where a second look found all right. */
+  /** The first one, with the copy's number as its rank; null if a second comparison found no error. */
   readonly firstWrong: NativeWrongElement | null;
-  /** By copy: whether its GPU reached both memories itself. */
+  /** Per copy: whether its GPU accessed both memories directly. */
   readonly direct: readonly boolean[];
-  /** By copy: whether its host memory was allocated near its GPU. */
+  /** Per copy: whether its host memory was allocated near its GPU. */
   readonly near: readonly boolean[];
-  /** While busy; without those that NVML does not know. */
+  /** Under load; without GPUs that NVML does not know. */
   readonly health: readonly { readonly gpu: number; readonly health: NativeGpuHealth }[];
 }
 
 export interface NativeGpuLatencyOptions {
   /** The GPU that reads. */
   readonly by: number;
-  /** Whose memory; nativeHostMemory for the host's. */
+  /** The owner of the memory; nativeHostMemory for the host. */
   readonly memory: number;
-  /** Of the list that is followed, `stride` bytes apart. */
+  /** Nodes of the linked list, `stride` bytes apart. */
   readonly nodes: number;
   readonly stride: number;
-  /** Loads of one sample, over all multiprocessors, each of which needs the one before. */
+  /** Dependent loads per sample, over all multiprocessors. */
   readonly steps: number;
   readonly samples: number;
   readonly affinity: boolean;
@@ -77,40 +77,40 @@ export interface NativeGpuLatencyOptions {
 }
 
 export interface NativeGpuLatency {
-  /** Of one load, the mean of all multiprocessors, a value a sample. */
+  /** Per load, the mean of all multiprocessors; a value per sample. */
   readonly seconds: Float64Array;
-  /** The same of each multiprocessor, the mean of all samples. */
+  /** The same for each multiprocessor, the mean of all samples. */
   readonly multiprocessorSeconds: Float64Array;
-  /** Samples that ended in a wrong place. */
+  /** Samples that ended at a wrong node. */
   readonly wrong: number;
   readonly near: boolean;
 }
 
-/** Numbers of the loops: native/measure/gpu/kernel_times.h. */
+/** Numbers of the loops in native/measure/gpu/kernel_times.h. */
 export const nativeGpuLoops = { copy: 0, sum: 1, sgdMomentum: 2 } as const;
 
 export interface NativeGpuLoopOptions {
   readonly loop: number;
   readonly gpu: number;
-  /** float32 elements of one array. */
+  /** float32 elements per array. */
   readonly count: number;
-  /** Arrays that are summed; copy ignores it. */
+  /** Arrays to sum; ignored by copy. */
   readonly arrays: number;
   readonly warmup: number;
-  /** Passes that a sample times together. */
+  /** Passes per sample. */
   readonly loops: number;
   readonly samples: number;
   readonly timeoutMs: number;
 }
 
 export interface NativeGpuLoop {
-  /** Of one pass, a value a sample. */
+  /** Per pass, a value per sample. */
   readonly seconds: Float64Array;
-  /** Bytes that one pass reads and writes. */
+  /** Bytes read and written per pass. */
   readonly bytes: number;
 }
 
-/** All on one thread of the environment, one after the other. */
+/** All run on one thread of the environment, one after another. */
 export interface GpuMeasureNatives {
   gpuCopies(options: NativeGpuCopiesOptions): Promise<NativeGpuCopies>;
   gpuLatency(options: NativeGpuLatencyOptions): Promise<NativeGpuLatency>;

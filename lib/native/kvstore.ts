@@ -1,5 +1,4 @@
-// The native surface of the key-value store: native/binding/store. No meaning is checked there, only what
-// memory safety needs.
+// The native interface of the key-value store: native/binding/store. It validates only what memory safety needs.
 import type { StorageArray } from './arrays.js';
 import type { NativeBuffer } from './communicator.js';
 import type {
@@ -10,39 +9,38 @@ import type {
 } from './dist.js';
 import type { NativeOptimizerSpec } from './optimizer.js';
 
-/** Numbers of the operations of {@link NativeKVStore.submit}. */
+/** Numbers of operations for {@link NativeKVStore.submit}. */
 export const nativeStoreOps = { init: 0, push: 1, pull: 2, pushPull: 3 } as const;
 
-/** Where values are merged and kept: native/kvstore/local/local_store.h. */
+/** Where values are merged and stored: native/kvstore/local/local_store.h. */
 export const nativePlacements = { host: 0, devices: 1 } as const;
 
 /** How a store on GPUs sums: native/kvstore/gpu/gpu_store.h. */
 export const nativeGpuMerges = { automatic: 0, nccl: 1, peer: 2, host: 3 } as const;
 
-/** The arrays of one key, or, for a list of keys, of each. */
+/** The arrays of one key, or of each key of a list. */
 export type NativeStoreArrays =
   readonly NativeBuffer[] | readonly (readonly NativeBuffer[])[] | null;
 
-/** What an updater is called with; what it leaves in `stored` becomes the value. */
+/** Leaves the new value in `stored`. */
 export type NativeUpdater = (key: number, received: StorageArray, stored: StorageArray) => void;
 
-/** Operations on the arrays of GPUs that {@link NativeKVStore.prepare} has read. */
+/** A prepared operation on GPU arrays, from {@link NativeKVStore.prepare}. */
 export interface NativeStoreCall {
-  /** Nothing else is one. */
   readonly [storeCall]: never;
 }
 declare const storeCall: unique symbol;
 
 /**
- * One store. Keys are the numbers that {@link define} gives. What returns a promise or undefined returns undefined when
- * it was done at once.
+ * A store. Keys are numbers from {@link define}. Functions that return a promise or undefined return undefined if
+ * already done.
  */
 export interface NativeKVStore extends NativeDistCalls {
-  /** @param name - the string key, or the int key in decimal: the name of its optimizer state. */
+  /** @param name - the key as a string, which names its optimizer state. */
   define(name: string, dtype: number, count: number, rowLength: number): number;
   /**
    * @param keys - one key with flat lists of arrays, or a list of keys with lists of lists.
-   * @param here - whether it may run on the caller's thread if it is small and nothing else is pending.
+   * @param here - whether it may run on the caller's thread if small and with nothing else pending.
    */
   submit(
     op: number,
@@ -52,7 +50,9 @@ export interface NativeKVStore extends NativeDistCalls {
     priority: number,
     here: boolean,
   ): Promise<void> | undefined;
-  /** Reads what submit would submit; nobody may change the lists afterwards. For stores on GPUs, with lists of keys. */
+  /**
+   * Reads the arguments of submit; the lists must not be changed afterwards. For stores on GPUs, with lists of keys.
+   */
   prepare(
     op: number,
     keys: readonly number[],
@@ -60,11 +60,11 @@ export interface NativeKVStore extends NativeDistCalls {
     outputs: NativeStoreArrays,
     priority: number,
   ): NativeStoreCall;
-  /** @throws TypeError where one of the buffers was disposed of. */
+  /** @throws TypeError if one of the buffers was disposed */
   submitPrepared(call: NativeStoreCall, priority: number): Promise<void> | undefined;
   /**
-   * @param rows - the rows wanted, for each output.
-   * @param compact - whether the outputs have room for these rows alone, which are sorted then, each once.
+   * @param rows - the rows for each output.
+   * @param compact - whether the outputs hold only these rows, which are then sorted and unique.
    */
   rowSparsePull(
     key: number,
@@ -74,7 +74,7 @@ export interface NativeKVStore extends NativeDistCalls {
     compact: boolean,
     here: boolean,
   ): Promise<void> | undefined;
-  /** @param rows - which rows each input holds, one after another. */
+  /** @param rows - the rows in each input, concatenated */
   pushRows(
     key: number,
     inputs: readonly NativeBuffer[],
@@ -84,25 +84,25 @@ export interface NativeKVStore extends NativeDistCalls {
   ): Promise<void> | undefined;
   /** Null: pushes assign. */
   setOptimizer(spec: NativeOptimizerSpec | null): void;
-  /** Fails where there is no optimizer, or a schedule decides. */
+  /** Fails without an optimizer or with a schedule. */
   setLearningRate(learningRate: number): Promise<void> | undefined;
   setUpdater(updater: NativeUpdater | null): void;
   setCompression(type: string, threshold: number): void;
-  /** Resolves when everything submitted before is done. */
+  /** Resolves when all earlier operations are done. */
   barrier(): Promise<void> | undefined;
   saveStates(file: string, dumpOptimizer: boolean): Promise<void> | undefined;
   loadStates(file: string): Promise<void> | undefined;
-  /** Nothing may be pending. Idempotent. A promise where other processes are told first. */
+  /** Requires that nothing is pending. Idempotent. Returns a promise if other processes are notified first. */
   close(): Promise<void> | undefined;
 }
 
 export interface NativeKVStoreClass {
   readonly prototype: NativeKVStore;
-  /** The store of one process on CPU devices; its arrays are TypedArrays. */
+  /** A store of one process on CPU devices, with TypedArrays. */
   new (placement: number, devices: number): NativeKVStore;
   /**
-   * The store of one process on GPUs, one ordinal a device; its arrays are NativeDeviceBuffers, an init's may be a
-   * TypedArray too. What opening NCCL fails with comes with the first operation.
+   * A store of one process on GPUs, one ordinal per device, with NativeDeviceBuffers; an init may also have
+   * TypedArrays. NCCL errors appear at the first operation.
    */
   onGpus(
     gpus: readonly number[],

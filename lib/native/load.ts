@@ -1,5 +1,5 @@
-// The only file that loads the addon. The types of what it exports are in lib/native/, one file for each area; the
-// cast below ties them, and test/native/surface.test.ts holds the two equal.
+// The only file that loads the addon. lib/native/ has the types of its exports, one file per area; the cast below
+// connects them, and test/native/surface.test.ts keeps the two equal.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -33,11 +33,11 @@ export interface NativeAddon
     OptimizerNatives,
     TrainNatives,
     WindowNatives {
-  /** Hands over the class that native failures are made of. */
+  /** Sets the class of native errors. */
   setErrorClass(errorClass: typeof GradlinkError): void;
 }
 
-/** The files of a build; the shims by the MPI that each is for. All lie in one folder. */
+/** The files of a build, with the shims by MPI. All are in one folder. */
 export const binaryFiles = {
   addon: 'gradlink.node',
   shims: { openmpi: 'gradlink_openmpi.so', mpich: 'gradlink_mpich.so' },
@@ -46,27 +46,25 @@ export const binaryFiles = {
 let loaded: { readonly addon: NativeAddon; readonly path: string } | undefined;
 
 /**
- * The addon, loaded at the first call.
+ * Loads the addon at the first call.
  *
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE when there is none that loads: the message lists what was tried, why
- *   each failed, and what to do.
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE if none loads: the message lists the attempts, their errors and the
+ *   remedies.
  */
 export function native(): NativeAddon {
   return (loaded ??= load()).addon;
 }
 
-/** The file the addon was loaded from. */
 export function nativePath(): string {
   return (loaded ??= load()).path;
 }
 
 interface Candidate {
   readonly label: string;
-  /** Loads it, or throws. */
   open(): { addon: unknown; path: string };
 }
 
-/** As the platform packages are named, `linux-x64-gnu`, and whether there is one for it. */
+/** The name of its platform package, `linux-x64-gnu`, and whether there is one. */
 interface Platform {
   readonly name: string;
   readonly musl: boolean;
@@ -91,15 +89,15 @@ function load(): { addon: NativeAddon; path: string } {
 }
 
 interface Place {
-  /** The folder of gradlink's package.json; undefined in a bundle that none lies beside. */
+  /** The folder of gradlink's package.json; undefined in a bundle without gradlink beside it. */
   readonly folder: string | undefined;
-  /** `require` of gradlink's own dependencies. */
+  /** `require` for gradlink's dependencies. */
   readonly require: NodeJS.Require;
 }
 
 /**
- * Where to look from. Inside somebody else's bundle: from the gradlink that is installed where the bundle lies. The
- * current folder is not asked: who can write there could choose the code that runs.
+ * Where to search. In another program's bundle: the gradlink installed beside the bundle. Never the current folder,
+ * where others may place code.
  */
 function findPlace(): Place {
   const own = createRequire(ownFile());
@@ -114,19 +112,19 @@ function findPlace(): Place {
 }
 
 /**
- * The order: GRADLINK_BINARY, and that one alone; what was built in this package's folder, since somebody asked for that
- * build, in a checkout or with `npx gradlink build`; the prebuilt package of this platform.
+ * In order: GRADLINK_BINARY exclusively; a local build in this package's folder, from a checkout or `npx gradlink
+ * build`; the prebuilt package of this platform.
  *
- * Why no library finds it: pkg-prebuilds and node-gyp-build look into a folder prebuilds/ of the package itself, and so
- * would have every installation carry the binaries of all platforms. Finding a platform package is one `resolve`, as
- * esbuild, sharp and napi-rs do it; what is not, which libc runs, is asked of sharp's detect-libc.
+ * pkg-prebuilds and node-gyp-build do not help: they search prebuilds/ in the package itself, so every installation
+ * would carry all platforms' binaries. Platform packages need one `resolve`, as in esbuild, sharp and napi-rs; sharp's
+ * detect-libc tells the libc.
  */
 function candidates(place: Place, platform: Platform): Candidate[] {
   const named = process.env['GRADLINK_BINARY'];
-  // Who starts a process that has more rights must not choose its code.
+  // A privileged process must not let its starter choose the code.
   if (named !== undefined && named !== '' && !isPrivileged()) {
     const path = resolve(named);
-    // Whoever names a file wants that one: falling back to another would hide a mistake.
+    // No fallback: it would hide a mistake.
     return [{ label: `GRADLINK_BINARY=${named}`, open: () => openFile(path, place.require) }];
   }
   const { folder } = place;
@@ -154,14 +152,14 @@ function openFile(path: string, require: NodeJS.Require): { addon: unknown; path
 function openBuilt(folder: string, require: NodeJS.Require): { addon: unknown; path: string } {
   const path = join(folder, 'build', 'Release', binaryFiles.addon);
   if (!existsSync(path)) throw new Error('not built');
-  // Only this one place: a build of another kind (Debug, coverage) must be asked for through GRADLINK_BINARY.
+  // Only this build type: others (Debug, coverage) need GRADLINK_BINARY.
   const bindings = require('bindings') as typeof bindingsFunction;
   const addon = bindings({
     bindings: binaryFiles.addon,
     module_root: folder,
     try: [['module_root', 'build', 'Release', 'bindings']],
   }) as { path?: string };
-  // bindings notes the path on the exports, where it is no part of the native surface.
+  // bindings stores the path in the exports; it does not belong to the native interface.
   delete addon.path;
   return { addon, path };
 }
@@ -175,7 +173,7 @@ function openPackaged(
   const manifest = resolvePackage(`@gradlink/${name}/package.json`, require);
   if (manifest === undefined) throw new Error('not installed');
   const found = (require(manifest) as { version: string }).version;
-  // What the addon exports changes between versions.
+  // The addon's exports change between versions.
   if (found !== version) throw new Error(`version ${found}, but this is gradlink ${version}`);
   return openFile(join(dirname(manifest), binaryFiles.addon), require);
 }
@@ -200,7 +198,7 @@ function libcFamily(require: NodeJS.Require): string | null {
   try {
     return (require('detect-libc') as typeof DetectLibc).familySync();
   } catch {
-    // Not installed beside a bundle: then what does not load says why.
+    // Not installed beside a bundle: the load error tells why.
     return null;
   }
 }
@@ -241,7 +239,7 @@ function remedies({ name, musl, prebuilt }: Platform): string[] {
   return [external, install];
 }
 
-/** webpack writes the path on the machine that bundled into `import.meta.url`: what runs is another file. */
+/** webpack writes the build machine's path into `import.meta.url`, so another file is running. */
 function isInBundle(): boolean {
   const { stack = '' } = new Error();
   const names = [ownFile(), import.meta.url as string | undefined];

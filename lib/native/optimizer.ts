@@ -1,5 +1,5 @@
-// The native surface of optimizers: native/binding/store/optimizer_wrap.cc. The plain objects here are also what a store's
-// setOptimizer takes.
+// The native interface of optimizers: native/binding/store/optimizer_wrap.cc. A store's setOptimizer takes the same
+// plain objects.
 import type { StorageArray } from './arrays.js';
 
 /** Numbers of the schedules, as in native/kvstore/optimizer/lr_scheduler.h. */
@@ -12,17 +12,17 @@ export const nativeSchedulerKinds = {
 } as const;
 export const nativeWarmupModes = { linear: 0, constant: 1 } as const;
 
-/** A schedule as numbers; which of them count depends on the kind. */
+/** A schedule as numbers; the kind tells which are used. */
 export interface NativeSchedulerSpec {
   readonly kind: number;
   readonly baseLr: number;
   readonly warmupSteps: number;
   readonly warmupBeginLr: number;
-  /** What a linear warm-up rises to. */
+  /** The final rate of a linear warm-up. */
   readonly warmupFinalLr: number;
   readonly warmupMode: number;
   readonly steps: readonly number[];
-  /** Of a table, one for each of steps. */
+  /** Of a table, one per step. */
   readonly rates: readonly number[];
   readonly factor: number;
   readonly stopFactorLr: number;
@@ -43,7 +43,7 @@ export interface NativeOptimizerSpec {
 }
 
 export interface NativeOptimizer {
-  /** One step of the array known by `key`; blocks. All arrays have the dtype and the weight's length. */
+  /** One blocking step of the array with this key. All arrays have the dtype and the weight's length. */
   update(
     key: string,
     dtype: number,
@@ -61,8 +61,8 @@ export interface NativeOptimizer {
 }
 
 /**
- * What an option's number may be; a flag is 0 or 1, `positiveOrOff` is off by default and at 0, and what is below 0 counts as 0
- * where it is `clampedAtZero`.
+ * The range of an option. A flag is 0 or 1; `positiveOrOff` is off at 0 and by default; with `clampedAtZero` negative
+ * values count as 0.
  */
 export type NativeOptionRange =
   | 'finite'
@@ -74,7 +74,6 @@ export type NativeOptionRange =
   | 'flag'
   | 'count';
 
-/** One option of one optimizer. */
 export interface NativeOptimizerOption {
   readonly name: string;
   /** The default; null: off. */
@@ -82,10 +81,10 @@ export interface NativeOptimizerOption {
   readonly range: NativeOptionRange;
 }
 
-/** An optimizer's options, those of every optimizer among them. */
+/** The options of an optimizer, including those common to all. */
 export interface NativeOptimizerDefinition {
   readonly name: string;
-  /** Its rate replaces a schedule's even where the caller gave none; the others take the schedule's. */
+  /** Whether its own default rate overrides a schedule's; the others take the schedule's. */
   readonly hasOwnRate: boolean;
   readonly options: readonly NativeOptimizerOption[];
 }
@@ -95,9 +94,9 @@ export interface OptimizerNatives {
   /** Every optimizer, sorted by name: the table of native/kvstore/optimizer/optimizer_options.cc. */
   optimizerDefinitions(): readonly NativeOptimizerDefinition[];
   /**
-   * The rate of a schedule at an update. The warm-up is not checked against the base rate, as it is for an optimizer.
+   * The rate of a schedule at an update. Unlike for an optimizer, the warm-up is not checked against the base rate.
    *
-   * @throws TypeError for a schedule that no optimizer would take for another reason.
+   * @throws TypeError for a schedule that is invalid for other reasons.
    */
   rateAt(schedule: NativeSchedulerSpec, numUpdate: number): number;
 }

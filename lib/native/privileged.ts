@@ -1,12 +1,12 @@
-// Whether this process has more rights than who started it: set-user-ID, or a node with file capabilities.
+// Whether this process has more rights than its starter: set-user-ID, or a node with file capabilities.
 import { readFileSync } from 'node:fs';
 
 import { hasCode } from '../files/index.js';
 
-/** AT_SECURE of getauxval(3): the system's loader then takes no path from the environment. */
+/** AT_SECURE of getauxval(3): the loader then ignores paths from the environment. */
 const secure = 23n;
 
-/** What the kernel told this process, as pairs of numbers. */
+/** Reads the kernel's auxiliary vector, pairs of numbers. */
 export function isPrivileged(file = '/proc/self/auxv'): boolean {
   try {
     const bytes = readFileSync(file);
@@ -15,7 +15,7 @@ export function isPrivileged(file = '/proc/self/auxv'): boolean {
     );
     return words.some((key, at) => at % 2 === 0 && key === secure && words[at + 1] !== 0n);
   } catch (error) {
-    // What a process with more rights knows of itself belongs to root. Without /proc nothing is known.
+    // A privileged process cannot read its own file, which belongs to root. Without /proc it is unknown.
     return !hasCode(error, 'ENOENT', 'ENOTDIR');
   }
 }

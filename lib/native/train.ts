@@ -1,32 +1,32 @@
-// The native surface of gradient buckets: native/binding/communicator/buckets_wrap.cc.
+// The native interface of gradient buckets: native/binding/communicator/buckets_wrap.cc.
 import type { NativeCommunicator } from './communicator.js';
 
-/** What happens to a bucket on its way; `plain` is an all-reduce. */
+/** The communication hook of a bucket; `plain` is an all-reduce. */
 export interface NativeBucketHook {
   readonly type: 'plain' | 'float16' | 'bfloat16' | '2bit' | 'powersgd';
-  /** Of `2bit`. */
+  /** For `2bit`. */
   readonly threshold: number;
-  /** Of `powersgd`, as are the rest. */
+  /** For `powersgd`, as are the rest. */
   readonly rank: number;
   readonly startPass: number;
   readonly minCompressionRate: number;
   readonly seed: number;
 }
 
-/** Gradients gathered in buckets, each reduced on the communicator's thread once it is complete. */
+/** Gradients in buckets, each reduced on the communicator's thread once complete. */
 export interface NativeBuckets {
   /**
-   * @param uses - how often each gradient comes in this pass
-   * @param scale - what is added is multiplied by it
-   * @param reduces - false: nothing is started, and the next pass adds to what is there
-   * @param part - each rank gets its n-th of each bucket alone; buckets of a multiple of 16 n elements
+   * @param uses - how often each gradient is added in this pass
+   * @param scale - factor of added gradients
+   * @param reduces - false: accumulates without reducing, for the next pass
+   * @param part - each rank gets only its n-th of each bucket; buckets must have a multiple of 16 n elements
    */
   begin(uses: Uint32Array, scale: number, reduces: boolean, part: boolean): void;
-  /** Copies or adds; starts what is complete, in the order of the buckets. */
+  /** Copies or adds; starts complete buckets in order. */
   add(gradient: number, data: Float32Array): void;
-  /** What is missing counts as zeros: starts all the rest. */
+  /** Starts all remaining buckets; missing gradients count as zeros. */
   flush(): void;
-  /** Resolves when all that was started is done: ready, start and end of each bucket in monotonic seconds. */
+  /** Resolves when all started buckets are done: ready, start and end of each in monotonic seconds. */
   wait(): Promise<Float64Array>;
   waitSync(): Float64Array;
 }
@@ -37,7 +37,7 @@ export interface NativeBucketsClass {
    * @param arrays - one for each bucket
    * @param slots - bucket, offset, rows and columns of each gradient
    * @param op - 0 sum, 1 average
-   * @param timeoutMs - of each collective; below 0 the communicator's own
+   * @param timeoutMs - of each collective; below 0 the communicator's default
    */
   new (
     communicator: NativeCommunicator,

@@ -1,4 +1,4 @@
-// The native surface of windows: native/binding/communicator/window_wrap.cc.
+// The native interface of windows: native/binding/communicator/window_wrap.cc.
 import type { NativeBuffer, NativeCommunicator } from './communicator.js';
 import type { NativeDeviceBuffer } from './gpu.js';
 
@@ -7,10 +7,10 @@ export const nativeWindowOps = { put: 0, accumulate: 1, get: 2, update: 3 } as c
 
 /** One rank's side of a window; see native/core/window.h. */
 export interface NativeWindow {
-  /** The rank's array, of the host; free() and the communicator's close() empty the ArrayBuffer. */
+  /** The rank's array in host memory; free() and the communicator's close() empty the ArrayBuffer. */
   memory(): ArrayBuffer;
   /**
-   * @param array - what is put, or where an update goes; null: the rank's own array
+   * @param array - the source of a put or the target of an update; null: the rank's own array
    * @param weights - one for each of `ranks`
    */
   run(

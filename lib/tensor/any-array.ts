@@ -1,4 +1,4 @@
-// Arrays of either kind: of the host or on a GPU. Nothing of CUDA is loaded by asking what one is.
+// Arrays in host memory or on a GPU. Telling them apart does not load CUDA.
 import { argumentError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
 import { DeviceBuffer, isDeviceBuffer, usable } from './device-buffer.js';
@@ -11,7 +11,7 @@ import {
 } from './dtype.js';
 import type { ArrayOf, DType, Float16ArrayLike, NumericArray } from './dtype.js';
 
-/** An array of the host or on a GPU. */
+/** An array in host memory or on a GPU. */
 export type AnyArray = NumericArray | DeviceBuffer;
 
 /** The element types an array type can hold. */
@@ -25,7 +25,7 @@ export type DTypeOf<A> =
 /**
  * The dtype number of an array, from the array alone or checked against `dtype`.
  *
- * @throws TypeError when it is no array, a disposed one, or `dtype` contradicts it or is missing for a Uint16Array.
+ * @throws TypeError if it is not an array or disposed, or if `dtype` contradicts it or is missing for a Uint16Array.
  */
 export function dtypeNumber(array: unknown, dtype: string | undefined, name: string): number {
   if (!isDeviceBuffer(array)) return hostDtypeNumber(array, dtype, name);
@@ -37,12 +37,11 @@ export function dtypeNumber(array: unknown, dtype: string | undefined, name: str
   return dtypeNames.indexOf(array.dtype);
 }
 
-/** The array as native code takes it. */
 export function storageOf(array: AnyArray): NativeBuffer {
   return isDeviceBuffer(array) ? usable(array, 'data') : hostStorageOf(array);
 }
 
-/** A new array like `model`, on the same GPU or in the host's memory. */
+/** A new array like `model`, on the same GPU or in host memory. */
 export function allocateLike(model: AnyArray, number: number, count: number): AnyArray {
   return isDeviceBuffer(model)
     ? DeviceBuffer.alloc(model.device, model.dtype, count)

@@ -1,4 +1,3 @@
-// Arrays on GPUs.
 import { withCallStack } from '../call-stack.js';
 import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
@@ -18,7 +17,7 @@ import type { Element } from './element.js';
 import { lease, release } from './leases.js';
 import { assertFixedLength, overlap, overlapError } from './memory.js';
 
-/** The arrays of the host that hold a dtype. */
+/** The TypedArrays for a dtype. */
 export type HostArray<K extends DeviceDType> = K extends 'float16'
   ? Uint16Array | Float16ArrayLike
   : ArrayOf[K];
@@ -29,21 +28,20 @@ let unwrap: (buffer: DeviceBuffer) => NativeDeviceBuffer;
 /**
  * `length` elements in the memory of one GPU.
  *
- * The memory is freed by {@link dispose} (`using` does it), or when the buffer and its slices are collected. Copies
- * resolve when the GPU has done them; until then the arrays belong to the operation, as with collectives.
+ * The memory is freed by {@link dispose} (or `using`), or when the buffer and its slices are garbage collected. Copies
+ * resolve when the GPU has done them; until then the arrays are in use, as with collectives.
  */
 export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Disposable {
-  /** The GPU, by the driver's ordinal. */
+  /** The GPU's ordinal. */
   readonly device: number;
-  /** Of each element. */
+  /** The element type. */
   readonly dtype: K;
-  /** In elements. */
+  /** Number of elements. */
   readonly length: number;
-  /** Bytes of all elements. */
   readonly byteLength: number;
-  /** Where a slice begins in what was allocated. */
+  /** The offset of a slice in its allocation. */
   readonly byteOffset: number;
-  /** How NCCL knows the memory, of a buffer that `allocRegistered` of a communicator gave; null for any other. */
+  /** The NCCL registration of a buffer from a communicator's `allocRegistered`; null for others. */
   readonly registration: 'symmetric' | 'local' | null;
   readonly #native: NativeDeviceBuffer;
 
@@ -64,10 +62,10 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   }
 
   /**
-   * Memory for `count` elements on the GPU `device`. What it holds is undefined until something is written.
+   * Allocates `count` elements on the GPU `device`, with undefined content.
    *
-   * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU; ERR_OUT_OF_MEMORY naming what is free.
-   * @throws TypeError for a GPU that is not there.
+   * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU; ERR_OUT_OF_MEMORY with the free memory.
+   * @throws TypeError for a GPU that does not exist.
    */
   static alloc<K extends DeviceDType>(device: number, dtype: K, count: number): DeviceBuffer<K> {
     const ordinal = integer(device, 'device', 0, maxInt32);
@@ -91,17 +89,21 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
     await run('copyBetween', from, to, () => target.copyFrom(source));
   }
 
-  /** True once this, or the buffer it is a slice of, was disposed of. */
+  /** Whether this buffer, or the one that it is a slice of, was disposed. */
   get disposed(): boolean {
     return this.#native.disposed;
   }
 
-  /** @internal What was allocated: the same object for all slices of it. */
+  /**
+   * @internal The allocation, the same object for all its slices.
+   *
+   * @internal What was allocated: the same object for all slices of it.
+   */
   get buffer(): object {
     return this.#native.buffer;
   }
 
-  /** Copies an array of the host, of this dtype and length, to the GPU; fastest from a {@link pinnedArray}. */
+  /** Copies a host array of this dtype and length to the GPU; fastest from a {@link pinnedArray}. */
   async copyFrom(from: HostArray<K>): Promise<void> {
     const own = usable(this, 'this');
     const source = hostArray(this, from, 'from');
@@ -109,7 +111,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   }
 
   /**
-   * Copies to an array of the host, of this dtype and length; to a new one when none is given.
+   * Copies to a host array of this dtype and length, or to a new one.
    *
    * @returns that array.
    */
@@ -125,9 +127,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
     return target;
   }
 
-  /**
-   * The elements from `begin` up to `end`, as a view of the same memory. It ends with the buffer it is of.
-   */
+  /** A view of the elements from `begin` up to `end`. Disposed with its buffer. */
   slice(begin = 0, end = this.length): DeviceBuffer<K> {
     const own = usable(this, 'this');
     const first = integer(begin, 'begin', 0, this.length);
@@ -136,8 +136,8 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   }
 
   /**
-   * Gives every element this value: a bigint for 64-bit integers, else a number, which must be an integer in range for
-   * integer types and is rounded for float types.
+   * Sets all elements: a bigint for 64-bit integers, else a number, which must be an integer in range for integer types
+   * and is rounded for float types.
    */
   async fill(value: Element<K>): Promise<void> {
     const own = usable(this, 'this');
@@ -146,8 +146,8 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   }
 
   /**
-   * Frees the memory at once, or, where a pending operation uses it, when that is done. Slices of it end too; of a
-   * slice, only that slice ends. Idempotent.
+   * Frees the memory, after pending operations that use it. Its slices end too; disposing a slice ends only the slice.
+   * Idempotent.
    */
   dispose(): void {
     this.#native.dispose();
@@ -159,12 +159,11 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   }
 }
 
-/** What native code allocated. */
 export function wrapBuffer(wrapped: NativeDeviceBuffer): DeviceBuffer {
   return wrap(wrapped);
 }
 
-/** The array, checked to hold what the buffer does. */
+/** Validates a host array for the buffer. */
 function hostArray<K extends DeviceDType>(buffer: DeviceBuffer<K>, given: unknown, name: string) {
   dtypeNumber(given, isFloat8(buffer.dtype) ? 'uint8' : buffer.dtype, name);
   const array = given as NumericArray;
@@ -203,7 +202,7 @@ export function describeBuffer(buffer: DeviceBuffer): string {
 /**
  * The native side of a buffer.
  *
- * @throws TypeError for anything else, and for a disposed one.
+ * @throws TypeError unless it is a buffer that was not disposed.
  */
 export function usable(value: unknown, name: string): NativeDeviceBuffer {
   if (!isDeviceBuffer(value)) {

@@ -1,4 +1,4 @@
-// Element types: their names, the numbers that cross into native code, and the TypedArrays that store them.
+// Element types: names, native numbers, and the TypedArrays that store them.
 import { notOneOf } from '../checks.js';
 import { argumentError } from '../errors.js';
 import { assertOwnLength } from './own-length.js';
@@ -12,21 +12,21 @@ interface StorageConstructor {
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): StorageArray;
 }
 
-/** What there is to know of an element type. */
+/** The facts of an element type. */
 interface Facts {
-  /** Of one element. */
+  /** Bytes per element. */
   readonly bytes: number;
-  /** The array that is made for it; those of halves and float8s hold bit patterns. */
+  /** Its array; those of halves and float8s hold bit patterns. */
   readonly array: StorageConstructor;
-  /** What an array calls itself that can hold nothing else. */
+  /** The tag of an array that can hold only this type. */
   readonly tag?: string;
   /** Whether elements can be multiplied by weights: floats of 16 bits and more. */
   readonly weighable?: true;
-  /** Where alone it is: in buffers on GPUs, or in arrays of the host. */
+  /** Set if it exists only on GPUs or only in host memory. */
   readonly only?: 'gpus' | 'host';
 }
 
-/** All element types, in the order of native/core/kernels/dtype.h: the place of each is its number there. */
+/** All element types in the order of native/core/kernels/dtype.h; the index is the native number. */
 const table = {
   int8: { bytes: 1, array: Int8Array, tag: 'Int8Array' },
   uint8: { bytes: 1, array: Uint8Array, tag: 'Uint8Array' },
@@ -47,63 +47,61 @@ type Table = typeof table;
 /** The element types whose facts are like `F`. */
 type Having<F> = { [K in keyof Table]: Table[K] extends F ? K : never }[keyof Table];
 
-/** What elements are, here or on a GPU. */
+/** The element types in host memory or on a GPU. */
 export type AnyDType = keyof Table;
 
-/** What the elements of a buffer on a GPU are: no int16, which NCCL lacks. */
+/** The element types of GPU buffers: no int16, which NCCL lacks. */
 export type DeviceDType = Exclude<AnyDType, Having<{ readonly only: 'host' }>>;
 
 /**
- * Element types of buffers on GPUs alone, with which NCCL computes (2.24 or newer; sums from compute capability 9.0) and
- * nothing else does. The host sees their bit patterns in a Uint8Array. e4m3 has no infinity.
+ * The float8 types of GPU buffers, which only NCCL computes with (2.24 or newer; sums from compute capability 9.0). In
+ * host memory their bit patterns are in a Uint8Array. e4m3 has no infinity.
  */
 export type Float8DType = Having<{ readonly only: 'gpus' }>;
 
-/** What the elements of an array are. */
+/** The element types of host arrays. */
 export type DType = Exclude<AnyDType, Float8DType>;
 
-/** The element types that arrays of the host and buffers on GPUs both have. */
+/** The element types in both host memory and GPU buffers. */
 export type CommonDType = Extract<DType, DeviceDType>;
 
-/** The element types whose bits a Uint16Array carries: it must say which. */
+/** The element types stored in a Uint16Array, which must be named. */
 export type HalfDType = Having<{ readonly array: Uint16ArrayConstructor }>;
 
-/** A Float16Array, on runtimes that have it; described by its shape, because older type libraries do not. */
+/** A Float16Array, where the runtime has it; declared here because older type libraries lack it. */
 export interface Float16ArrayLike extends ArrayBufferView {
-  /** Tells it from other arrays. */
   readonly [Symbol.toStringTag]: 'Float16Array';
   /** 2. */
   readonly BYTES_PER_ELEMENT: number;
-  /** Elements. */
+  /** Number of elements. */
   readonly length: number;
   [index: number]: number;
 }
 
-/** Every array that holds elements. A Uint16Array holds float16 or bfloat16 bit patterns and must be told which. */
+/** Every array with elements. A Uint16Array holds float16 or bfloat16 bit patterns and needs a dtype. */
 export type NumericArray = StorageArray | Float16ArrayLike;
 
-/** The array made for a dtype: what `allocate` and `allocShared` return. */
+/** The array of a dtype, as `allocate` and `allocShared` return it. */
 export type ArrayOf = { [K in AnyDType]: Table[K]['array']['prototype'] };
 
 /** All names, by number. */
 export const dtypeNames = Object.freeze(Object.keys(table)) as readonly AnyDType[];
 
-/** Those of buffers on GPUs. */
+/** The types of GPU buffers. */
 export const deviceDtypes: readonly DeviceDType[] = Object.freeze(
   dtypeNames.filter((dtype): dtype is DeviceDType => !isHostOnly(dtype)),
 );
 
-/** Those of arrays of the host. */
+/** The types of host arrays. */
 export const dtypes: readonly DType[] = Object.freeze(
   dtypeNames.filter((dtype): dtype is DType => !isFloat8(dtype)),
 );
 
-/** Those of both. */
+/** The types of both. */
 export const commonDtypes: readonly CommonDType[] = Object.freeze(
   dtypeNames.filter((dtype): dtype is CommonDType => !isFloat8(dtype) && !isHostOnly(dtype)),
 );
 
-/** By number. */
 const facts: readonly Facts[] = dtypeNames.map((dtype) => table[dtype]);
 
 /** Bytes of one element, by dtype number. */
@@ -133,14 +131,14 @@ function onlyPlace(dtype: AnyDType): Facts['only'] {
   return (table[dtype] as Facts).only;
 }
 
-/** What a Uint16Array without a dtype gives. */
+/** The result for a Uint16Array without a dtype. */
 const ambiguous = -2;
 
 const numbersOfTags: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ...facts.flatMap(({ tag }, number) => (tag === undefined ? [] : [[tag, number] as const])),
   ['Uint16Array', ambiguous],
 ]);
-// The last one asked for: looking it up anew takes a fiftieth of an 8-byte call.
+// Cached, because a lookup takes 2 % of an 8-byte call.
 let lastTag: unknown;
 let lastNumber = -1;
 
@@ -163,7 +161,7 @@ const arrayKinds =
 /**
  * The dtype number of an array, from the array alone or checked against `dtype`.
  *
- * @throws TypeError when it is no such array, or `dtype` contradicts it or is missing for a Uint16Array.
+ * @throws TypeError if it is not such an array, or if `dtype` contradicts it or is missing for a Uint16Array.
  */
 export function dtypeNumber(array: unknown, dtype: string | undefined, name: string): number {
   const inferred = ArrayBuffer.isView(array)
@@ -194,13 +192,13 @@ export function dtypeNumber(array: unknown, dtype: string | undefined, name: str
 /**
  * The number of a dtype's name.
  *
- * @throws TypeError when there is none of that name, or only GPUs have it.
+ * @throws TypeError if there is no such type, or only GPUs have it.
  */
 export function parseDType(dtype: unknown, name = 'dtype'): number {
   return numberIn(dtypes, dtype, name, '');
 }
 
-/** As {@link parseDType}, with the types of GPUs alone. */
+/** As {@link parseDType}, including the GPU-only types. */
 export function parseDeviceDType(dtype: unknown, name = 'dtype'): number {
   const wayOut = dtype === 'int16' ? '; int16 is for the host only, use int32' : '';
   return numberIn(deviceDtypes, dtype, name, wayOut);
@@ -221,7 +219,7 @@ export function allocate(number: number, count: number): StorageArray {
   return new facts[number]!.array(count);
 }
 
-/** The elements of a buffer, `offset` bytes behind its start, as an array, by dtype number. */
+/** A view of a buffer from byte `offset` on, by dtype number. */
 export function arrayOver(
   number: number,
   buffer: ArrayBufferLike,
@@ -231,7 +229,7 @@ export function arrayOver(
   return new facts[number]!.array(buffer, offset, count);
 }
 
-/** A new array like `model` (a Float16Array stays one), of `count` elements. */
+/** A new array of `count` elements like `model` (a Float16Array stays one). */
 export function allocateLike(model: NumericArray, number: number, count: number): NumericArray {
   if (model[Symbol.toStringTag] !== 'Float16Array') return allocate(number, count);
   const Float16 = (model as unknown as { constructor: new (length: number) => Float16ArrayLike })
@@ -239,7 +237,7 @@ export function allocateLike(model: NumericArray, number: number, count: number)
   return new Float16(count);
 }
 
-/** The array as native code takes it: a Float16Array goes as a Uint16Array over the same memory. */
+/** The native array: a Float16Array becomes a Uint16Array over the same memory. */
 export function storageOf(array: NumericArray): StorageArray {
   if (array[Symbol.toStringTag] !== 'Float16Array') return array as StorageArray;
   return new Uint16Array(array.buffer, array.byteOffset, array.length);

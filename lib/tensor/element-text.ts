@@ -1,9 +1,9 @@
-// One element as text, from its bits: as exact as its type.
+// One element as text, exact for its type.
 import { arrayOver, dtypeNames, isFloat8, type AnyDType } from './dtype.js';
 import { fromFloat8 } from './float8.js';
 import { halfTable } from './half.js';
 
-/** Of every element with other bits another text, unless both are no number. */
+/** Different bits give different texts, except for NaNs. */
 export function elementText(dtype: AnyDType, bits: bigint): string {
   const [stored = 0] = arrayOver(dtypeNames.indexOf(dtype), BigUint64Array.of(bits).buffer, 1);
   const value = isFloat8(dtype)

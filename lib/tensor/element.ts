@@ -1,11 +1,10 @@
-// One element of a dtype, checked.
+// One element of a dtype, validated.
 import { argumentError } from '../errors.js';
 import { allocate, dtypeNames, isFloat8 } from './dtype.js';
 import type { AnyDType, StorageArray } from './dtype.js';
 import { toFloat8 } from './float8.js';
 import { toHalf } from './half.js';
 
-/** The value of one element. */
 export type Element<K extends AnyDType> = K extends 'int64' | 'uint64' ? bigint : number;
 
 /** The smallest and the largest of the integer types. */
@@ -37,7 +36,7 @@ export function elementOf(dtype: AnyDType, value: unknown): StorageArray {
   return one;
 }
 
-/** What the array holds for a number. */
+/** The stored pattern of a number. */
 function bitsOf(dtype: AnyDType, value: number): number {
   if (isFloat8(dtype)) return toFloat8(dtype, value);
   return dtype === 'float16' || dtype === 'bfloat16' ? toHalf(dtype, value) : value;

@@ -1,4 +1,4 @@
-// float16 and bfloat16 bit patterns: what a Uint16Array of these types holds, as numbers and back.
+// Converts float16 and bfloat16 bit patterns, as stored in a Uint16Array, to numbers and back.
 import type { HalfDType } from './dtype.js';
 
 const patterns = 2 ** 16;
@@ -11,7 +11,7 @@ function fromFloat16(bits: number): number {
   const exponent = (bits >> 10) & 0x1f;
   const fraction = bits & 0x3ff;
   if (exponent === 0x1f) return fraction === 0 ? sign * Infinity : NaN;
-  // Without the implicit one the exponent stays at its smallest: subnormal.
+  // Subnormal: no implicit one, and the smallest exponent.
   return exponent === 0
     ? sign * fraction * 2 ** -24
     : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
@@ -22,7 +22,7 @@ function fromBfloat16(bits: number): number {
   return float32[0] ?? NaN;
 }
 
-/** The numbers of all 65 536 bit patterns: `table[bits]`. Made once. */
+/** The numbers of all 65 536 bit patterns: `table[bits]`. Computed once. */
 export function halfTable(dtype: HalfDType): Float32Array {
   const known = tables.get(dtype);
   if (known !== undefined) return known;
@@ -47,9 +47,9 @@ function toFloat16(value: number): number {
   const exponent = (bits >>> 23) & 0xff;
   const fraction = bits & 0x7fffff;
   if (exponent === 0xff) return sign | (fraction === 0 ? 0x7c00 : 0x7e00);
-  // 112 is the distance of the two exponents' zeros, 13 that of the fractions' ends.
+  // 112 is the difference of the exponent biases, 13 that of the fraction lengths.
   if (exponent > 112) {
-    // A carry out of the fraction belongs to the exponent, and past the largest one it gives infinity.
+    // A carry out of the fraction goes to the exponent, and past the largest one gives infinity.
     const rounded = shiftRounded(((exponent - 112) << 23) | fraction, 13);
     return sign | Math.min(rounded, 0x7c00);
   }

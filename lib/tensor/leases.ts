@@ -1,53 +1,51 @@
-// Which memory pending operations use. Native code reads and writes it on other threads: until an operation settles,
-// nothing else may write what it uses, nor use what it writes.
+// Memory in use by pending operations. Native code accesses it on other threads: until an operation settles, nothing
+// else may write its memory or use its output.
 import { argumentError } from '../errors.js';
 import { MemoryUses } from './memory-uses.js';
 import type { MemoryUse } from './memory-uses.js';
 import type { Region } from './memory.js';
 
 interface Lease extends MemoryUse {
-  /** The operation that has it, for messages. */
+  /** The operation, for messages. */
   readonly op: string;
-  /** Of a holder's: what it is used for; a store's key. */
+  /** Within the holder: the store's key. */
   readonly part: number;
   readonly holder: Holder | undefined;
 }
 
-/** Memory that an operation uses, as its owner sees it. */
+/** Memory that an operation uses, for its owner. */
 export type Use = Omit<Lease, 'buffer' | 'op' | 'holder'>;
 
-/** Whoever keeps its own operations in order, so that memory they share is no conflict: a store. */
+/** An owner that orders its own operations, so that shared memory is no conflict: a store. */
 export interface LeaseOwner {
-  /** Whether the two, which overlap, are in order by themselves; else `wanted` has to wait. */
+  /** Whether two overlapping uses are already ordered; otherwise `wanted` must wait. */
   inOrder(wanted: Use, pending: Use): boolean;
 }
 
-/** An operation of an owner. */
 export interface Holder {
   readonly owner: LeaseOwner;
-  /** It begins when the other, a pending operation of the same owner, has ended. */
+  /** Starts after `other`, a pending operation of the same owner. */
   waitFor(other: Holder): void;
 }
 
-/** The arrays of one part of an operation. What is both read and written is given as written only. */
+/** The arrays of one part of an operation. An array that is read and written counts as written. */
 export interface LeasedPart {
   readonly part: number;
   readonly reads: LeasedArrays;
   readonly writes: LeasedArrays;
 }
 
-/** What one operation has leased. */
 export type Leases = readonly Lease[];
 
 const active = new MemoryUses<Lease>();
 
-/** Arrays of an operation; null where a rank needs none. */
+/** The arrays of an operation; null for ranks without one. */
 export type LeasedArrays = Region | readonly (Region | null)[] | null;
 
 /**
- * Leases the arrays of one operation until {@link release}. What is both read and written is given as written only.
+ * Leases the arrays of one operation until {@link release}. An array that is read and written counts as written.
  *
- * @throws TypeError ERR_BUFFER_IN_USE when a pending operation writes one of them, or uses one of `writes`.
+ * @throws TypeError ERR_BUFFER_IN_USE if a pending operation writes one of them, or uses one of `writes`.
  */
 export function lease(op: string, reads: LeasedArrays, writes: LeasedArrays): Leases {
   const made: Lease[] = [];
@@ -57,9 +55,9 @@ export function lease(op: string, reads: LeasedArrays, writes: LeasedArrays): Le
 }
 
 /**
- * {@link lease} for an operation whose owner orders what it does itself.
+ * {@link lease} for an operation of an owner that orders its own.
  *
- * @throws TypeError ERR_BUFFER_IN_USE when what somebody else does is in the way
+ * @throws TypeError ERR_BUFFER_IN_USE on a conflict with an operation of somebody else
  */
 export function leaseParts(op: string, parts: readonly LeasedPart[], holder: Holder): Leases {
   const made: Lease[] = [];
@@ -76,15 +74,13 @@ function take(made: readonly Lease[]): Leases {
   return made;
 }
 
-/**
- * The arrays of one operation that comes again and again: leased and released as one, however many they are.
- */
+/** The arrays of a repeated operation, leased and released as one group. */
 export class LeaseGroup {
   readonly #leases: readonly Lease[];
   readonly #uses = new MemoryUses<Lease>();
   readonly #owner: LeaseOwner;
   readonly #writes: boolean;
-  /** Groups that need not wait for one another: nothing they share is written, or it is in order. */
+  /** Groups that do not conflict: shared arrays are not written, or are ordered. */
   readonly #apart = new WeakSet<LeaseGroup>();
 
   constructor(op: string, parts: readonly LeasedPart[], owner: LeaseOwner) {
@@ -119,7 +115,7 @@ export class LeaseGroup {
     if (holders.length === 0) groups.delete(this);
   }
 
-  /** Calls `visit` with each of its leases that is in the way of `wanted`. */
+  /** Calls `visit` with each conflicting lease. */
   conflicting(wanted: Lease, visit: (lease: Lease) => void): void {
     this.#uses.conflicting(wanted, visit);
   }
@@ -138,16 +134,15 @@ export class LeaseGroup {
   }
 }
 
-/** Groups that are leased, and the operations that have them. */
+/** Leased groups with their operations. */
 const groups = new Map<LeaseGroup, Holder[]>();
 
-/** Gives leases back. */
 export function release(leases: Leases): void {
   for (const one of leases) active.delete(one);
 }
 
 /**
- * For an operation that is over before anything else can begin: the checks of {@link lease}, without leasing.
+ * For a synchronous operation: checks as {@link lease}, without leasing.
  *
  * @throws TypeError ERR_BUFFER_IN_USE
  */
@@ -191,7 +186,7 @@ function assertFree(wanted: Lease): void {
   }
 }
 
-/** What two conflicting leases mean for the holder of the one that is wanted: nothing, a wait or an error. */
+/** Resolves a conflict between two leases: nothing, a wait or an error. */
 function meet(wanted: Lease, other: Lease, holder: Holder | undefined, theirs?: Holder): void {
   if (holder === undefined || theirs?.owner !== holder.owner) throw inUse(wanted, other);
   if (!holder.owner.inOrder(wanted, other)) holder.waitFor(theirs);

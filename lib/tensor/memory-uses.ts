@@ -1,20 +1,19 @@
-// Who uses which bytes, found by what overlaps: a use costs the logarithm of how many there are, also where thousands of
-// arrays lie in one allocation.
+// Finds overlapping uses of memory in logarithmic time, also for thousands of arrays in one allocation.
 
-/** Bytes of an allocation that somebody reads or writes. */
+/** Bytes of an allocation in use. */
 export interface MemoryUse {
-  /** Uses share bytes only if this is the same object. */
+  /** Uses overlap only with the same object. */
   readonly buffer: object;
-  /** The first byte, and the one after the last. */
+  /** The first byte, and the one past the end. */
   readonly start: number;
   readonly end: number;
   readonly writes: boolean;
 }
 
-/** Uses of one allocation, in the order of their first bytes. */
+/** Uses of one allocation, ordered by their first bytes. */
 class Ordered<T extends MemoryUse> {
   readonly #uses: T[] = [];
-  /** The longest there has been: what begins more than that before some byte does not reach it. */
+  /** The longest use so far: one that starts further before a byte does not reach it. */
   #longest = 0;
 
   get size(): number {
@@ -42,7 +41,7 @@ class Ordered<T extends MemoryUse> {
     }
   }
 
-  /** Where the first use stands that begins at `byte` or later. */
+  /** The index of the first use that begins at `byte` or later. */
   #firstFrom(byte: number): number {
     let low = 0;
     let high = this.#uses.length;
@@ -55,18 +54,17 @@ class Ordered<T extends MemoryUse> {
   }
 }
 
-/** Apart, because any number of reads may share bytes: they are not looked at for another read. */
+/** Separate lists, because reads never conflict with each other. */
 interface Shared<T extends MemoryUse> {
   readonly reads: Ordered<T>;
   readonly writes: Ordered<T>;
 }
 
-/** Uses of any allocations; empty ones (of no bytes) are not kept. */
+/** Uses of any number of allocations; empty ones are not kept. */
 export class MemoryUses<T extends MemoryUse> {
-  /** Most allocations have one use at a time, which then stands for itself. */
+  /** Most allocations have a single use, stored directly. */
   readonly #of = new Map<object, T | Shared<T>>();
 
-  /** Whether there are none. */
   get empty(): boolean {
     return this.#of.size === 0;
   }
@@ -96,7 +94,7 @@ export class MemoryUses<T extends MemoryUse> {
     }
   }
 
-  /** Calls `visit` with each use that shares bytes with `wanted` where one of the two writes. */
+  /** Calls `visit` with each use that overlaps `wanted` if one of the two writes. */
   conflicting(wanted: MemoryUse, visit: (other: T) => void): void {
     const there = this.#of.get(wanted.buffer);
     if (there === undefined || wanted.start === wanted.end) return;

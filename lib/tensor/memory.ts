@@ -1,32 +1,30 @@
-// What the memory under an array may not be: resizable, or the same as another array's.
+// Checks of an array's memory: resizable buffers, and overlaps with other arrays.
 import { constants } from 'node:buffer';
 
 import { argumentError } from '../errors.js';
 import { integer } from '../checks.js';
 
-/** The most bytes of native memory that Node shows as an array; it frees what is larger twice. */
+/** The largest native memory that Node wraps as an array; it frees larger ones twice. */
 const maxShownBytes = constants.MAX_LENGTH;
 
 /**
- * A number of elements whose memory native code makes and JavaScript shows.
+ * Validates a number of elements to allocate natively.
  *
- * @throws RangeError for more than Node can show as one array (4 GiB with Node 20).
+ * @throws RangeError beyond the size of an array in Node (4 GiB with Node 20).
  */
 export function shownElements(count: unknown, name: string, bytesEach: number): number {
   return integer(count, name, 0, Math.floor(maxShownBytes / bytesEach));
 }
 
-/** What arrays of any kind say of their bytes. */
+/** The bytes of any array. */
 export interface Region {
-  /** Arrays share bytes only if this is the same object. */
+  /** Arrays overlap only with the same object. */
   readonly buffer: object;
   readonly byteOffset: number;
   readonly byteLength: number;
 }
 
-/**
- * @throws TypeError when the array's buffer can change its length under a running operation.
- */
+/** @throws TypeError if the array's buffer can be resized during an operation */
 export function assertFixedLength(array: Region, name: string): void {
   const buffer = array.buffer as { readonly resizable?: boolean; readonly growable?: boolean };
   if (buffer.resizable === true || buffer.growable === true) {
@@ -36,14 +34,14 @@ export function assertFixedLength(array: Region, name: string): void {
   }
 }
 
-/** Whether the memory of an array of the host was transferred to somebody else. */
+/** Whether the memory of a host array was transferred. */
 export function isDetached(array: ArrayBufferView): boolean {
   const { buffer } = array;
   if (array.byteLength > 0 || buffer.byteLength > 0 || buffer instanceof SharedArrayBuffer) {
     return false;
   }
   try {
-    // Node 20 has no property that tells; a view of no bytes can be had of any other buffer.
+    // Node 20 has no such property; an empty view of any other buffer works.
     return new Uint8Array(buffer).length !== 0;
   } catch {
     return true;
@@ -59,7 +57,6 @@ export function overlap(a: Region, b: Region): boolean {
   );
 }
 
-/** The error for arrays that share bytes and must not. */
 export function overlapError(name: string, other: string): Error {
   return argumentError('ERR_BUFFER_OVERLAP', name, `memory apart from ${other}`, {
     text: `an array that overlaps ${other}`,

@@ -1,13 +1,13 @@
-// Lengths that arrays say of themselves. A subclass can say anything, and memory is made by what it says.
+// Checks that an array's length is its real one: a subclass could report any, and memory is allocated by it.
 import { argumentError } from '../errors.js';
 
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
 const intrinsic = ['length', 'byteLength', 'byteOffset', 'buffer'] as const;
 
-// The last one looked at: small calls are counted in nanoseconds.
+// Cached, because small calls take nanoseconds.
 let lastPrototype: object | null = null;
 
-/** %TypedArray%.prototype of this realm, or of another: its getter is native code's. */
+/** %TypedArray%.prototype of any realm: its getter is native. */
 function isTypedArrayOfSomeRealm(prototype: object): boolean {
   if (prototype === typedArray) return true;
   const own = Object.getOwnPropertyDescriptor(prototype, 'length') as
@@ -25,9 +25,7 @@ function isForged(prototype: object): boolean {
   return false;
 }
 
-/**
- * @throws TypeError for a TypedArray whose length, or place in its buffer, is a property that somebody else has defined.
- */
+/** @throws TypeError if the array's length or offset is a redefined property */
 export function assertOwnLength(array: ArrayBufferView, name: string): void {
   const prototype = Object.getPrototypeOf(array) as object;
   const known = prototype === lastPrototype;

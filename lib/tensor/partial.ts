@@ -1,19 +1,17 @@
-// What arrays are while something is reduced in several steps: wide enough that it rounds once, and that it overflows or
-// wraps around only where the result does.
+// Wider arrays for reductions in several steps: they round once, and overflow or wrap only where the result does.
 import { dtypeNames, storageOf } from './dtype.js';
 import type { HalfDType, NumericArray } from './dtype.js';
 import { halfTable, toHalf } from './half.js';
 
-/** Floats that are computed with: halves as float32. */
+/** Floats for computing: halves as float32. */
 export type Floats = Float32Array | Float64Array;
 
-/** Sums of bfloat16 are kept so much smaller, exactly: float32 has its range and no more. */
+/** Exact scale for sums of bfloat16, because float32 has the same range. */
 const smaller = 2 ** -16;
 
 const isHalf = (name: string): name is HalfDType => name === 'float16' || name === 'bfloat16';
 const nameOf = (dtype: number): string => dtypeNames[dtype] ?? '';
 
-/** A copy of an array of floats. */
 export function floatsOf(array: NumericArray, dtype: number): Floats {
   const stored = storageOf(array);
   if (stored instanceof Float64Array) return stored.slice();
@@ -22,7 +20,7 @@ export function floatsOf(array: NumericArray, dtype: number): Floats {
   return Float32Array.from(stored, (bits) => table[bits]!);
 }
 
-/** Floats into an array of floats, rounded. */
+/** Stores floats, rounded to the array's type. */
 export function storeFloats(values: Floats, into: NumericArray, dtype: number): void {
   const stored = storageOf(into);
   if (stored instanceof Uint16Array) {
@@ -34,9 +32,9 @@ export function storeFloats(values: Floats, into: NumericArray, dtype: number): 
 }
 
 /**
- * A copy whose sums are wider: of halves, and of integers of up to 32 bits.
+ * A wider copy for sums of halves and of integers up to 32 bits.
  *
- * @returns undefined for types that have no wider one
+ * @returns undefined for types without a wider one
  */
 export function widened(array: NumericArray, dtype: number): Floats | undefined {
   const name = nameOf(dtype);
@@ -49,10 +47,9 @@ export function widened(array: NumericArray, dtype: number): Floats | undefined 
 }
 
 /**
- * Sums of {@link widened} arrays, weighed and divided, as elements of their type.
+ * Stores weighted and divided sums of {@link widened} arrays in their original type.
  *
- * @param weights - 'whole': integers are truncated towards zero, and wrap around; else they are rounded to the nearest, halves
- *   to the even one, and stay within the type
+ * @param weights - 'whole': integers are truncated towards zero and wrap; otherwise rounded half to even and clamped
  */
 export function storeNarrowed(
   values: Floats,

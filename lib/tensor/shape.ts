@@ -1,11 +1,10 @@
-// Shapes of values whose rows count by themselves.
+// Shapes of values with rows.
 import { argumentError } from '../errors.js';
 
 /**
- * Elements of a row: the product of all but the first number of the shape; 1 without a shape, and of a scalar, whose shape
- * is `[]`.
+ * Elements per row: the product of all but the first number of the shape; 1 without a shape or for a scalar (`[]`).
  *
- * @throws TypeError for a shape that does not multiply to `count`.
+ * @throws TypeError if the product of the shape is not `count`.
  */
 export function rowLengthOf(shape: unknown, count: number): number {
   if (shape === undefined) return 1;
@@ -21,6 +20,6 @@ export function rowLengthOf(shape: unknown, count: number): number {
       isShape ? { text: `[${sizes.join(', ')}]` } : shape,
     );
   }
-  // An empty value has rows of no length; 1 keeps the number of rows (0) defined.
+  // An empty value has empty rows; 1 keeps the number of rows (0) defined.
   return sizes.slice(1).reduce((all, size) => all * size, 1) || 1;
 }
