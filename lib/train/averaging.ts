@@ -1,4 +1,4 @@
-// How ranks that step on their own come together: what each algorithm does to the weights of all variables.
+// How ranks that step separately synchronize: each algorithm's averaging of all weights.
 import { adasumOf, adasumSyncOf } from '../communicator/collectives/adasum.js';
 import { executorOf } from '../communicator/base.js';
 import type { Communicator } from '../communicator/communicator.js';
@@ -19,13 +19,13 @@ export const algorithms: readonly TrainingAlgorithm[] = [
   'window-put',
 ];
 
-/** Where an averaging belongs in a step. */
+/** When an averaging runs within a step. */
 export type AveragingPlace = 'before' | 'after' | 'of-change';
 
 /** Averages the flat weights in place. */
 export interface Averaging {
   readonly place: AveragingPlace;
-  /** What must be there before the first; collective. */
+  /** Collective setup before the first run. */
   prepare?(weights: FlatWeights): Promise<void>;
   run(weights: FlatWeights, step: number): Promise<void>;
   /** {@link run}, blocking. */
@@ -33,7 +33,7 @@ export interface Averaging {
   close?(): Promise<void>;
 }
 
-/** @throws TypeError for neighbours that the algorithm has no use for. */
+/** @throws TypeError for neighbors that the algorithm does not use */
 export function assertNeighbors(
   algorithm: TrainingAlgorithm,
   options: DistributedOptimizerOptions,
@@ -53,7 +53,7 @@ export function assertNeighbors(
   }
 }
 
-/** What `algorithm` does besides the optimizer's own step; undefined where gradients are reduced instead. */
+/** The averaging of `algorithm`; undefined if it reduces gradients instead. */
 export function averagingOf(
   algorithm: TrainingAlgorithm,
   comm: Communicator,
@@ -104,7 +104,7 @@ function withNeighbors(
   calls: CallOptions,
   neighbors: ((step: number) => StepNeighbors) | undefined,
 ): Averaging {
-  // Whoever names neighbours step by step does so by one rule on all ranks; comparing would cost as much as sending.
+  // Neighbors chosen per step follow the same rule on all ranks; a check would cost as much as the exchange.
   const whom = (step: number) =>
     neighbors === undefined ? calls : { ...neighbors(step), checkTopology: false, ...calls };
   return {
@@ -116,7 +116,7 @@ function withNeighbors(
   };
 }
 
-/** Puts weights where the neighbours find them and averages with what has come: nobody waits. */
+/** Puts weights into the neighbors' windows and averages with what has arrived, without waiting. */
 class WindowPut implements Averaging {
   readonly place = 'after';
   #window: NeighborWindow<Float32Array> | undefined;

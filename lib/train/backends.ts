@@ -1,4 +1,4 @@
-// Which backend of TensorFlow.js computes.
+// Selects the TensorFlow.js backend.
 import util from 'node:util';
 
 import { argumentError, GradlinkError } from '../errors.js';
@@ -9,7 +9,6 @@ import { backendNames, type BackendName } from './names.js';
 import { takeOwnGpu } from './own-gpu.js';
 import { isInstalled, loadPackage, tf } from './tfjs.js';
 
-/** By their short names. */
 const backends = {
   'node-gpu': { package: '@tensorflow/tfjs-node-gpu', engine: 'tensorflow' },
   node: { package: '@tensorflow/tfjs-node', engine: 'tensorflow' },
@@ -17,41 +16,40 @@ const backends = {
   cpu: { package: '@tensorflow/tfjs-backend-cpu', engine: 'cpu' },
 } as const satisfies Record<BackendName, object>;
 
-/** A backend that is ready. */
 export interface Backend {
-  /** As `--backend` takes it. */
+  /** Its name for `--backend`. */
   readonly name: BackendName;
-  /** As `tf.getBackend()` has it. */
+  /** Its name in `tf.getBackend()`. */
   readonly engine: string;
-  /** The version of TensorFlow.js. */
+  /** TensorFlow.js's version. */
   readonly version: string;
-  /** What computes: with `'node-gpu'` a GPU only where TensorFlow has found one. */
+  /** The device: with `'node-gpu'` a GPU only if TensorFlow has found one. */
   readonly device: 'GPU' | 'CPU';
-  /** The GPU that this rank of a job was given; absent outside a job and without GPUs. */
+  /** The GPU assigned to this rank of a job; absent outside a job and without GPUs. */
   readonly gpu?: GpuShare;
 }
 
 /** Options of {@link useBackend}. */
 export interface BackendOptions {
-  /** Whether `'node-gpu'` may compute on the CPU where TensorFlow finds no GPU; false when absent. */
+  /** Whether `'node-gpu'` may compute on the CPU if TensorFlow finds no GPU; false when absent. */
   readonly allowCpu?: boolean | undefined;
 }
 
 const backendOptions = optionNames<BackendOptions>({ allowCpu: true });
 
 /**
- * Makes a backend of TensorFlow.js ready and the one that is used. On wasm, which lacks some gradients, these are added:
- * see {@link registerGradientKernels}. In a job `'node-gpu'` sees one GPU in each rank, by its place on its host, and takes
- * memory as it needs it: call this before anything else of GPUs.
+ * Initializes and selects a TensorFlow.js backend. Adds the gradients that wasm lacks: see {@link
+ * registerGradientKernels}. In a job each rank's `'node-gpu'` sees one GPU, chosen by local rank, and allocates memory
+ * as needed: call this before other uses of GPUs.
  *
- * @param name - when absent, the first that is installed of node-gpu, node, wasm and cpu.
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE where it is not installed or does not start, and where `'node-gpu'` is
- *   asked for by name and finds no GPU.
+ * @param name - when absent, the first installed of node-gpu, node, wasm and cpu.
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE if it is not installed or does not start, and if `'node-gpu'` is named
+ *   and finds no GPU.
  */
 export async function useBackend(name?: BackendName, options?: BackendOptions): Promise<Backend> {
   if (name !== undefined) oneOf(name, 'name', backendNames);
   const given = optionsObject(options, backendOptions, 'useBackend()');
-  // Without a name nobody has asked for a GPU.
+  // Without a name a GPU was not requested.
   const allowCpu = flag(given.allowCpu, 'allowCpu', false) || name === undefined;
   const chosen = name ?? firstInstalled();
   const { package: needed, engine } = backends[chosen];
@@ -69,7 +67,7 @@ export async function useBackend(name?: BackendName, options?: BackendOptions): 
   return { name: chosen, engine, version: tf.version_core, device, ...own };
 }
 
-/** The package's name is no proof: without a GPU, or without the CUDA that it needs, TensorFlow takes the CPU silently. */
+/** The package alone is no proof: without a GPU or the right CUDA, TensorFlow silently uses the CPU. */
 function usesGpu(): boolean {
   return (tf.backend() as { isUsingGpuDevice?: unknown }).isUsingGpuDevice === true;
 }
@@ -85,8 +83,8 @@ function withoutGpu(name: string): GradlinkError {
 }
 
 /**
- * One operation, so that a package that cannot compute is told of here. Node 23 took away what version 4.22 calls in
- * every operation; it loads there all the same.
+ * Runs one operation, to report a broken package early. Node 23 removed a function that version 4.22 calls in every
+ * operation, though it still loads.
  */
 function assertComputes(name: string): void {
   try {
@@ -104,7 +102,7 @@ function assertComputes(name: string): void {
   }
 }
 
-/** One that is there but does not load is told of: whoever installed it wants it used. */
+/** Reports an installed backend that does not load: its user wants it. */
 function firstInstalled(): BackendName {
   return backendNames.find((name) => isInstalled(backends[name].package)) ?? 'wasm';
 }

@@ -1,4 +1,4 @@
-// Variables and states of optimizers as rank 0, or another, has them.
+// Copies variables and optimizer states from a root to all ranks.
 import type { Tensor, TypedArray, Variable } from '@tensorflow/tfjs-core';
 
 import type { Communicator } from '../communicator/communicator.js';
@@ -14,7 +14,7 @@ import { tf } from './tfjs.js';
 import type { InnerOptimizer, Trainable } from './types.js';
 import { allVariables } from './variables.js';
 
-/** So many bytes travel at once, so that no rank needs all values twice. */
+/** Bytes per piece, so that no rank holds all values twice. */
 const pieceBytes = 64 * 2 ** 20;
 
 const sentTypes = ['float32', 'int32', 'bool'] as const;
@@ -26,11 +26,11 @@ export type BroadcastOptions = RootOptions & CallOptions;
 const broadcastNames = optionNames<BroadcastOptions>({ root: true, timeoutMs: true });
 
 /**
- * Collective. Gives every rank the root's values, those that are not trained included. Variables belong together by
- * their position: names differ where ranks have made different numbers of variables before.
+ * Collective. Copies the root's values to every rank, including untrained variables. Variables match by position,
+ * because names depend on the variables made before.
  *
- * @throws GradlinkError ERR_MISMATCH where ranks have variables of other shapes or types, or train others of them, before
- *   any is changed; and on the other ranks where one was given no variables: it shows that rank's own error.
+ * @throws GradlinkError ERR_MISMATCH if shapes, types or trained variables differ, before any change. If one rank's
+ *   argument is invalid, the others get it with that rank's error.
  */
 export async function broadcastVariables(
   model: Trainable,
@@ -62,15 +62,15 @@ export async function broadcastVariables(
 }
 
 /**
- * Collective. Gives every rank's optimizer all that decides the root's next step: learning rate and other settings, the
- * number of steps, momenta, and so on; of a {@link DistributedOptimizer} the counts of its passes and steps too.
+ * Collective. Copies the root's optimizer state to every rank: learning rate and other settings, step count, momenta
+ * and so on; for a {@link DistributedOptimizer} also its counts of passes and steps.
  *
- * What travels are the optimizer's own properties that are numbers, texts, true or false, tensors and variables, and arrays
- * and plain objects of these; and, of a class of one's own that overrides them, what `getWeights` gives to `setWeights`.
- * What `getConfig` then still tells differently on one rank is ERR_MISMATCH on all.
+ * It copies properties that are numbers, strings, booleans, tensors and variables, and arrays and plain objects of
+ * these. If a custom class overrides `getWeights` and `setWeights`, it copies these too. Remaining differences in
+ * `getConfig` are ERR_MISMATCH on all ranks.
  *
- * @throws GradlinkError ERR_MISMATCH on every rank, with the name of what differs, where optimizers are of other classes, or
- *   differ in what cannot travel; and on the other ranks where one was given no optimizer: it shows that rank's own error.
+ * @throws GradlinkError ERR_MISMATCH on every rank, with the name of the difference, if classes or other properties
+ *   differ. If one rank's argument is invalid, the others get it with that rank's error.
  */
 export async function broadcastOptimizerState(
   optimizer: InnerOptimizer,
@@ -97,7 +97,7 @@ export async function broadcastOptimizerState(
     if (packed === undefined) await state.unpack(came, values);
     else tf.dispose([...values, ...packed.made]);
   });
-  // The same on all ranks, so that all throw or none.
+  // Equal on all ranks, so that all throw or none.
   await assertSameSettings(comm, op, state, calls);
 }
 
@@ -163,7 +163,7 @@ function* piecesOf(variables: readonly Variable[]): Generator<Variable[]> {
 }
 
 /**
- * New tensors with the root's values: those of one type travel together.
+ * New tensors with the root's values, sent together by type.
  *
  * @param own - on the root.
  */
@@ -194,7 +194,7 @@ async function broadcastTensors(
       offset += sizes[i]!;
     }
   }
-  // Of no elements: there is nothing to send.
+  // Empty tensors are not sent.
   specs.forEach(({ shape, dtype }, i) => (values[i] ??= tf.zeros([...shape], dtype)));
   return values;
 }

@@ -1,13 +1,13 @@
-// How values get from the backend's memory to arrays and back: many tensors at once, where a crossing costs.
+// Moves values between the backend's memory and arrays, many tensors at once if each transfer is expensive.
 import type { Tensor } from '@tensorflow/tfjs-core';
 
 import { tf } from './tfjs.js';
 
-/** What is asked of a backend. */
+/** The used members of a backend. */
 interface AnyBackend {
-  /** Of wasm: its memory, which JavaScript sees as it is. */
+  /** wasm: a view of its memory. */
   typedArrayFromHeap?(tensor: Tensor): unknown;
-  /** Of tfjs-node. */
+  /** tfjs-node. */
   readonly isUsingGpuDevice?: boolean;
 }
 
@@ -16,8 +16,8 @@ function backend(): AnyBackend {
 }
 
 /**
- * Whether tensors lie where JavaScript does not reach, as on a GPU: each read is then a transfer that waits for all
- * computing before it. Elsewhere gathering only adds a copy, which costs more than the calls that it saves.
+ * Whether tensors are in memory that JavaScript cannot read, as on a GPU: each read is then a transfer that waits for
+ * all earlier computing. Elsewhere gathering only adds a copy, which costs more than it saves.
  */
 export function crossingCosts(): boolean {
   const { isUsingGpuDevice } = backend();
@@ -25,8 +25,8 @@ export function crossingCosts(): boolean {
 }
 
 /**
- * Returns when `tensor` has been computed. A GPU computes behind the calls' back, and whoever reads next would take its
- * computing for copying.
+ * Waits until `tensor` is computed. GPU computing is asynchronous, and would otherwise be measured as copying by the
+ * next read.
  */
 export function settle(tensor: Tensor): void {
   if (backend().isUsingGpuDevice !== true || tensor.size === 0) return;
@@ -36,8 +36,8 @@ export function settle(tensor: Tensor): void {
 }
 
 /**
- * Values of a float32 tensor without a copy, where the backend shows its memory: until the tensor is disposed or
- * anything else is computed.
+ * Values of a float32 tensor without a copy, if the backend exposes its memory. Valid until the tensor is disposed or
+ * anything is computed.
  */
 export function liveValues(tensor: Tensor): Float32Array {
   const live = backend().typedArrayFromHeap?.(tensor);
@@ -48,19 +48,19 @@ export function ownValues(tensor: Tensor): Float32Array {
   return tensor.dataSync() as Float32Array;
 }
 
-/** Values of float32 tensors one after the other, with one read. */
+/** Values of float32 tensors, concatenated, with one read. */
 export function gathered(tensors: readonly Tensor[]): Float32Array {
   const flat = tf.tidy(() => tf.concat(tensors.map((one) => tf.reshape(one, [one.size]))));
-  // Not inside tidy(), which looks through all of an array that its function returns.
+  // Not inside tidy(), which traverses a returned array.
   const values = ownValues(flat);
   flat.dispose();
   return values;
 }
 
-/** Tensors of the values that lie one after the other, with one write; the caller's to dispose. */
+/** Tensors from concatenated values, with one write; the caller disposes them. */
 export function scattered(values: Float32Array, shapes: readonly (readonly number[])[]): Tensor[] {
   const sizes = shapes.map((shape) => shape.reduce((product, length) => product * length, 1));
-  // The cpu backend keeps the very array it is given, and makes parts of it views.
+  // The cpu backend keeps the given array, and its slices are views.
   const own = tf.getBackend() === 'cpu' ? values.slice() : values;
   return tf.tidy(() => {
     const parts = tf.split(tf.tensor1d(own), sizes);

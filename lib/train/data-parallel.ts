@@ -1,4 +1,5 @@
-// Data-parallel training of one model: each rank its batch, gradients averaged in buckets while backward runs.
+// Data-parallel training of one model: each rank has its batch, and gradients are averaged in buckets during the
+// backward pass.
 import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
@@ -55,20 +56,19 @@ const parallelNames = optionNames<DataParallelOptions>({
 const gradientNames = optionNames<GradientOptions>({ samples: true });
 const joinNames = optionNames<JoinTrainingOptions>({ optimizer: true });
 
-/** What create() alone has. */
+/** Known only to create(). */
 const making = Symbol('create');
 const applies = having({ applyGradients: aFunction });
 const optionKinds = having({ shard: orAbsent(aBoolean) });
 
-/** What steps. */
+/** The used members of an optimizer. */
 type Stepping = Pick<InnerOptimizer, 'applyGradients'>;
 
 /**
- * Trains the same model on every rank, each with its own batch, as if one had trained with all batches: gradients are
- * averaged over the ranks, in buckets, while the backward pass still runs.
+ * Trains the same model on every rank, each with its own batch, as if one rank had all batches. Gradients are averaged
+ * in buckets during the backward pass.
  *
- * All ranks make the same calls. Each rank has an optimizer of its own; since all see the same gradients, all variables
- * stay the same.
+ * All ranks make the same calls. Each rank has its own optimizer; with equal gradients, all variables stay equal.
  *
  * @example
  * ```ts
@@ -83,7 +83,7 @@ type Stepping = Pick<InnerOptimizer, 'applyGradients'>;
  * ```
  */
 export class DistributedDataParallel {
-  /** What is trained, in the order in which every rank has it. */
+  /** The trained variables, in the same order on every rank. */
   readonly variables: readonly Variable[];
   readonly #model: Trainable;
   readonly #comm: Communicator;
@@ -115,7 +115,7 @@ export class DistributedDataParallel {
       mode,
       bucketCapBytes,
       firstBucketBytes,
-      // What a rank steps, and the state of it, go by the buckets.
+      // A rank's part, and its state, follow from the buckets.
       rebuild: shard ? false : options.rebuild,
       buckets,
       op,
@@ -130,10 +130,10 @@ export class DistributedDataParallel {
   }
 
   /**
-   * Collective. Takes rank 0's values to all ranks and lays the buckets out.
+   * Collective. Copies rank 0's values to all ranks and assigns buckets.
    *
    * @param model - a `tf.LayersModel`, or variables; the same on every rank, in the same order.
-   * @throws GradlinkError ERR_MISMATCH where the ranks' variables differ in number or size.
+   * @throws GradlinkError ERR_MISMATCH if the ranks' variables differ in number or size.
    */
   static async create(
     model: Trainable,
@@ -165,17 +165,17 @@ export class DistributedDataParallel {
     return ddp;
   }
 
-  /** Which variables share a bucket, in the order in which the buckets are reduced. */
+  /** The variables of each bucket, in order of reduction. */
   get buckets(): readonly BucketPlan[] {
     return this.#reducer.plan;
   }
 
-  /** Of the last pass; undefined before the first. */
+  /** The times of the last pass; undefined before the first. */
   get times(): PassTimes | undefined {
     return this.#times;
   }
 
-  /** When the buckets of the last pass were reduced. */
+  /** The bucket times of the last pass. */
   get bucketTimes(): readonly BucketTimes[] {
     return this.#bucketTimes;
   }
@@ -183,9 +183,9 @@ export class DistributedDataParallel {
   /**
    * Gradients of `loss`, averaged over the ranks.
    *
-   * @param loss - this rank's, computed from its own batch, as for `tf.variableGrads`.
-   * @throws GradlinkError as a collective does, ERR_PEER_LOST above all. Where `loss`, its gradient or the
-   *   arguments are wrong on one rank alone, the communicator is aborted: the others get ERR_ABORTED with its reason.
+   * @param loss - this rank's loss from its own batch, as for `tf.variableGrads`.
+   * @throws GradlinkError as a collective does, mainly ERR_PEER_LOST. If `loss`, its gradient or the arguments fail on
+   *   one rank alone, the communicator is aborted: the others get ERR_ABORTED with the reason.
    */
   async gradients(loss: () => Scalar, options?: GradientOptions): Promise<Gradients> {
     const { value, tensors } = await this.#run(loss, options);
@@ -193,8 +193,8 @@ export class DistributedDataParallel {
   }
 
   /**
-   * {@link gradients}, and one `applyGradients` with all of them, or with those of this rank's part (`shard`). Inside
-   * {@link noSync} nothing is applied.
+   * Runs {@link gradients} and applies all of them, or those of this rank's part (`shard`). Inside {@link noSync}
+   * nothing is applied.
    *
    * @returns this rank's own loss; the caller disposes it.
    */
@@ -212,7 +212,7 @@ export class DistributedDataParallel {
     this.#shards.assertFits(optimizer);
   }
 
-  /** A step of this rank's part, after which all have those of the others. */
+  /** Updates this rank's part, then exchanges the parts. */
   async #apply(optimizer: Stepping, used: Uint8Array | undefined): Promise<void> {
     const { timeline } = this.#options;
     const shards = this.#shards;
@@ -237,12 +237,11 @@ export class DistributedDataParallel {
   }
 
   /**
-   * Collective. The optimizer's steps and all that it keeps of the variables, as arrays for {@link saveCheckpoint}: the same
-   * on every rank, whichever keeps what of it, and whatever the number of ranks. Rates and other settings are not among
-   * them.
+   * Collective. The optimizer's step count and state as arrays for {@link saveCheckpoint}. They are the same on every
+   * rank, independent of sharding and the number of ranks. Rates and other settings are not included.
    *
-   * @throws GradlinkError ERR_UNSUPPORTED for an optimizer that keeps state otherwise than those of `tf.train`;
-   *   ERR_MISMATCH where ranks have optimizers of other classes, or after other steps.
+   * @throws GradlinkError ERR_UNSUPPORTED for an optimizer with other state than those of `tf.train`; ERR_MISMATCH if
+   *   classes or step counts differ between ranks.
    */
   async optimizerState(optimizer: InnerOptimizer): Promise<NamedArray[]> {
     this.#assertIdle();
@@ -255,10 +254,10 @@ export class DistributedDataParallel {
   }
 
   /**
-   * Gives an optimizer what {@link optimizerState} gave, of which it takes this rank's part. Other arrays,
-   * those of the model for example, may be among them.
+   * Restores an optimizer from {@link optimizerState}, using this rank's part. Other arrays, such as the model's, are
+   * ignored.
    *
-   * @throws GradlinkError ERR_MISMATCH for the state of another class or of other variables: nothing is changed then.
+   * @throws GradlinkError ERR_MISMATCH for the state of another class or other variables, before any change.
    */
   setOptimizerState(optimizer: InnerOptimizer, arrays: readonly NamedArray[]): void {
     this.#assertIdle();
@@ -267,8 +266,8 @@ export class DistributedDataParallel {
   }
 
   /**
-   * Passes inside `body` only add their gradients up, on each rank for itself; the next pass outside averages the sum of
-   * all. For gradients of batches that are too large for one pass.
+   * Passes inside `body` only accumulate gradients on each rank; the next pass outside averages the sum. For batches
+   * too large for one pass.
    */
   async noSync<T>(body: () => T | Promise<T>): Promise<T> {
     aFunction(body, 'body');
@@ -282,12 +281,12 @@ export class DistributedDataParallel {
   }
 
   /**
-   * Collective, for ranks whose data end at different times (`uneven`): a rank that has no more calls this and takes part
-   * in the passes of the others with nothing of its own, until all have joined. Then every rank gets the values of the
-   * one that joined last, those that are not trained included.
+   * Collective, for ranks that run out of data at different times (`uneven`): takes part in the others' passes without
+   * gradients until all ranks have joined. Then every rank gets the values of the last one, including untrained
+   * variables.
    *
-   * @returns the rank that joined last; of several the highest.
-   * @throws GradlinkError ERR_UNSUPPORTED without `uneven`; else as a collective does, ERR_PEER_LOST above all.
+   * @returns the rank that joined last; the highest of several.
+   * @throws GradlinkError ERR_UNSUPPORTED without `uneven`; else as a collective does, mainly ERR_PEER_LOST.
    */
   async join(options?: JoinTrainingOptions): Promise<number> {
     const { optimizer } = optionsObject(options, joinNames, 'join');
@@ -304,7 +303,7 @@ export class DistributedDataParallel {
       let used: Promise<Uint8Array> | undefined;
       const last = await this.#reducer.join({
         before: () => {
-          // Looked after below, once the buckets are reduced, as the others do.
+          // Awaited after the reduction, as on the other ranks.
           used = findUnused ? this.#anyUses(new Uint8Array(this.variables.length)) : undefined;
           used?.catch(() => undefined);
         },
@@ -347,7 +346,7 @@ export class DistributedDataParallel {
         },
       });
       const pass = runPass(sink, this.variables, loss);
-      // Both are looked after even where the first fails.
+      // Awaits both, even if the first fails.
       const [buckets, used] = await Promise.all([this.#reducer.finish(), usedByAny]);
       this.#bucketTimes = buckets;
       this.#times = endPass(pass, buckets, timeline);
@@ -357,7 +356,7 @@ export class DistributedDataParallel {
       await this.#apply(step.optimizer, used);
       return { value, tensors: [] };
     } catch (cause) {
-      // The others are in this pass, or will be.
+      // The others are in this pass or will be.
       if (reduce || this.#options.uneven === true) failForAll(this.#comm, 'the pass', cause);
       throw cause;
     } finally {
@@ -365,7 +364,7 @@ export class DistributedDataParallel {
     }
   }
 
-  /** What this rank's gradients count, where batches differ. */
+  /** The weight of this rank's gradients if batches differ. */
   async #scaleFor(samples: number | undefined, reduce: boolean): Promise<number> {
     if (this.#options.uneven === true) return await this.#reducer.attend({ samples, reduce });
     if (samples === undefined) return 1;
@@ -387,7 +386,7 @@ export class DistributedDataParallel {
       );
   }
 
-  /** Collective. For each variable whether any rank has used it. */
+  /** Collective. Whether any rank has used each variable. */
   #anyUses(own: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
     return this.#comm.allReduce(own, { op: 'max', ...this.#calls() });
   }
@@ -404,7 +403,7 @@ export class DistributedDataParallel {
   }
 }
 
-/** Null, which optimizers pass over, for the gradients of what no rank has used. */
+/** Null for gradients of variables that no rank has used: optimizers skip them. */
 function unusedLeftOut(
   gradients: readonly NamedTensor[],
   isUnused: (at: number) => boolean,
@@ -416,7 +415,6 @@ function unusedLeftOut(
   });
 }
 
-/** What is trained. */
 function modelOf(model: Trainable, { uneven }: DataParallelOptions): Variable[] {
   const variables = trainableVariables(model);
   const [sync] = uneven === true ? syncLayersOf(model) : [];

@@ -49,28 +49,28 @@ const optimizerNames = optionNames<DistributedOptimizerOptions>({
   timeoutMs: true,
 });
 
-/** Local steps from one averaging of {@link TrainingAlgorithm} `'local-sgd'` to the next, when not said. */
+/** The default `stepsPerCommunication` of {@link TrainingAlgorithm} `'local-sgd'`. */
 const localSteps = 8;
 
-/** What there is for one list of variables. */
+/** The state for one list of variables. */
 interface Training {
   readonly variables: readonly Variable[];
-  /** Where gradients are reduced. */
+  /** Set if gradients are reduced. */
   readonly reducer: GradientReducer | undefined;
-  /** Where weights are averaged. */
+  /** Set if weights are averaged. */
   readonly weights: FlatWeights | undefined;
-  /** Weights before the step, where its change is what counts. */
+  /** Weights before the step, if its change is averaged. */
   readonly before: Float32Array | undefined;
 }
 
 /**
- * An optimizer that keeps ranks together: wraps any of `tf.train`. Made alike on every rank, with the same variables in
- * the same order; start from equal weights with {@link broadcastVariables}.
+ * Wraps an optimizer of `tf.train` for training on several ranks. All ranks use the same options and the same variables
+ * in the same order; start from equal weights with {@link broadcastVariables}.
  *
- * `minimize` blocks until the ranks have met, as `model.fit` needs it: `model.compile({ optimizer })` takes it as it is.
- * In a loop of one's own `minimizeAsync` does not block, and lets averaging run beside the backward pass.
+ * `minimize` blocks until the ranks are in sync, so that it works with `model.compile({ optimizer })` and `model.fit`.
+ * In your own loop, `minimizeAsync` does not block and overlaps averaging with the backward pass.
  *
- * A step that fails on one rank, in its loss or in the optimizer, is ERR_ABORTED with that rank's reason on the others.
+ * If a step fails on one rank, in its loss or optimizer, the others get ERR_ABORTED with the reason.
  *
  * @example
  * ```ts
@@ -81,12 +81,12 @@ interface Training {
  * ```
  */
 export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
-  /** As tfjs registers it. */
+  /** tfjs's registration name. */
   static readonly className = 'DistributedOptimizer';
 
-  /** The optimizer that steps. */
+  /** The wrapped optimizer. */
   readonly inner: InnerOptimizer;
-  /** What keeps workers in step. */
+  /** How ranks are synchronized. */
   readonly algorithm: TrainingAlgorithm;
   readonly #comm: Communicator;
   readonly #options: DistributedOptimizerOptions;
@@ -126,12 +126,16 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     );
   }
 
-  /** Of the last {@link minimize} or {@link minimizeAsync}; undefined before. */
+  /** Times of the last {@link minimize} or {@link minimizeAsync}; undefined before the first. */
   get times(): PassTimes | undefined {
     return this.#times;
   }
 
-  /** @internal What {@link broadcastOptimizerState} takes to all ranks: when they meet next is counted here. */
+  /**
+   * @internal The counters for {@link broadcastOptimizerState}, which decide the next synchronization.
+   *
+   * @internal What {@link broadcastOptimizerState} takes to all ranks: when they meet next is counted here.
+   */
   get [wrapper](): Wrapper[typeof wrapper] {
     const { op = 'avg', compression = 'none' } = this.#options;
     const own = { passes: this.#passes, steps: this.#steps };
@@ -162,7 +166,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     return this.inner.iterations;
   }
 
-  /** Collective: makes what the algorithm needs for these variables. Only `'window-put'` must be told before. */
+  /** Collective: prepares the algorithm for these variables. Required only for `'window-put'`. */
   async prepare(model: Trainable): Promise<void> {
     const { weights } = this.#for(trainableVariables(model));
     if (weights === undefined) return;
@@ -171,8 +175,8 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
   }
 
   /**
-   * One pass and, every `backwardPassesPerStep`, one step. Blocks until the ranks have met: no other rank may need this
-   * thread to get on.
+   * One pass and, every `backwardPassesPerStep`, one step. Blocks until the ranks are in sync: no other rank may need
+   * this thread.
    */
   override minimize(f: () => Scalar, returnCost = false, varList?: Variable[]): Scalar | null {
     return this.#forAll(() => {
@@ -207,7 +211,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
       });
     } catch (cause) {
       failForAll(this.#comm, 'the step', cause);
-      // Until then the weights are the averaging's.
+      // The averaging uses the weights until then.
       await met?.catch(() => undefined);
       throw cause;
     }
@@ -225,7 +229,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     if (average?.place === 'before') {
       training.weights!.read();
       met = average.run(training.weights!, this.#round);
-      // Its failure is told below; until then it is nobody's.
+      // Reported below; until then the rejection is unhandled.
       met.catch(() => undefined);
       began(met);
     }
@@ -245,9 +249,9 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
   }
 
   /**
-   * A loss and its gradients, averaged over the ranks where the algorithm does that; blocks as {@link minimize}.
+   * A loss and its gradients, averaged over the ranks if the algorithm does so; blocks as {@link minimize}.
    *
-   * @throws GradlinkError ERR_UNSUPPORTED with `backwardPassesPerStep` above 1, where {@link minimize} counts.
+   * @throws GradlinkError ERR_UNSUPPORTED with `backwardPassesPerStep` above 1, which needs {@link minimize}.
    */
   override computeGradients(
     f: () => Scalar,
@@ -275,7 +279,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     });
   }
 
-  /** The wrapped optimizer's step, and the algorithm's averaging of weights; blocks as {@link minimize}. */
+  /** Steps the wrapped optimizer and averages weights; blocks as {@link minimize}. */
   override applyGradients(gradients: Record<string, Tensor> | NamedTensor[]): void {
     this.#forAll(() => {
       anObject(gradients, 'gradients');
@@ -297,18 +301,18 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     });
   }
 
-  /** State of the inner optimizer. */
+  /** State of the wrapped optimizer. */
   override getWeights(): Promise<NamedTensor[]> {
     return this.inner.getWeights();
   }
 
-  /** Takes what `getWeights` gave. */
+  /** Restores the state from `getWeights`. */
   override setWeights(weights: NamedTensor[]): Promise<void> {
     someOf(having({ tensor: anObject }))(weights, 'weights');
     return this.inner.setWeights(weights);
   }
 
-  /** The count of steps, as tfjs saves it. */
+  /** The step count, as tfjs saves it. */
   override saveIterations(): Promise<NamedTensor> {
     return Promise.resolve({ name: 'iter', tensor: tf.scalar(this.iterations, 'int32') });
   }
@@ -317,7 +321,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     return {};
   }
 
-  /** Collective where the algorithm is `'window-put'`: frees its window. */
+  /** Collective for `'window-put'`: frees its window. */
   async close(): Promise<void> {
     await this.#averaging?.close?.();
   }
@@ -326,7 +330,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     this.inner.dispose();
   }
 
-  /** A step that fails on this rank alone is told to the others, who wait for it or will. */
+  /** Reports a failure of this rank alone to the others, which wait for it or will. */
   #forAll<T>(step: () => T): T {
     try {
       return step();
@@ -397,7 +401,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     );
   }
 
-  /** Of every variable, in their order: reduced, or the rank's own. */
+  /** The gradients of all variables in order: reduced, or this rank's own. */
   #gradientsOf({ reducer, variables }: Training, pass: OwnPass, keep: boolean): NamedTensor[] {
     return reducer === undefined
       ? variables.map(({ name }) => ({ name, tensor: pass.grads![name]! }))
@@ -448,7 +452,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
   }
 }
 
-/** A pass whose gradients stay here. */
+/** A pass without a reduction. */
 type OwnPass = PassUnderway & { readonly grads?: Record<string, Tensor> };
 
 function ownPass(f: () => Scalar, variables: readonly Variable[]): OwnPass {

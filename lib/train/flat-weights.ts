@@ -1,4 +1,4 @@
-// The values of all variables in one array, which is what ranks average.
+// The values of all variables in one array, which the ranks average.
 import type { Tensor, Variable } from '@tensorflow/tfjs-core';
 
 import type { Communicator } from '../communicator/communicator.js';
@@ -8,13 +8,13 @@ import { tf } from './tfjs.js';
 export class FlatWeights {
   /** In memory that every rank of the host maps. */
   readonly data: Float32Array;
-  /** Where each variable starts in {@link data}, and at the end its length. */
+  /** Where each variable starts in {@link data}, and the total length. */
   readonly offsets: readonly number[];
   readonly #variables: readonly Variable[];
 
   readonly #gather: boolean;
 
-  /** @param gather - whether all cross at once. */
+  /** @param gather - whether all are transferred at once */
   constructor(variables: readonly Variable[], comm: Communicator, gather = crossingCosts()) {
     const offsets = [0];
     for (const { size } of variables) offsets.push(offsets.at(-1)! + size);
@@ -36,9 +36,9 @@ export class FlatWeights {
 }
 
 /**
- * Values of tensors, one after the other.
+ * Reads the values of tensors, concatenated.
  *
- * @param gather - whether all cross at once.
+ * @param gather - whether all are transferred at once
  */
 export function readValues(tensors: readonly Tensor[], into: Float32Array, gather: boolean): void {
   if (tensors.length === 0) return;
@@ -54,10 +54,10 @@ export function readValues(tensors: readonly Tensor[], into: Float32Array, gathe
 }
 
 /**
- * To variables what lies one after the other.
+ * Writes concatenated values to variables.
  *
- * @param gather - whether all cross at once.
- * @param wanted - which of them take theirs, by their place in the list; all when absent.
+ * @param gather - whether all are transferred at once
+ * @param wanted - the variables to write, by index; all when absent.
  */
 export function writeValues(
   variables: readonly Variable[],
@@ -77,7 +77,7 @@ export function writeValues(
     tf.dispose(tensors);
     return;
   }
-  // Other backends keep the array that they are given, some until they compute with it.
+  // Other backends keep the given array, some of them until they compute with it.
   const copied = tf.getBackend() !== 'wasm';
   let offset = 0;
   variables.forEach((variable, at) => {

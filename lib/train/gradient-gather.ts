@@ -1,4 +1,4 @@
-// The gradients of one pass on their way into a reducer: each by itself, or a bucket's at once.
+// Moves the gradients of one pass into a reducer, one at a time or a bucket at once.
 import type { Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
@@ -7,21 +7,21 @@ import { monotonicSeconds } from '../time.js';
 import { crossingCosts, gathered, liveValues, ownValues, scattered, settle } from './crossing.js';
 import { tf } from './tfjs.js';
 
-/** Takes gradients from the backend to the reducer. */
+/** Moves gradients from the backend to the reducer. */
 export interface GradientGather {
-  /** What was read, and the seconds that reading took, the wait for computing left out. */
+  /** Seconds of reading, without waiting for computation. */
   readonly copySeconds: number;
-  /** For each gradient 1 where one will come, else 0. */
+  /** For each gradient 1 if it will be added, else 0. */
   begin(uses: Uint8Array): void;
-  /** The tensor lives until {@link end} has returned. */
+  /** The tensor must live until {@link end} has returned. */
   add(index: number, gradient: Tensor): void;
-  /** All have come. */
+  /** All gradients were added. */
   end(): void;
 }
 
 /**
- * @param reduces - false: the pass only adds up.
- * @param gather - a bucket's at once; where that is cheaper when undefined.
+ * @param reduces - false: the pass only accumulates
+ * @param gather - reads a bucket at once; by default if that is cheaper
  */
 export function gatherOf(
   reducer: GradientReducer,
@@ -32,7 +32,7 @@ export function gatherOf(
   return gather ? new BucketGather(reducer, direct) : new EachGather(reducer, direct);
 }
 
-/** Where reading is looking. */
+/** For backends whose memory JavaScript can read. */
 class EachGather implements GradientGather {
   copySeconds = 0;
   readonly #reducer: GradientReducer;
@@ -40,7 +40,7 @@ class EachGather implements GradientGather {
 
   constructor(reducer: GradientReducer, direct: boolean) {
     this.#reducer = reducer;
-    // What is held until the pass has ended must be an array of its own.
+    // An array held until the end of the pass must be a copy.
     this.#read = direct ? liveValues : ownValues;
   }
 
@@ -56,18 +56,17 @@ class EachGather implements GradientGather {
   }
 
   end(): void {
-    // All are there.
+    // Each gradient was read in add().
   }
 }
 
-/** One read for each bucket: inside the backward pass once it is full, or after it. */
+/** One read per bucket: during the backward pass once it is full, or after it. */
 class BucketGather implements GradientGather {
   copySeconds = 0;
   readonly #reducer: GradientReducer;
   readonly #direct: boolean;
-  /** The bucket of each gradient. */
   readonly #bucketOf: number[] = [];
-  /** Of each bucket, gradients that are still to come. */
+  /** Per bucket, the number of missing gradients. */
   #missing: number[] = [];
   readonly #came = new Map<number, Tensor>();
 
@@ -112,15 +111,14 @@ class BucketGather implements GradientGather {
   }
 }
 
-/** Options of {@link reducedTensors}. */
 interface TensorOptions {
-  /** Whether they outlive the next pass. */
+  /** Whether they must outlive the next pass. */
   readonly keep: boolean;
-  /** As {@link gatherOf} has it. */
+  /** As for {@link gatherOf}. */
   readonly gather?: boolean | undefined;
 }
 
-/** Reduced gradients as tensors, in the order of the variables: by one write for each bucket with `gather`. */
+/** Reduced gradients as tensors, in the order of the variables; with `gather` by one write per bucket. */
 export function reducedTensors(
   reducer: GradientReducer,
   variables: readonly Variable[],
@@ -129,7 +127,7 @@ export function reducedTensors(
   if (!gather) {
     return variables.map(({ name, shape }, index) => {
       const view = reducer.gradient(index);
-      // The cpu backend keeps the very array it is given, which the next pass overwrites.
+      // The cpu backend keeps the given array, which the next pass overwrites.
       return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
     });
   }

@@ -1,4 +1,4 @@
-// One forward and backward pass whose gradients go to a reducer the moment they exist.
+// A forward and backward pass that hands each gradient to a reducer once it exists.
 import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 
 import type { Communicator } from '../communicator/communicator.js';
@@ -11,39 +11,38 @@ import type { Timeline } from '../files/timeline.js';
 import type { PassTimes } from './types.js';
 import { gatherOf } from './gradient-gather.js';
 
-/** Where gradients go. */
+/** The receiver of gradients. */
 export interface GradientSink {
-  /** Seconds of {@link add} and {@link end} that went into copying. */
+  /** Seconds of copying in {@link add} and {@link end}. */
   readonly copySeconds: number;
-  /** Between the passes: for each variable 1 where a gradient will come, else 0. */
+  /** Between forward and backward pass: for each variable 1 if it has a gradient, else 0. */
   begin(used: Uint8Array): void;
-  /** The tensor lives until {@link end} has returned. */
+  /** The tensor must live until {@link end} has returned. */
   add(index: number, gradient: Tensor): void;
-  /** The backward pass has run. */
+  /** The backward pass is done. */
   end(): void;
   /**
-   * The pass has failed.
+   * The pass failed.
    *
-   * @param begun - whether after {@link begin}.
+   * @param begun - whether after {@link begin}
    */
   fail(cause: unknown, begun: boolean): void;
 }
 
-/** How a {@link GradientReducer} is fed. */
+/** How a {@link GradientReducer} is used. */
 export interface ReducerRequest {
-  /** What gradients are multiplied by; 1 when absent. */
+  /** Factor of gradients; 1 when absent. */
   readonly scale?: number | undefined;
-  /** False: gradients are only added up. */
+  /** False: gradients are only accumulated. */
   readonly reduce: boolean;
-  /** Whether this rank's part of each bucket is enough. */
+  /** Whether this rank needs only its part of each bucket. */
   readonly part?: boolean | undefined;
-  /** Whether a bucket's gradients are read at once; where that is cheaper when absent. */
+  /** Whether a bucket's gradients are read at once; if that is cheaper when absent. */
   readonly gather?: boolean | undefined;
-  /** Called between the passes, before anything is reduced, with 1 for each variable that the loss depends on. */
+  /** Called between the passes, before any reduction, with 1 for each variable that the loss depends on. */
   readonly onForward?: ((used: Uint8Array) => void) | undefined;
 }
 
-/** A reducer as the place where gradients go. */
 export function sinkOf(
   reducer: GradientReducer,
   comm: Communicator,
@@ -66,14 +65,14 @@ export function sinkOf(
       into.end();
     },
     fail: (cause, begun) => {
-      // Other ranks may already wait for this one's buckets, and nobody can make up for what is missing.
+      // Other ranks may already wait for this one's buckets, which will not come.
       if (begun) comm.abort(`the backward pass of rank ${comm.rank} failed: ${String(cause)}`);
       else if (reduce) failForAll(comm, 'the pass', cause);
     },
   };
 }
 
-/** A backward pass that has run; what it has started may still be on its way. */
+/** A finished backward pass, whose reductions may still run. */
 export interface PassUnderway {
   readonly value: Scalar;
   readonly forwardEnd: number;
@@ -85,12 +84,12 @@ export interface PassUnderway {
 type Tape = ReturnType<typeof tf.engine>['state']['activeTape'];
 
 /**
- * Runs `loss` and its gradients by `variables`. Each gradient goes to the sink inside the backward pass, once it is
- * whole.
+ * Runs `loss` and computes its gradients by `variables`. Each gradient goes to the sink during the backward pass, once
+ * complete.
  *
- * TensorFlow.js knows no hooks. So each variable is passed through an identity whose gradient is this function's own;
- * what `loss` computes from the variable itself is then, on the tape, made to look computed from the identity's result:
- * its gradient gathers there from all uses, and the identity's is asked for last.
+ * TensorFlow.js has no gradient hooks. So each variable passes through an identity with a custom gradient, and the tape
+ * is rewritten to use the identity's result wherever `loss` uses the variable. The gradient then accumulates from all
+ * uses, and the identity's comes last.
  */
 export function runPass(
   sink: GradientSink,
@@ -124,7 +123,7 @@ export function runPass(
   }
 }
 
-/** Ends a pass whose reduction is done: what it took, also on the timeline. */
+/** Ends a pass after its reduction: returns its times and adds them to the timeline. */
 export function endPass(
   pass: PassUnderway,
   buckets: readonly BucketTimes[],
@@ -153,7 +152,7 @@ function identity(
   caught: (index: number, gradient: Tensor) => void,
 ): Tensor {
   const pass = tf.customGrad((x) => ({
-    // Shares the values, where a clone copies them on some backends.
+    // Shares the values, which a clone copies on some backends.
     value: tf.reshape(x as Tensor, variable.shape),
     gradFunc: (dy: Tensor) => {
       caught(index, dy);
@@ -164,8 +163,8 @@ function identity(
 }
 
 /**
- * Whoever took a variable is said to have taken what its identity gave. The identity moves to just before the first who
- * did: the backward pass goes through the tape from its end, and comes to it as soon as the gradient is whole.
+ * Replaces each variable on the tape by its identity's result. The identity moves right before its first user: the
+ * backward pass runs from the end of the tape and reaches it once the gradient is complete.
  */
 function reroute(tape: Tape, variables: readonly Variable[], passed: readonly Tensor[]): void {
   const instead = new Map(variables.map(({ id }, index) => [id, passed[index]!]));
@@ -187,7 +186,7 @@ function reroute(tape: Tape, variables: readonly Variable[], passed: readonly Te
     }
     ordered.push(node);
   }
-  // Those that nobody used lead nowhere.
+  // Unused identities are dropped.
   tape.length = 0;
   for (const node of ordered) tape.push(node);
 }

@@ -29,28 +29,28 @@ import { trainableVariables } from './variables.js';
 /** Options of {@link KVStoreTrainer.create}. */
 export interface KVStoreTrainerOptions {
   /**
-   * An optimizer of gradlink, which then runs where the store keeps the values, or one of `tf.train`, which each worker
-   * runs on the gradients that the store has summed (not with `dist_async`).
+   * An optimizer of gradlink, which runs where the store keeps its values, or one of `tf.train`, which each worker runs
+   * on the summed gradients (not with `dist_async`).
    */
   readonly optimizer: Optimizer | Pick<InnerOptimizer, 'applyGradients'>;
   /**
-   * What a step takes of the workers' gradients: their `'mean'`, or their `'sum'`, as gluon's Trainer. `'mean'` when absent,
-   * but `'sum'` where every push is a step of its own (`dist_async`).
+   * How gradients are combined: `'mean'` or `'sum'`, like gluon's Trainer. `'mean'` when absent, but `'sum'` if every
+   * push is a separate step (`dist_async`).
    */
   readonly reduction?: 'mean' | 'sum' | undefined;
-  /** In place of `reduction`: what each worker's gradients are multiplied by before they are summed. */
+  /** Instead of `reduction`: factor of each worker's gradients before the sum. */
   readonly scale?: number | undefined;
   /**
-   * What the store's keys begin with, before the number of the variable, or before `optimizer` where workers compare
-   * theirs; `'variable-'` when absent.
+   * Prefix of the store's keys, before the variable's number, or before `optimizer` for the comparison of workers;
+   * `'variable-'` when absent.
    */
   readonly prefix?: string | undefined;
   /**
-   * Whether gradients are gathered on the device, up to 25 MiB read with one call, and what comes back is given to it with
-   * one; else each by itself. True where a GPU computes when absent. With it, pushes begin when so much has come.
+   * Whether gradients are gathered on the device and transferred in pieces of up to 25 MiB, in both directions. True
+   * with a GPU when absent. Pushes then begin per piece.
    */
   readonly gather?: boolean | undefined;
-  /** Told when the passes ran and how long the store was waited for. */
+  /** Records passes and waiting times for the store. */
   readonly timeline?: Timeline | undefined;
 }
 
@@ -64,7 +64,7 @@ const trainerNames = optionNames<KVStoreTrainerOptions>({
 });
 
 const defaultPrefix = 'variable-';
-/** What create() alone has. */
+/** Known only to create(). */
 const making = Symbol('create');
 const optimizerKind = having({
   optimizer: (value, name) => {
@@ -89,8 +89,8 @@ function scaleOf(
 }
 
 /**
- * Trains over a {@link KVStore} of any type: each gradient is pushed the moment the backward pass has made it, the first
- * layers' with the highest priority, since the next forward pass needs these first.
+ * Trains over a {@link KVStore} of any type. Each gradient is pushed once the backward pass has computed it, with the
+ * highest priority for the first layers, which the next forward pass needs first.
  *
  * @example
  * ```ts
@@ -100,21 +100,21 @@ function scaleOf(
  * ```
  */
 export class KVStoreTrainer {
-  /** What is trained, in the order in which every worker has it. */
+  /** The trained variables, in the same order on every worker. */
   readonly variables: readonly Variable[];
   readonly #kv: KVStore;
   readonly #keys: readonly string[];
   readonly #options: KVStoreTrainerOptions;
   readonly #scale: number;
-  /** What is pushed, and what comes back. */
+  /** The pushed arrays, which receive the pulled values. */
   readonly #sent: readonly Float32Array[];
   readonly #came: readonly Float32Array[];
-  /** What comes back, of all variables. */
+  /** The pulled values of all variables. */
   readonly #all: Float32Array;
   readonly #gather: boolean;
   #times: PassTimes | undefined;
   #busy = false;
-  /** Why rounds of this worker and the others no longer belong together. */
+  /** Set if rounds of this worker and the others no longer match. */
   #partly: GradlinkError | undefined;
 
   private constructor(
@@ -146,10 +146,10 @@ export class KVStoreTrainer {
   }
 
   /**
-   * Makes the keys with the first worker's values, which all workers then start from. All workers call it.
+   * Creates the keys with the first worker's values, which all workers start from. All workers call it.
    *
-   * @throws TypeError where the store has such keys already. GradlinkError ERR_MISMATCH on all workers where they run
-   *   optimizers of `tf.train` that differ in their class or in what `getConfig` tells.
+   * @throws TypeError if the store already has such keys. GradlinkError ERR_MISMATCH on all workers if their optimizers
+   *   of `tf.train` differ in class or `getConfig`.
    */
   static async create(
     model: Trainable,
@@ -168,7 +168,7 @@ export class KVStoreTrainer {
     return this.#options.optimizer instanceof Optimizer;
   }
 
-  /** Of the last pass; undefined before the first. */
+  /** The times of the last pass; undefined before the first. */
   get times(): PassTimes | undefined {
     return this.#times;
   }
@@ -187,12 +187,12 @@ export class KVStoreTrainer {
   }
 
   /**
-   * One pass, one push and pull of every key, and one step, in the store or here.
+   * Runs one pass, a push and pull of every key, and one step, in the store or here.
    *
-   * @param loss - this worker's, computed from its own batch, as for `tf.variableGrads`.
+   * @param loss - this worker's loss from its own batch, as for `tf.variableGrads`.
    * @returns the loss; the caller disposes it.
-   * @throws what `loss` throws: nothing was pushed then. GradlinkError as the store's operations do; ERR_ABORTED where the
-   *   backward pass fails, with how many keys had been pushed by then. Where other workers wait for the others, this one cannot
+   * @throws the error of `loss`, before any push. GradlinkError as the store's operations do; ERR_ABORTED if the
+   *   backward pass fails, with the number of pushed keys. If other workers wait for the missing keys, this one cannot
    *   step again.
    */
   async step(loss: () => Scalar): Promise<Scalar> {
@@ -223,13 +223,13 @@ export class KVStoreTrainer {
       }
       return pass.value;
     } finally {
-      // The arrays of those that are still on their way are theirs.
+      // Pending exchanges still use their arrays.
       await Promise.allSettled(exchanges);
       this.#busy = false;
     }
   }
 
-  /** A pass whose gradients are pushed as they come: one that fails may have pushed some of them. */
+  /** A pass that pushes gradients as they are computed; a failed one may have pushed some. */
   #pass(loss: () => Scalar, exchanges: Promise<void>[]): PassUnderway {
     try {
       return runPass(this.#sink(exchanges), this.variables, loss);
@@ -252,7 +252,7 @@ export class KVStoreTrainer {
       const done = this.#kv.pushPull(this.#keys[index]!, this.#sent[index]!, this.#came[index], {
         priority: -index,
       });
-      // Looked at when the pass has run; until then its failure is nobody's.
+      // Awaited after the pass; until then the rejection is unhandled.
       done.catch(() => undefined);
       exchanges.push(done);
     };
@@ -265,9 +265,9 @@ export class KVStoreTrainer {
   }
 
   /**
-   * What came, as tensors, with one write where writing costs a transfer; the caller's to dispose.
+   * The pulled values as tensors, with one write if each write is a transfer; the caller disposes them.
    *
-   * @param keep - whether they outlive this step.
+   * @param keep - whether they must outlive this step
    */
   #tensors(keep: boolean): Tensor[] {
     if (this.#gather) {
@@ -276,7 +276,7 @@ export class KVStoreTrainer {
     }
     return this.variables.map(({ shape }, i) => {
       const came = this.#came[i]!;
-      // The cpu backend keeps the very array it is given, which the next step overwrites.
+      // The cpu backend keeps the given array, which the next step overwrites.
       return tf.tensor(keep ? came.slice() : came, shape);
     });
   }

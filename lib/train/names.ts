@@ -1,6 +1,6 @@
-// The names of what can be trained, on what and by what: apart from the modules that load TensorFlow.js to do it.
+// The names of models, data sets and backends, without loading TensorFlow.js.
 
-/** Models that `gradlink train` knows. */
+/** Models of `gradlink train`. */
 export const modelNames = [
   'resnet20',
   'resnet50',
@@ -9,15 +9,15 @@ export const modelNames = [
   'mlp',
   'bert-tiny',
 ] as const;
-/** A network by its name. */
+/** The name of a network. */
 export type ModelName = (typeof modelNames)[number];
 
-/** Sets of samples that `gradlink train` knows. */
+/** Data sets of `gradlink train`. */
 export const datasetNames = ['cifar10', 'imagenet', 'mnist', 'tokens'] as const;
-/** What it is trained on. */
+/** The name of a data set. */
 export type DatasetName = (typeof datasetNames)[number];
 
-/** The fastest first: the first that is installed is the default. */
+/** Fastest first: the first installed one is the default. */
 export const backendNames = ['node-gpu', 'node', 'wasm', 'cpu'] as const;
-/** A backend of TensorFlow.js by its short name. */
+/** The short name of a TensorFlow.js backend. */
 export type BackendName = (typeof backendNames)[number];

@@ -1,9 +1,8 @@
-// An optimizer's state as named arrays, what checkpoints keep: whole, whichever rank has which part, and to the bit. Names go
-// by properties and positions, since variables are called differently from process to process.
+// An optimizer's state as named arrays for checkpoints, whole and bit-exact, independent of sharding. Names use
+// properties and positions, because variable names differ between processes.
 //
-//   optimizer/iterations                   the number of steps
-//   optimizer/accBeta1                     a variable that every rank has
-//   optimizer/accumulatedFirstMoment/3/m   what is kept for the variable at 3, and what TensorFlow.js calls it
+// optimizer/iterations the number of steps optimizer/accBeta1 a variable that every rank has
+// optimizer/accumulatedFirstMoment/3/m the state of variable 3, with TensorFlow.js's suffix
 import type { Variable } from '@tensorflow/tfjs-core';
 
 import type { CallOptions } from '../communicator/calls/types.js';
@@ -20,7 +19,7 @@ import type { InnerOptimizer } from './types.js';
 
 const prefix = 'optimizer/';
 
-/** What TensorFlow.js's optimizers keep for a variable. */
+/** The state of a TensorFlow.js optimizer for one variable. */
 interface Entry {
   readonly originalName: string;
   readonly variable: Variable;
@@ -33,22 +32,22 @@ function isEntry(value: unknown): value is Entry {
   return typeof originalName === 'string' && isVariable(variable);
 }
 
-/** A list with an entry for each variable, or one that will be. */
+/** A list with an entry per variable, possibly still empty. */
 const isList = (value: unknown): value is Entry[] => Array.isArray(value) && value.every(isEntry);
 
-/** The lists that have entries, by the names of their properties: in each one for each variable that was stepped. */
+/** The nonempty lists by property name, with an entry for each stepped variable. */
 export function stateListsOf(optimizer: object): Map<string, readonly Entry[]> {
   const lists = Object.entries(optimizer).filter(([, value]) => isList(value) && value.length > 0);
   return new Map(lists as [string, Entry[]][]);
 }
 
-/** The variables that are not of a variable. */
+/** Variables that do not belong to one variable. */
 function sharedOf(optimizer: object): Map<string, Variable> {
   const shared = Object.entries(optimizer).filter(([, value]) => isVariable(value));
   return new Map(shared as [string, Variable][]);
 }
 
-/** @throws GradlinkError ERR_UNSUPPORTED for state that lies elsewhere, which nobody can deal out. */
+/** @throws GradlinkError ERR_UNSUPPORTED for state in other places, which cannot be sharded */
 function assertKnown(optimizer: InnerOptimizer): void {
   const odd = Object.entries(optimizer).find(
     ([, value]) => !isVariable(value) && !isList(value) && tensorsIn(value).some(isVariable),
@@ -62,7 +61,7 @@ function assertKnown(optimizer: InnerOptimizer): void {
   );
 }
 
-/** Collective. On every rank what the optimizers of all keep. */
+/** Collective. The combined state of all ranks' optimizers, on every rank. */
 export async function stateArrays(
   optimizer: InnerOptimizer,
   variables: readonly Variable[],
@@ -95,7 +94,7 @@ export async function stateArrays(
       const data = (await variable.data<'float32'>()).slice();
       arrays.push({ name: prefix + name, shape: variable.shape, data });
     }
-    // A rank that owns nothing has no entry to tell their names by.
+    // A rank without own pieces has no entries that tell the names.
     const own = [...lists].map(([name, [first]]) => [name, suffixOf(first!)] as const);
     const all = shards.areSeveral ? await allGatherObject(comm, own, calls) : [own];
     for (const [name, suffix] of new Map(all.flat())) {
@@ -131,10 +130,10 @@ async function wholeOf(
 }
 
 /**
- * Gives an optimizer its part of what {@link stateArrays} gave.
+ * Restores an optimizer's part of {@link stateArrays}.
  *
- * @param own - what it steps.
- * @throws GradlinkError ERR_MISMATCH for the arrays of another class or other variables, before anything is changed.
+ * @param own - the pieces it updates
+ * @throws GradlinkError ERR_MISMATCH for the arrays of another class or other variables, before any change.
  */
 export function setStateArrays(
   optimizer: InnerOptimizer,
@@ -197,7 +196,7 @@ const dtypeOf = ({ data }: NamedArray): 'float32' | 'int32' =>
 
 const textOf = (dtype: string, shape: readonly number[]): string => `${dtype}[${shape.join(',')}]`;
 
-/** A copy: the cpu backend keeps the array it is given. */
+/** A copy, because the cpu backend keeps the given array. */
 const tensorOf = (array: NamedArray) =>
   tf.tensor(array.data.slice(), [...array.shape], dtypeOf(array));
 

@@ -1,5 +1,5 @@
-// All that decides an optimizer's next step, apart from its class: what travels of it, and what ranks compare. Optimizers of
-// TensorFlow.js have their rates and counts in properties, which getWeights() leaves out, and some have no getWeights().
+// The full state of an optimizer apart from its class: for broadcasts and comparisons. TensorFlow.js's optimizers keep
+// rates and counts in properties, which getWeights() omits, and some have no getWeights().
 import type { DataType, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
@@ -7,13 +7,13 @@ import { aFunction, having } from '../checks.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer } from './types.js';
 
-/** Of a tensor that travels. */
+/** A tensor that is sent. */
 export interface TensorSpec {
   readonly dtype: 'float32' | 'int32' | 'bool';
   readonly shape: readonly number[];
 }
 
-/** A property: a value that can be cloned, a tensor by its number, or parts that are properties again. */
+/** A property: a cloneable value, a tensor by its number, or nested properties. */
 type Packed =
   | { readonly value: unknown }
   | { readonly tensor: number; readonly trainable: boolean | undefined }
@@ -21,24 +21,24 @@ type Packed =
   | { readonly fields: Fields };
 type Fields = readonly (readonly [string, Packed])[];
 
-/** As it travels, apart from the tensors' values. */
+/** The wire format without the tensors' values. */
 export interface PackedState {
   readonly fields: Fields;
-  /** Names of what getWeights() gave, the tensors after those of the fields; none where fields say all. */
+  /** Names of the getWeights() tensors, which follow those of the fields; empty if the fields cover everything. */
   readonly weights: readonly string[];
   readonly tensors: readonly TensorSpec[];
 }
 
-/** What a wrapper of gradlink's counts, beside the optimizer that it wraps. */
+/** The counters of a gradlink wrapper around an optimizer. */
 export const wrapper = Symbol('wrapper');
 
-/** An optimizer that steps by another. */
+/** An optimizer that wraps another. */
 export interface Wrapper {
   readonly [wrapper]: {
     readonly inner: InnerOptimizer;
-    /** What is the same on all ranks, by its name. */
+    /** Settings that must be equal on all ranks. */
     readonly settings: Readonly<Record<string, unknown>>;
-    /** Numbers that go on from the root's. */
+    /** Counters that are copied from the root. */
     counts: Readonly<Record<string, number>>;
   };
 }
@@ -54,23 +54,23 @@ export class OptimizerState {
     this.#optimizer = this.#wrapper?.inner ?? given;
   }
 
-  /** @throws TypeError for what is no optimizer. */
+  /** @throws TypeError unless it is an optimizer */
   static of(given: InnerOptimizer): OptimizerState {
     optimizerKind(given, 'optimizer');
     return new OptimizerState(given);
   }
 
-  /** What all ranks' must be. */
+  /** Must be equal on all ranks. */
   get kind(): string {
     return `${this.#wrapper === undefined ? '' : 'a wrapped '}${kindOf(this.#optimizer)}`;
   }
 
-  /** What ranks can compare, each setting as a text. */
+  /** The settings as texts, for comparison between ranks. */
   settings(): Record<string, string> {
     return settingsOf(this.#optimizer, this.#wrapper?.settings);
   }
 
-  /** The tensors are the optimizer's own, but for `made`, which are the caller's to dispose. */
+  /** The tensors belong to the optimizer, except `made`, which the caller disposes. */
   async pack(): Promise<{ state: PackedState; tensors: Tensor[]; made: Tensor[] }> {
     const tensors: Tensor[] = [];
     const fields = packFields(this.#optimizer, tensors, new Set()) ?? [];
@@ -78,7 +78,7 @@ export class OptimizerState {
     const named = hasOwnWeights(this.#optimizer) ? await this.#optimizer.getWeights() : [];
     const held = new Set(tensors.map(({ id }) => id));
     tensors.push(...named.map(({ tensor }) => tensor));
-    // Variables of its own are no copies; the number of steps is made for the asking.
+    // Its own variables are not copies; the step count is a new tensor.
     const made = named
       .map(({ tensor }) => tensor)
       .filter((tensor) => !held.has(tensor.id) && !(tensor instanceof tf.Variable));
@@ -96,7 +96,7 @@ export class OptimizerState {
     };
   }
 
-  /** @param values - of the tensors; they are this optimizer's from here on. */
+  /** @param values - of the tensors; ownership passes to this optimizer */
   async unpack(
     { fields, weights, tensors }: PackedState,
     values: readonly Tensor[],
@@ -123,7 +123,7 @@ export class OptimizerState {
   }
 }
 
-/** The class of an optimizer that wraps no other. */
+/** The class of an optimizer without a wrapper. */
 export function kindOf(optimizer: object): string {
   const { getClassName } = optimizer as { getClassName?: unknown };
   const { name } = optimizer.constructor;
@@ -131,7 +131,7 @@ export function kindOf(optimizer: object): string {
   return `${said} (class ${name})`;
 }
 
-/** What getConfig() tells, and `more`, each as a text. */
+/** The values of getConfig() and `more`, each as text. */
 export function settingsOf(optimizer: object, more?: object): Record<string, string> {
   const { getConfig } = optimizer as { getConfig?: unknown };
   const config: unknown = typeof getConfig === 'function' ? getConfig.call(optimizer) : undefined;
@@ -139,10 +139,10 @@ export function settingsOf(optimizer: object, more?: object): Record<string, str
   return Object.fromEntries(all.map(([name, value]) => [name, settingText(value)]));
 }
 
-/** No optimizer has a property of such a name. */
+/** No optimizer has a property with this name. */
 const countOf = (name: string): string => `wrapper ${name}`;
 
-/** Whether its class has a getWeights() of its own, beside what TensorFlow.js has. */
+/** Whether its class overrides TensorFlow.js's getWeights(). */
 export function hasOwnWeights(optimizer: InnerOptimizer): boolean {
   const ofTensorFlow = [
     tf.Optimizer,
@@ -157,13 +157,13 @@ export function hasOwnWeights(optimizer: InnerOptimizer): boolean {
   return ofTensorFlow.every(({ prototype }) => prototype.getWeights !== optimizer.getWeights);
 }
 
-/** As a text that is the same for the same value. */
+/** Equal values give equal texts. */
 function settingText(value: unknown): string {
   if (value === null || typeof value !== 'object') return String(value);
   try {
     return JSON.stringify(value);
   } catch {
-    // With itself within.
+    // It contains itself.
     return 'an object';
   }
 }
@@ -171,7 +171,7 @@ function settingText(value: unknown): string {
 const isPlain = (value: object): boolean =>
   [Object.prototype, null].includes(Object.getPrototypeOf(value) as object | null);
 
-/** Undefined for what cannot travel. */
+/** Undefined for values that cannot be sent. */
 function pack(value: unknown, tensors: Tensor[], around: Set<object>): Packed | undefined {
   if (value === null || ['number', 'string', 'boolean', 'bigint'].includes(typeof value)) {
     return { value };
@@ -200,7 +200,7 @@ function pack(value: unknown, tensors: Tensor[], around: Set<object>): Packed | 
   return packed;
 }
 
-/** @param whole - whether a part that cannot travel holds back the rest. */
+/** @param whole - whether one unsendable part excludes the rest */
 function packFields(
   of: object,
   tensors: Tensor[],
@@ -217,7 +217,7 @@ function packFields(
   return fields;
 }
 
-/** What comes takes the place of what was: a variable of the same shape stays, with the new values. */
+/** Replaces a value; a variable of the same shape stays and gets the new values. */
 function unpack(packed: Packed, values: readonly Tensor[], before: unknown): unknown {
   if ('value' in packed) {
     release(before);
@@ -257,7 +257,7 @@ function unpackFields(
   for (const [name, packed] of fields) into[name] = unpack(packed, values, into[name]);
   const came = new Set(fields.map(([name]) => name));
   for (const [name, value] of Object.entries(into)) {
-    // What the root has not, or not yet, is as there; what does not travel stays.
+    // Resets properties that the root lacks; unsendable ones stay.
     if (came.has(name) || pack(value, [], new Set()) === undefined) continue;
     release(value);
     into[name] = undefined;
@@ -274,12 +274,12 @@ function fits(before: unknown, { shape, dtype }: Tensor): before is Variable {
   );
 }
 
-/** The tensors in a value, which is given up. */
+/** Disposes the tensors in a discarded value. */
 function release(value: unknown): void {
   for (const tensor of tensorsIn(value)) if (!tensor.isDisposed) tensor.dispose();
 }
 
-/** The tensors in a value that can travel. */
+/** The tensors in a sendable value. */
 export function tensorsIn(value: unknown): Tensor[] {
   const tensors: Tensor[] = [];
   pack(value, tensors, new Set());

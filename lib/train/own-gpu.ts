@@ -1,4 +1,4 @@
-// Gives this rank a GPU of its own, before TensorFlow sees them all.
+// Assigns a GPU to this rank before TensorFlow sees them all.
 import { isMainThread } from 'node:worker_threads';
 
 import {
@@ -19,13 +19,13 @@ function warn(message: string, code: string): void {
 }
 
 /**
- * Lets this process see one GPU, by its place among the ranks of its host, and take memory as it needs it. Outside a job
- * all GPUs stay visible. What the user set stays as it is, and of a list of GPUs each rank gets its entry.
+ * Makes one GPU visible to this process, by its local rank, and lets TensorFlow allocate memory as needed. Outside a
+ * job all GPUs stay visible. The user's settings stay, and each rank takes its entry of a list of GPUs.
  *
- * @returns undefined outside a job, and where there is no GPU.
+ * @returns undefined outside a job and without a GPU.
  */
 export function takeOwnGpu(): GpuShare | undefined {
-  // The environment of a worker thread is a copy that no library reads.
+  // A worker thread's environment is a copy that libraries do not read.
   if (!isMainThread) return undefined;
   if (given !== undefined) return given;
   const { env } = process;
@@ -42,7 +42,7 @@ export function takeOwnGpu(): GpuShare | undefined {
   }
   Object.assign(env, shareVariables(share, env));
   given = share;
-  // Once a GPU; the launcher has said it where it gave the GPUs.
+  // Warn once per GPU; a launcher that assigned the GPUs has already warned.
   const first = (localPlace(env)?.localRank ?? 0) < share.gpus;
   const shared = sharedText('ranks', share);
   if (shared !== undefined && first && env[ownGpuVariable] === undefined) {

@@ -1,8 +1,8 @@
-// What training takes to meet others by.
+// Checks of training's communicators.
 import { Communicator, LocalGroup } from '../communicator/communicator.js';
 import { GradlinkError, describe } from '../errors.js';
 
-/** What the types say, for programs without them: one rank, whose arrays are the host's. */
+/** Repeats the types' check for untyped programs: one rank with arrays in host memory. */
 export function assertRankOnHost(communicator: unknown, name: string): void {
   const isOne = communicator instanceof Communicator;
   if (isOne && communicator.gpus.length === 0) return;

@@ -1,5 +1,5 @@
-// Whether the workers of a store step by the same optimizer. A store only sums: each setting goes as small whole numbers
-// and their squares, which tell by their sums whether all are equal.
+// Checks that the workers of a store use the same optimizer. A store only sums, so each setting is pushed as small
+// integers with their squares, whose sums tell whether all are equal.
 import { createHash } from 'node:crypto';
 
 import { GradlinkError } from '../errors.js';
@@ -7,16 +7,16 @@ import type { KVStore } from '../kvstore/kvstore.js';
 import { kindOf, settingsOf } from './optimizer-state.js';
 import type { InnerOptimizer } from './types.js';
 
-/** The class with the names of its settings, and these; what is beyond is left out. */
+/** The class with the names of its settings, and their values; further ones are not compared. */
 const mostSettings = 32;
-/** Of a setting: two numbers of 16 bits, each with its square, whose sums over 1,000 workers are exact. */
+/** Numbers per setting: two of 16 bits with their squares, whose sums over 1,000 workers are exact. */
 const numbersEach = 4;
 
 /**
- * By all workers of the store, which must not step yet.
+ * Called by all workers of the store before the first step.
  *
- * @param key - which no other key is named as; it stays.
- * @throws GradlinkError ERR_MISMATCH on all workers where the optimizers differ, with what differs.
+ * @param key - a unique key, which stays in the store
+ * @throws GradlinkError ERR_MISMATCH on all workers if the optimizers differ, with the difference.
  */
 export async function assertSameOptimizer(
   kv: KVStore,

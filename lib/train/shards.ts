@@ -1,10 +1,9 @@
-// Steps shared by the ranks, ZeRO's second stage: of each bucket every rank steps an n-th, wherever in it variables end.
+// Sharded optimizer steps, ZeRO's second stage: every rank updates an n-th of each bucket, across variable boundaries.
 //
-//   gradients  one reduce-scatter a bucket: a rank gets its own part alone
-//   step       the optimizer gets what lies in this rank's parts: whole variables, and pieces of those that a part's end cuts,
-//              which are variables of their own for one step. Always in the same order: so it keeps their state only
-//   values     one all-gather a bucket, in the memory where the gradients were
-//   state      travels the same way when a checkpoint asks for the whole (optimizer-arrays.ts)
+// gradients one reduce-scatter per bucket: a rank gets only its part step the optimizer gets this rank's parts: whole
+// variables, and pieces of cut ones, which become variables for one step. The order is fixed, so it keeps only their
+// state values one all-gather per bucket, in the gradients' memory state is gathered the same way for checkpoints
+// (optimizer-arrays.ts)
 import type { Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
@@ -18,50 +17,50 @@ import { stateListsOf } from './optimizer-arrays.js';
 import { wrapper } from './optimizer-state.js';
 import { tf } from './tfjs.js';
 
-/** An optimizer whose state is that of one rank's pieces belongs to the shards that they are of. */
+/** The shards of an optimizer whose state covers only one rank's pieces. */
 const holders = new WeakMap<object, Shards>();
 
 export interface ShardOptions {
-  /** Whose parts the ranks step; without them every rank steps all. */
+  /** The buckets to shard; without them every rank updates everything. */
   readonly buckets?: readonly Bucket[] | undefined;
-  /** Whether values cross between device and host at once. */
+  /** Whether values are transferred between device and host at once. */
   readonly gather?: boolean | undefined;
   readonly calls: CallOptions;
 }
 
-/** So many elements of a variable, row-major, from `begin` on. */
+/** Consecutive elements of a variable, row-major, from `begin` on. */
 export interface Piece {
-  /** The variable's. */
+  /** Index of the variable. */
   readonly index: number;
   readonly begin: number;
   readonly size: number;
-  /** The variable's, where it is whole. */
+  /** The variable's shape, if it is whole. */
   readonly shape: readonly number[];
 }
 
-/** A bucket, and what this rank steps of it: the pieces fill its part from the start, in their order. */
+/** A bucket with this rank's pieces, which fill its part from the start. */
 interface Share {
   readonly bucket: Bucket;
   readonly pieces: readonly Piece[];
 }
 
-/** Values of some variables, one after the other. They are overwritten once the next are asked for. */
+/** Concatenated values of some variables, overwritten by the next round. */
 interface Round {
   readonly indices: readonly number[];
   readonly data: Float32Array;
 }
 
 export class Shards {
-  /** What this rank steps. */
+  /** This rank's pieces. */
   readonly own: readonly Piece[];
-  /** Whether other ranks step anything else. */
+  /** Whether other ranks have pieces too. */
   readonly areSeveral: boolean;
   readonly #variables: readonly Variable[];
   readonly #comm: Communicator;
   readonly #calls: CallOptions;
   readonly #gather: boolean;
   readonly #shares: readonly Share[];
-  /** For what travels while the buckets may hold gradients. */
+  /** For transfers while the buckets may hold gradients. */
   #spare: Float32Array | undefined;
 
   constructor(variables: readonly Variable[], comm: Communicator, options: ShardOptions) {
@@ -80,7 +79,7 @@ export class Shards {
       : variables.map(({ size, shape }, index) => ({ index, begin: 0, size, shape }));
   }
 
-  /** For each of {@link own} what an optimizer steps; the caller's to {@link release}. */
+  /** The optimizer's variables for {@link own}; the caller must {@link release} them. */
   targets(): Variable[] {
     return this.own.map(({ index, begin, size }) => {
       const variable = this.#variables[index]!;
@@ -96,7 +95,7 @@ export class Shards {
     });
   }
 
-  /** What a reduce-scatter has left in this rank's parts, for each of {@link own}; until the buckets are used again. */
+  /** The reduced gradients of {@link own} from this rank's parts, valid until the buckets are used again. */
   gradients(targets: readonly Variable[]): NamedTensor[] {
     const tensors = this.#shares.flatMap(({ bucket, pieces }) => {
       const values = this.#partOf(bucket, bucket.data);
@@ -119,7 +118,7 @@ export class Shards {
     return values.subarray(this.#comm.rank * part, (this.#comm.rank + 1) * part);
   }
 
-  /** Collective, after each rank's step of its `targets`: all variables get the values of all. */
+  /** Collective, after each rank's step of its `targets`: copies the new values to all ranks. */
   async spread(targets: readonly Variable[]): Promise<void> {
     const whole = new Set<Variable>(targets);
     const travel = this.#travel(
@@ -133,9 +132,9 @@ export class Shards {
   }
 
   /**
-   * Collective. What each rank has for its own pieces, on all ranks.
+   * Collective. Gathers a value of each piece on all ranks.
    *
-   * @param read - for each of {@link own}, a tensor of as many elements.
+   * @param read - for each of {@link own}, a tensor of the same size
    */
   async *exchange(read: (at: number) => Tensor): AsyncGenerator<Round> {
     if (!this.areSeveral) {
@@ -167,7 +166,7 @@ export class Shards {
     }
   }
 
-  /** Before a step: the optimizer's state is, or will be, that of this rank's own pieces. */
+  /** Checks before a step that the optimizer's state belongs to this rank's pieces. */
   assertFits(optimizer: object): void {
     const holder = holders.get(optimizer);
     if (holder === this || (holder === undefined && !this.areSeveral)) return;
@@ -179,14 +178,14 @@ export class Shards {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'optimizer', expected, { text });
   }
 
-  /** From here on the optimizer's state is that of this rank's own pieces. */
+  /** Marks the optimizer's state as that of this rank's pieces. */
   hold(optimizer: object): void {
     if (this.areSeveral) holders.set(optimizer, this);
     else holders.delete(optimizer);
   }
 }
 
-/** @throws GradlinkError ERR_UNSUPPORTED where each rank keeps other parts of the state. */
+/** @throws GradlinkError ERR_UNSUPPORTED if each rank keeps a different part of the state */
 export function assertWhole(optimizer: object, op: string): void {
   if (!holders.has(optimizer)) return;
   const instead = 'optimizerState() of the DistributedDataParallel gives all of it';
@@ -197,7 +196,7 @@ export function assertWhole(optimizer: object, op: string): void {
   );
 }
 
-/** What rank `rank` steps of a bucket, in the order in which it lies there. */
+/** The pieces of rank `rank` in a bucket, in memory order. */
 function piecesOf(
   { gradients, part }: Pick<Bucket, 'gradients' | 'part'>,
   variables: readonly Variable[],

@@ -1,4 +1,4 @@
-// The gradients of one pass on their way into a store: each by itself, or many at once where reading costs a transfer.
+// Moves the gradients of one pass into a store, one at a time, or many at once if each read is a transfer.
 import type { Tensor } from '@tensorflow/tfjs-core';
 
 import { defaultBucketCapBytes } from './buckets/plan.js';
@@ -7,20 +7,20 @@ import { gathered, liveValues, settle } from './crossing.js';
 import type { GradientSink } from './gradient-pass.js';
 
 interface StoreSinkParts {
-  /** Of each variable what is pushed. */
+  /** The arrays to push, per variable. */
   readonly sent: readonly Float32Array[];
-  /** What gradients are multiplied by. */
+  /** Factor of gradients. */
   readonly scale: number;
-  /** Whether many are read at once. */
+  /** Whether to read many at once. */
   readonly gather: boolean;
-  /** Begins the exchange of one variable, whose values lie in `sent`. */
+  /** Starts the exchange of one variable, whose values are in `sent`. */
   readonly exchange: (index: number) => void;
 }
 
 export class StoreSink implements GradientSink {
   copySeconds = 0;
   readonly #parts: StoreSinkParts;
-  /** Gradients that are to be read together, and their bytes. */
+  /** Gradients to read together, and their bytes. */
   #waiting: { readonly index: number; readonly gradient: Tensor }[] = [];
   #bytes = 0;
 
@@ -32,7 +32,7 @@ export class StoreSink implements GradientSink {
     const { sent, exchange } = this.#parts;
     used.forEach((uses, index) => {
       if (uses > 0) return;
-      // A round closes when every worker has pushed.
+      // A round completes only when every worker has pushed, so push zeros.
       sent[index]!.fill(0);
       exchange(index);
     });
@@ -49,7 +49,7 @@ export class StoreSink implements GradientSink {
   }
 
   fail(): void {
-    // What was pushed stays pushed: KVStoreTrainer says so.
+    // Pushes cannot be undone; KVStoreTrainer reports them.
     this.#waiting = [];
   }
 

@@ -1,4 +1,4 @@
-// The one place that loads TensorFlow.js, which is an optional peer: its absence is told with what to install.
+// The only place that loads TensorFlow.js, an optional peer: if it is absent the error tells what to install.
 import { createRequire } from 'node:module';
 
 import type * as Core from '@tensorflow/tfjs-core';
@@ -7,11 +7,11 @@ import type * as Layers from '@tensorflow/tfjs-layers';
 import { GradlinkError } from '../errors.js';
 import { ownFile } from '../package-folder.js';
 
-/** What trains in every setting; the default backend is part of it. */
+/** Works in every setting; includes the default backend. */
 const packages =
   '@tensorflow/tfjs-core @tensorflow/tfjs-layers @tensorflow/tfjs-backend-wasm @tensorflow/tfjs-backend-cpu';
 
-/** Whether loading failed because the package itself, not one of those it needs, is absent. */
+/** Whether the package itself is missing, rather than one of its dependencies. */
 function isNotInstalled(error: unknown, name: string): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return (
@@ -22,7 +22,6 @@ function isNotInstalled(error: unknown, name: string): boolean {
 
 const load = createRequire(ownFile());
 
-/** Whether {@link loadPackage} finds it. */
 export function isInstalled(name: string): boolean {
   try {
     return load.resolve(name) !== '';
@@ -32,11 +31,10 @@ export function isInstalled(name: string): boolean {
 }
 
 /**
- * Loads a package of TensorFlow.js. Required, not imported: what waits when it is loaded cannot be required itself. Both
- * give the same instance, for these packages are CommonJS in Node.
+ * Loads a package of TensorFlow.js by require, because modules with top-level await cannot be required themselves.
+ * Import gives the same instance: these packages are CommonJS in Node.
  *
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE, with the command that installs it, or with the reason why it does not
- *   load.
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE, with the install command or the load error.
  */
 export function loadPackage(name: string, install = name): unknown {
   try {
@@ -51,7 +49,7 @@ export function loadPackage(name: string, install = name): unknown {
   }
 }
 
-// Tells TensorFlow.js the gradients of its operations, which the core alone does not know in Node.
+// Registers the gradients of operations, which core alone lacks in Node.
 export const layers = loadPackage('@tensorflow/tfjs-layers', packages) as typeof Layers;
 
 /** TensorFlow.js. */

@@ -1,4 +1,4 @@
-// What data-parallel training takes and gives.
+// The types of data-parallel training.
 import type { Scalar, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
@@ -6,56 +6,52 @@ import type { Node, NodeWeights, RankWeights, Rank } from '../topology/rank.js';
 import type { BucketHook, BucketHookName, ReducerOptions } from './buckets/types.js';
 import type { Timeline } from '../files/timeline.js';
 
-/** What holds the variables to train: a `tf.LayersModel`, or a list of variables. */
+/** The variables to train: a `tf.LayersModel`, or a list. */
 export type Trainable = TrainableModel | readonly Variable[];
 
-/** What is used of a `tf.LayersModel`. */
+/** The used members of `tf.LayersModel`. */
 export interface TrainableModel {
-  /** Those that gradients are for. */
+  /** Variables with gradients. */
   readonly trainableWeights: readonly { read(): unknown }[];
-  /** Also those that are not trained, such as the moving averages of batch normalisation. */
+  /** All variables, including untrained ones such as moving averages of batch normalization. */
   readonly weights: readonly { read(): unknown }[];
 }
 
-/**
- * Options of {@link DistributedDataParallel.create}; see {@link ReducerOptions} for the modes, the buckets and the hooks
- * that compress what travels.
- */
+/** Options of {@link DistributedDataParallel.create}; {@link ReducerOptions} has modes, buckets and compression. */
 export interface DataParallelOptions extends ReducerOptions {
   /**
-   * Whether the ranks agree in each step on the variables that no rank has used, which then have no gradient and are
-   * left alone by the optimizer; costs one small all-reduce. False: a variable without gradient counts as zeros.
+   * Whether ranks agree in each step on variables that no rank has used, which the optimizer then skips; costs one
+   * small all-reduce. False: missing gradients count as zeros.
    */
   readonly findUnused?: boolean | undefined;
   /**
-   * Whether the gradients of a bucket are gathered on the device, read with one call and given back with one; else each
-   * crosses by itself. True when absent where the backend computes on a GPU, where each read waits for all computing
-   * before it.
+   * Whether a bucket's gradients are gathered on the device and transferred with one read and one write. True with a
+   * GPU backend when absent, where each read waits for all earlier computing.
    */
   readonly gather?: boolean | undefined;
   /**
-   * Whether ranks may run out of data at different times: one that has no more calls {@link DistributedDataParallel.join},
-   * and only those that make a pass count in its average. Costs one small all-gather a pass. The same on every rank.
+   * Whether ranks may run out of data at different times: such a rank calls {@link DistributedDataParallel.join}, and
+   * averages only count ranks that make a pass. Costs one small all-gather per pass. The same on every rank.
    */
   readonly uneven?: boolean | undefined;
   /**
-   * Whether each of n ranks gets, steps and keeps the optimizer's state of an n-th of each bucket alone; the new values then
-   * go to all. The same bits as without, for optimizers that step element by element, as those of `tf.train` do. Of
-   * {@link DistributedDataParallel.step}; {@link DistributedDataParallel.gradients} stays as it is. Buckets are not dealt out
-   * anew (`rebuild`). The same on every rank.
+   * Whether each of n ranks reduces, updates and keeps the optimizer state of only an n-th of each bucket; new values
+   * are then exchanged. Bit-equal for element-wise optimizers, as in `tf.train`. Applies to {@link
+   * DistributedDataParallel.step}, not to {@link DistributedDataParallel.gradients}. Disables `rebuild`. The same on
+   * every rank.
    */
   readonly shard?: boolean | undefined;
   /** Whether all ranks start from rank 0's values; true when absent. */
   readonly broadcast?: boolean | undefined;
-  /** Told when the passes ran and when buckets travelled. */
+  /** Records passes and bucket transfers. */
   readonly timeline?: Timeline | undefined;
 }
 
 /** Options of one backward pass. */
 export interface GradientOptions {
   /**
-   * Samples in this rank's batch, on all ranks or on none: ranks count by their samples, so that the result is the
-   * gradient of the mean over all samples. Without it all ranks count the same.
+   * Samples in this rank's batch, as weight of the rank, on all ranks or none: the result is then the gradient of the
+   * mean over all samples. Equal weights when absent.
    */
   readonly samples?: number | undefined;
 }
@@ -63,37 +59,37 @@ export interface GradientOptions {
 /** Options of {@link DistributedDataParallel.join}. */
 export interface JoinTrainingOptions {
   /**
-   * This rank's own: it makes the steps of the others, so that its state is theirs afterwards. Without it variables alone
-   * follow, once all have joined. With `shard` it is needed.
+   * This rank's optimizer, which makes the others' steps, so that its state equals theirs. Without it only variables
+   * follow, once all have joined. Required with `shard`.
    */
   readonly optimizer?: Pick<InnerOptimizer, 'applyGradients'> | undefined;
 }
 
-/** What a backward pass gave. */
+/** The result of a backward pass. */
 export interface Gradients {
-  /** This rank's own loss; the caller disposes it. */
+  /** This rank's loss; the caller disposes it. */
   readonly value: Scalar;
   /**
-   * For each variable, in their order, the gradient averaged over the ranks, for `optimizer.applyGradients`; `tensor`
-   * is null where no rank used the variable (see `findUnused`). The caller disposes them. Empty inside
-   * {@link DistributedDataParallel.noSync}.
+   * For each variable in order, the gradient averaged over the ranks, for `optimizer.applyGradients`; `tensor` is null
+   * if no rank used the variable (see `findUnused`). The caller disposes them. Empty inside {@link
+   * DistributedDataParallel.noSync}.
    */
   readonly gradients: NamedTensor[];
 }
 
-/** Seconds of one pass. */
+/** Times of one pass. */
 export interface PassTimes {
-  /** Of the forward pass. */
+  /** Seconds of the forward pass. */
   readonly forwardSeconds: number;
-  /** From the end of the forward pass until all gradients are averaged. */
+  /** Seconds from the end of the forward pass until all gradients are averaged. */
   readonly backwardSeconds: number;
-  /** The part of `backwardSeconds` after the last gradient was computed: communication that nothing hid. */
+  /** The part of `backwardSeconds` after the last gradient was computed: communication without overlap. */
   readonly waitSeconds: number;
-  /** The part of `backwardSeconds` that went into reading gradients from the backend and into their buckets. */
+  /** The part of `backwardSeconds` for copying gradients from the backend into buckets. */
   readonly copySeconds: number;
 }
 
-/** How {@link DistributedOptimizer} keeps ranks together. g: gradient, w: weights, C: the averaging. */
+/** How {@link DistributedOptimizer} synchronizes ranks. g: gradient, w: weights, C: the averaging. */
 export type TrainingAlgorithm =
   /** `w ← w − step(C(g))` over all ranks. */
   | 'gradient-allreduce'
@@ -101,32 +97,32 @@ export type TrainingAlgorithm =
   | 'adapt-with-combine'
   /** `w ← C(w − step(g))`. */
   | 'adapt-then-combine'
-  /** Adapt with combine, over the neighbours of the node. */
+  /** Adapt with combine, over neighboring nodes. */
   | 'hierarchical'
   /** Local steps, then `w ← C(w)` over all ranks, every `stepsPerCommunication`. */
   | 'local-sgd'
-  /** `w ← w + A(step)`, where A is Adasum of each variable. */
+  /** `w ← w + A(step)`, where A is Adasum per variable. */
   | 'adasum'
-  /** A local step, which is put where the neighbours find it, averaged with what has come; nobody waits. */
+  /** A local step, put into the neighbors' windows and averaged with what has arrived, without waiting. */
   | 'window-put';
 
-/** Whom one step averages with, as `neighborAllReduce` has it. */
+/** The neighbors of one averaging step, as for `neighborAllReduce`. */
 export interface StepNeighbors {
-  /** Of this rank's own array. */
+  /** Weight of this rank's own array. */
   readonly selfWeight: number;
-  /** Of what each source sends. */
+  /** Weight of each source's data. */
   readonly srcWeights: RankWeights;
-  /** By which what is sent is scaled. */
+  /** Factor of the data sent to each rank. */
   readonly dstWeights: RankWeights | readonly Rank[];
 }
 
-/** Which nodes one step averages with, as `hierarchicalNeighborAllReduce` has it. */
+/** The nodes of one averaging step, as for `hierarchicalNeighborAllReduce`. */
 export interface StepMachineNeighbors {
-  /** Of this host's own mean. */
+  /** Weight of this host's own mean. */
   readonly selfWeight: number;
-  /** Of what each host sends. */
+  /** Weight of each source host's data. */
   readonly srcMachineWeights: NodeWeights;
-  /** By which what is sent is scaled. */
+  /** Factor of the data sent to each host. */
   readonly dstMachineWeights: NodeWeights | readonly Node[];
 }
 
@@ -136,34 +132,34 @@ export interface DistributedOptimizerOptions {
   readonly algorithm?: TrainingAlgorithm | undefined;
   /** How gradients are combined in `'gradient-allreduce'`; `'avg'` when absent. */
   readonly op?: 'avg' | 'sum' | undefined;
-  /** How gradients travel in `'gradient-allreduce'`. */
+  /** How gradients are compressed in `'gradient-allreduce'`. */
   readonly compression?: BucketHook | BucketHookName | undefined;
-  /** Gradients of so many backward passes are added up before a step; 1 when absent. */
+  /** Number of backward passes that accumulate before a step; 1 when absent. */
   readonly backwardPassesPerStep?: number | undefined;
-  /** How many buckets the variables are dealt into; by size (25 MiB, the first 1 MiB) when absent. */
+  /** Number of buckets for the variables; by size (25 MiB, the first 1 MiB) when absent. */
   readonly groups?: number | undefined;
-  /** Steps from one averaging of weights to the next; 1 when absent, 8 for `'local-sgd'`. */
+  /** Steps between averagings of weights; 1 when absent, 8 for `'local-sgd'`. */
   readonly stepsPerCommunication?: number | undefined;
   /**
-   * Whom a step of `'adapt-with-combine'` or `'adapt-then-combine'` averages with, by the number of the averaging from 0; the
-   * communicator's topology when absent.
+   * The neighbors of a step of `'adapt-with-combine'` or `'adapt-then-combine'`, by the number of the averaging from 0;
+   * the communicator's topology when absent.
    */
   readonly neighbors?: ((step: number) => StepNeighbors) | undefined;
-  /** The same of nodes, for `'hierarchical'`; the topology that `setMachineTopology` of the communicator set when absent. */
+  /** The same for nodes, for `'hierarchical'`; the topology of the communicator's `setMachineTopology` when absent. */
   readonly machineNeighbors?: ((step: number) => StepMachineNeighbors) | undefined;
-  /** As in {@link DataParallelOptions}; where weights are averaged, all of them cross at once. */
+  /** As in {@link DataParallelOptions}; averaged weights are all transferred at once. */
   readonly gather?: boolean | undefined;
-  /** Told when the passes ran and when buckets travelled. */
+  /** Records passes and bucket transfers. */
   readonly timeline?: Timeline | undefined;
-  /** Of each collective, in milliseconds; the communicator's own when absent. */
+  /** Milliseconds of each collective; the communicator's default when absent. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** The part of `tf.Optimizer` that is used. */
+/** The used members of `tf.Optimizer`. */
 export interface InnerOptimizer {
-  /** Steps that it has made. */
+  /** Number of steps. */
   readonly iterations: number;
-  /** Of the loss that `f` returns. */
+  /** Gradients of the loss that `f` returns. */
   computeGradients(
     f: () => Scalar,
     varList?: Variable[],
@@ -173,10 +169,10 @@ export interface InnerOptimizer {
   };
   /** Makes a step. */
   applyGradients(gradients: NamedTensor[]): void;
-  /** Its state. */
+  /** The state. */
   getWeights(): Promise<NamedTensor[]>;
-  /** Takes what `getWeights` gave. */
+  /** Restores the state from `getWeights`. */
   setWeights(weights: NamedTensor[]): Promise<void>;
-  /** Gives its tensors back. */
+  /** Frees its tensors. */
   dispose(): void;
 }

@@ -1,4 +1,4 @@
-// What there is to train, as a list of variables.
+// Lists the variables to train.
 import type { Variable } from '@tensorflow/tfjs-core';
 
 import { argumentError } from '../errors.js';
@@ -21,9 +21,9 @@ function checked(list: readonly unknown[], name: string): Variable[] {
 }
 
 /**
- * The trainable variables, in the order in which every rank has them.
+ * The trainable variables, in the same order on every rank.
  *
- * @throws TypeError for something else, for none, and for those that are not float32.
+ * @throws TypeError for other values, an empty list, and variables that are not float32.
  */
 export function trainableVariables(given: Trainable): Variable[] {
   const list: unknown = isModel(given) ? given.trainableWeights.map((w) => w.read()) : given;
@@ -41,12 +41,12 @@ export function trainableVariables(given: Trainable): Variable[] {
   return variables;
 }
 
-/** All trainable variables there are, as `tf.variableGrads` takes them. */
+/** All existing trainable variables, as for `tf.variableGrads`. */
 export function registeredVariables(): Variable[] {
   return Object.values(tf.engine().registeredVariables).filter(({ trainable }) => trainable);
 }
 
-/** All variables, also those that are not trained. */
+/** All variables, including untrained ones. */
 export function allVariables(given: Trainable): Variable[] {
   const list: unknown = isModel(given) ? given.weights.map((w) => w.read()) : given;
   const expected = 'a model of TensorFlow.js or a list of variables';

@@ -1,4 +1,4 @@
-// TensorFlow.js' own layer, except in training, where its statistics are those of all ranks' batches.
+// TensorFlow.js' own layer, except that training uses statistics of all ranks' batches.
 import type { Tensor } from '@tensorflow/tfjs-core';
 import type * as Layers from '@tensorflow/tfjs-layers';
 
@@ -9,50 +9,49 @@ import { assertRankOnHost } from '../ranks.js';
 import { layers, tf } from '../tfjs.js';
 import { normalized } from './normalized.js';
 
-/** Arguments of {@link SyncBatchNormalization}: those of `tf.layers.batchNormalization`, and the ranks. */
+/** Arguments of {@link SyncBatchNormalization}: those of `tf.layers.batchNormalization` and the ranks. */
 export type SyncBatchNormalizationArgs = NonNullable<
   Parameters<typeof Layers.layers.batchNormalization>[0]
 > & {
-  /** The ranks that train together; {@link SyncBatchNormalization.use} may name them later. */
+  /** The ranks that train together; {@link SyncBatchNormalization.use} can set them later. */
   readonly communicator?: Communicator | undefined;
-  /** Of each collective, in milliseconds; the communicator's own when absent. */
+  /** Milliseconds of each collective; the communicator's default when absent. */
   readonly timeoutMs?: number | undefined;
 };
 
-/** The part of TensorFlow.js' layer that is used; its types keep it private. */
+/** The used members of TensorFlow.js' layer, which its types keep private. */
 interface BatchNormalization extends Layers.layers.Layer {
-  /** Of the channels. */
+  /** The channel dimension. */
   readonly axis: number;
-  /** Of the moving mean and variance. */
+  /** Momentum of the moving mean and variance. */
   readonly momentum: number;
   /** Added to the variance. */
   readonly epsilon: number;
-  /** The learned scale, where there is one. */
+  /** The learned scale, if any. */
   readonly gamma?: Layers.LayerVariable;
-  /** The learned shift, where there is one. */
+  /** The learned shift, if any. */
   readonly beta?: Layers.LayerVariable;
-  /** What evaluation subtracts. */
+  /** The mean for evaluation. */
   readonly movingMean: Layers.LayerVariable;
-  /** What evaluation divides by, its root. */
+  /** The variance for evaluation. */
   readonly movingVariance: Layers.LayerVariable;
 }
 
-// The class itself is not exported. Named, so that this one counts for nobody's default names.
+// The class itself is not exported. Named, so that this instance does not affect default names.
 const Base = layers.layers.batchNormalization({ name: 'gradlink' }).constructor as unknown as new (
   args: object,
 ) => BatchNormalization;
 
 /**
- * Batch normalisation whose statistics in training are those of the batches of all ranks, as if one had them all; its
- * gradients likewise. Where `training` is not set it is `tf.layers.batchNormalization`, whose weights, arguments and
- * moving averages (of the biased variance) it has.
+ * Batch normalization with statistics and gradients over the batches of all ranks in training. Otherwise it equals
+ * `tf.layers.batchNormalization`, with the same weights, arguments and moving averages (of the biased variance).
  *
- * Both directions of each layer are one blocking all-reduce: every rank calls the layer in every pass, alike, on a thread
- * of its own. Beside {@link DistributedDataParallel} give it a communicator of its own, `await comm.split(0)`. A model
- * that is loaded has none: see {@link SyncBatchNormalization.use}.
+ * Each layer needs a blocking all-reduce per direction: every rank, each on its own thread, calls it in every pass.
+ * With {@link DistributedDataParallel} use a separate communicator, `await comm.split(0)`. A loaded model has none: see
+ * {@link SyncBatchNormalization.use}.
  */
 export class SyncBatchNormalization extends Base {
-  /** As tfjs registers it. */
+  /** tfjs's registration name. */
   static readonly className = 'SyncBatchNormalization';
   #comm: Communicator | undefined;
   #timeoutMs: number;
@@ -66,12 +65,12 @@ export class SyncBatchNormalization extends Base {
     this.#timeoutMs = milliseconds(timeoutMs, 'timeoutMs', -1);
   }
 
-  /** The ranks whose batches count; undefined before they are named. */
+  /** The ranks whose batches count, if set. */
   get communicator(): Communicator | undefined {
     return this.#comm;
   }
 
-  /** Names the ranks whose batches count from now on. */
+  /** Sets the ranks whose batches count from now on. */
   use(communicator: Communicator): void {
     assertRankOnHost(communicator, 'communicator');
     this.#comm = communicator;

@@ -1,4 +1,4 @@
-// Models as a whole: their layers of batch normalisation, made to see all ranks.
+// Makes all batch normalization layers of a model use all ranks.
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import type { Communicator } from '../../communicator/communicator.js';
@@ -7,7 +7,7 @@ import { assertRankOnHost } from '../ranks.js';
 import { layers as tfLayers, tf } from '../tfjs.js';
 import { SyncBatchNormalization } from './layer.js';
 
-/** A model's layers, those of models and wrappers inside included. */
+/** A model's layers, including those of nested models and wrappers. */
 function layersOf(holder: unknown): readonly unknown[] {
   const { layers, layer } = Object(holder) as { layers?: unknown; layer?: unknown };
   const own: unknown[] = [
@@ -28,9 +28,9 @@ function assertModel(model: unknown): void {
 }
 
 /**
- * Names the ranks for all {@link SyncBatchNormalization} of a model: after loading it, above all.
+ * Sets the ranks of all {@link SyncBatchNormalization} layers of a model, in particular after loading it.
  *
- * @returns how many there are.
+ * @returns the number of these layers.
  */
 export function useSyncBatchNormalization(model: Layers.LayersModel, comm: Communicator): number {
   assertModel(model);
@@ -41,8 +41,8 @@ export function useSyncBatchNormalization(model: Layers.LayersModel, comm: Commu
 }
 
 /**
- * A new model with {@link SyncBatchNormalization} in place of each `tf.layers.batchNormalization`, and the same weights,
- * as torch's `convert_sync_batchnorm`. The model given stays as it is. Compile the new one.
+ * A new model with {@link SyncBatchNormalization} instead of `tf.layers.batchNormalization` and the same weights, like
+ * torch's `convert_sync_batchnorm`. The given model is unchanged. Compile the new one.
  */
 export async function convertSyncBatchNormalization(
   model: Layers.LayersModel,
@@ -59,7 +59,7 @@ export async function convertSyncBatchNormalization(
   const converted = await tfLayers.models.modelFromJSON({
     modelTopology: JSON.parse(text) as object,
   } as never);
-  // Not getWeights(): the order there follows trainable flags.
+  // getWeights() is ordered by trainable flags.
   model.weights.forEach((weight, index) => {
     tf.tidy(() => {
       converted.weights[index]!.write(weight.read());

@@ -1,18 +1,18 @@
-// Batch normalisation as one operation with a gradient of its own: each direction needs the others' sums.
+// Batch normalization as one operation with its own gradient, because each direction needs sums of all ranks.
 import type { Tensor } from '@tensorflow/tfjs-core';
 
 import { tf } from '../tfjs.js';
 import { fromSums, toSums } from './statistics.js';
 
 export interface NormalizeRequest {
-  /** The dimension that holds the channels, from 0. */
+  /** The channel dimension, from 0. */
   readonly axis: number;
   readonly epsilon: number;
-  /** Adds up over the ranks, in place; blocks. */
+  /** Sums over the ranks in place; blocks. */
   readonly sum: (own: Float64Array<ArrayBuffer>) => Float64Array;
 }
 
-/** What was computed; mean and variance are those of all ranks. */
+/** The results; mean and variance are over all ranks. */
 export interface Normalized {
   readonly value: Tensor;
   readonly mean: Float32Array;
@@ -34,7 +34,7 @@ export function normalized(
       values instanceof tf.Tensor ? values : tf.tensor1d(Float32Array.from(values)),
       broadcast,
     );
-  // A batch of none has neither a mean nor a sum that every backend computes.
+  // Backends disagree on sums of an empty batch.
   const sumsOf = (tensor: Tensor): Float32Array =>
     tensor.size === 0
       ? new Float32Array(channels)

@@ -1,14 +1,14 @@
-// Means and variances over all ranks from those of each rank's own batch.
+// Means and variances over all ranks from those of each rank's batch.
 
-/** Of one batch, by channel. */
+/** Statistics of one batch, by channel. */
 export interface Moments {
   readonly count: number;
   readonly mean: Float32Array | Float64Array;
-  /** Squared distances from `mean`, summed. */
+  /** Sum of squared distances from `mean`. */
   readonly squares: Float32Array | Float64Array;
 }
 
-/** What ranks add up: float64, so that taking the squared mean off again costs nothing that float32 would show. */
+/** The summands of the ranks, in float64: subtracting the squared mean then loses no float32 digits. */
 export function toSums({ count, mean, squares }: Moments): Float64Array<ArrayBuffer> {
   const channels = mean.length;
   const sums = new Float64Array(1 + 2 * channels);
@@ -20,7 +20,6 @@ export function toSums({ count, mean, squares }: Moments): Float64Array<ArrayBuf
   return sums;
 }
 
-/** Of all batches together. */
 export function fromSums(sums: Float64Array): Moments {
   const channels = (sums.length - 1) / 2;
   const count = sums[0]!;

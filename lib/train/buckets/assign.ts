@@ -1,21 +1,21 @@
-// PyTorch's two ways of dealing tensors out to buckets.
+// PyTorch's two ways of assigning tensors to buckets.
 import { argumentError } from '../../errors.js';
 import { anAmount, anInteger, aNumber, aString, having, listOf, orAbsent } from '../../checks.js';
 
-/** One tensor, as far as its bucket depends on it. */
+/** The facts of a tensor that its bucket depends on. */
 export interface AssignedTensor {
-  /** Of its elements. */
+  /** Size of the tensor. */
   readonly bytes: number;
   /** Tensors of different kinds (element type, device) do not share a bucket. */
   readonly kind?: string | undefined;
-  /** A sparse gradient has a bucket of its own. */
+  /** A sparse gradient gets its own bucket. */
   readonly sparse?: boolean | undefined;
 }
 
 interface Open {
   indices: number[];
   bytes: number;
-  /** Which of the limits this kind has come to. */
+  /** The index of this kind's current limit. */
   limit: number;
 }
 
@@ -28,13 +28,13 @@ function indicesOf(order: unknown, count: number): void {
 }
 
 /**
- * Closes a bucket behind the tensor that brings it to its limit: it overshoots by less than one tensor, and no tensor
- * is split. Each kind goes through the limits on its own; the last one repeats. This is what PyTorch's native
- * DistributedDataParallel does.
+ * Closes a bucket after the tensor that reaches its limit, as PyTorch's native DistributedDataParallel does. Buckets
+ * exceed the limit by less than one tensor; no tensor is split. Each kind uses the limits in turn; the last one
+ * repeats.
  *
  * @param limits bytes, at least one
- * @param order indices of the tensors in the order to deal them out in; that of the list when absent, and then the
- *   buckets are sorted by their smallest index
+ * @param order indices of the tensors in assignment order; list order when absent, with buckets then sorted by smallest
+ *   index
  */
 export function assignBySize(
   tensors: readonly AssignedTensor[],
@@ -74,11 +74,11 @@ export function assignBySize(
 }
 
 /**
- * Closes a bucket before the tensor that would overflow it, in the order of the list, as PyTorch's PythonDDP does,
- * whose capacity counts elements.
+ * Closes a bucket before the tensor that would overflow it, in list order, like PyTorch's PythonDDP, whose capacity is
+ * in elements.
  *
  * @param capacity of one bucket, in the unit of `sizes`
- * @throws RangeError for a tensor that is larger than a bucket.
+ * @throws RangeError for a tensor larger than a bucket.
  */
 export function assignBeforeOverflow(sizes: readonly number[], capacity: number): number[][] {
   amountsKind(sizes, 'sizes');

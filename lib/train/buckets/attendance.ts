@@ -1,4 +1,4 @@
-// Who makes a pass and who has no data left: one small all-gather before each pass.
+// Which ranks make a pass and which have run out of data: one small all-gather before each pass.
 import type { Communicator } from '../../communicator/communicator.js';
 import { argumentError, ruleError } from '../../errors.js';
 import { aFunction, optionNames, optionsObject } from '../../checks.js';
@@ -7,17 +7,17 @@ import type { AttendOptions, JoinedPasses } from './types.js';
 const attendNames = optionNames<AttendOptions>({ samples: true, reduce: true });
 const joinedNames = optionNames<JoinedPasses>({ before: true, after: true, part: true });
 
-/** What a rank says before a pass: without data since now or before, or that it makes one, which reduces or not. */
+/** A rank's state before a pass: out of data (before or since now), or making a pass without or with a reduction. */
 const states = ['away', 'left', 'kept', 'pass'] as const;
 type State = (typeof states)[number];
 
 interface Round {
-  /** Ranks that make the pass. */
+  /** Number of ranks in the pass. */
   readonly active: number;
-  /** Samples of all of them. */
+  /** Their samples. */
   readonly samples: number;
   readonly reduces: boolean;
-  /** The highest of those who have just joined; below 0 for none. */
+  /** The highest rank that has just joined; below 0 for none. */
   readonly lastLeft: number;
 }
 
@@ -32,7 +32,7 @@ export class Attendance {
     this.#calls = timeoutMs < 0 ? {} : { timeoutMs };
   }
 
-  /** What the gradients of this rank's next pass are multiplied by. */
+  /** The factor of this rank's next gradients. */
   async attend(options: AttendOptions | undefined): Promise<number> {
     const { samples, reduce = true } = optionsObject(options, attendNames, 'attend');
     if (
@@ -50,7 +50,7 @@ export class Attendance {
     return total === 0 ? 0 : (own * this.#comm.size) / total;
   }
 
-  /** Makes `pass` with the others until all have joined. */
+  /** Makes `pass` with the others until all ranks have joined. */
   async join(options: JoinedPasses | undefined, pass: () => Promise<unknown>): Promise<number> {
     const { before, after } = joinedPasses(options);
     for (let state: State = 'left'; ; state = 'away') {
@@ -63,7 +63,7 @@ export class Attendance {
     }
   }
 
-  /** Others already wait for this rank where what it is asked to do fails. */
+  /** Reports an error of this rank to the others, which already wait for it. */
   async #told(ask: (() => unknown) | undefined): Promise<void> {
     try {
       await ask?.();

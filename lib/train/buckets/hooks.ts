@@ -1,4 +1,4 @@
-// From what a caller says of compression to what native code takes.
+// Parses compression options.
 import { argumentError } from '../../errors.js';
 import type { NativeBucketHook } from '../../native/train.js';
 import {
@@ -11,7 +11,6 @@ import {
 } from '../../checks.js';
 import type { BucketHook, BucketHookName, HalfHook, PowerSgdHook, TwoBitHook } from './types.js';
 
-/** How a bucket may be compressed. */
 export const bucketHooks = ['float16', 'bfloat16', '2bit', 'powersgd'] as const;
 
 const halfNames = optionNames<HalfHook>({ type: true });
@@ -28,7 +27,7 @@ const hookNames: Readonly<Record<BucketHookName, KnownOptions>> = {
   }),
 };
 
-/** The product of thin matrices is fitted to one pass with what the pass before left: there must be one. */
+/** PowerSGD fits a product to the previous pass, so there must be one. */
 const leastStartPass = 2;
 
 /** A plain all-reduce. */
@@ -48,7 +47,7 @@ function positive(value: unknown, name: string): number {
   return value;
 }
 
-/** With the defaults filled in, checked. */
+/** Validates, and fills in defaults. */
 export function parseHook(given: BucketHook | BucketHookName | undefined): NativeBucketHook {
   if (given === undefined) return plainHook;
   const hook = typeof given === 'string' ? { type: given } : given;
@@ -82,7 +81,7 @@ export function parseHook(given: BucketHook | BucketHookName | undefined): Nativ
   };
 }
 
-/** Whether it keeps what it could not send, which belongs to one layout of the buckets. */
+/** Whether it keeps a residual, which belongs to one bucket layout. */
 export function feedsBack({ type }: NativeBucketHook): boolean {
   return type === '2bit' || type === 'powersgd';
 }

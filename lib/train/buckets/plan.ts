@@ -1,4 +1,4 @@
-// Which gradients share a bucket, in which order.
+// Assigns gradients to buckets.
 import { mebibyte } from '../../results/units.js';
 import { argumentError } from '../../errors.js';
 import { anInteger, anObject, having, listOf, maxInt32 } from '../../checks.js';
@@ -7,24 +7,22 @@ import type { BucketPlan, GradientSpec, ReducerOptions } from './types.js';
 
 const bytesPerElement = 4;
 
-/** PyTorch's: a cap of 25 MiB, and a first bucket of 1 MiB unless a cap is named. */
+/** PyTorch's values: a cap of 25 MiB, and a first bucket of 1 MiB unless a cap is given. */
 export const defaultBucketCapBytes = 25 * mebibyte;
-/** The first bucket is small, so that reducing begins early. */
+/** A small first bucket starts the reduction early. */
 export const defaultFirstBucketBytes = mebibyte;
 
 const gradientKind = having({ shape: listOf(anInteger(0, Number.MAX_SAFE_INTEGER)) });
-/** Gradients as far as they are dealt out. */
 export const gradientsKind = listOf(gradientKind);
 const indicesKind = listOf(anInteger(0, maxInt32));
 const bucketsKind = listOf(indicesKind);
 
-/** Elements of a gradient. */
 export function elementsOf(gradient: GradientSpec): number {
   gradientKind(gradient, 'gradient');
   return gradient.shape.reduce((product, length) => product * length, 1);
 }
 
-/** Caps of the first bucket and of those behind it. */
+/** Caps of the first bucket and of the others. */
 export function bucketLimits(
   options: Pick<ReducerOptions, 'bucketCapBytes' | 'firstBucketBytes'>,
 ): number[] {
@@ -45,10 +43,10 @@ export function bucketLimits(
 }
 
 /**
- * Buckets of gradients, in the order in which they are reduced.
+ * The buckets in order of reduction.
  *
  * @param limits see {@link bucketLimits}
- * @param order in which the gradients come; the reversed list when absent, which is roughly that of a backward pass
+ * @param order of the gradients; the reversed list when absent, roughly that of a backward pass
  */
 export function planBuckets(
   gradients: readonly GradientSpec[],
@@ -64,9 +62,9 @@ export function planBuckets(
 }
 
 /**
- * Buckets as somebody else has dealt them out.
+ * The buckets as given.
  *
- * @throws TypeError unless each gradient is in one bucket.
+ * @throws TypeError unless each gradient is in exactly one bucket.
  */
 export function planGiven(
   gradients: readonly GradientSpec[],

@@ -1,4 +1,4 @@
-// Gradients in buckets: laid out in memory that ranks share, filled one by one, reduced by native code.
+// Gradients in buckets: placed in memory shared by the ranks, filled one by one, reduced by native code.
 import { withCallStack } from '../../call-stack.js';
 import { nativeOf, type Communicator } from '../../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../../errors.js';
@@ -34,14 +34,14 @@ const reducerNames = optionNames<ReducerOptions>({
 });
 const passNames = optionNames<PassOptions>({ uses: true, scale: true, reduce: true, part: true });
 
-/** A part starts at a multiple of so many elements. */
+/** Parts start at multiples of this many elements. */
 const partStep = 16;
 
-/** Gradients dealt out to arrays that every rank of the host maps, with their native side. */
+/** Gradients in arrays that every rank of the host maps, with their native side. */
 interface Layout {
   readonly plan: readonly BucketPlan[];
   readonly buckets: readonly Bucket[];
-  /** Each gradient's place in them. */
+  /** Each gradient's view into them. */
   readonly views: readonly Float32Array[];
   readonly native: NativeBuckets;
 }
@@ -51,23 +51,22 @@ interface Pass {
   readonly scale: number;
   readonly reduces: boolean;
   readonly part: boolean;
-  /** What came, where buckets are filled after backward. */
+  /** Gradients held until the backward pass ends, if buckets are filled afterwards. */
   readonly held: Float32Array[][] | undefined;
 }
 
 /**
- * Reduces gradients over the ranks in buckets, as PyTorch's DistributedDataParallel does: {@link begin} a pass,
- * {@link add} each gradient when it is there, {@link finish}, and read the reduced ones with {@link gradient}.
+ * Reduces gradients over the ranks in buckets, as PyTorch's DistributedDataParallel does: {@link begin} a pass, {@link
+ * add} each gradient, {@link finish}, and read the results with {@link gradient}.
  *
- * Copies and collectives are native: in `overlap` a bucket's collective begins on the communicator's own thread inside
- * the add() that completes it, while JavaScript goes on computing. Buckets are reduced in their order, whichever is
- * complete first, so that all ranks make the same calls. All ranks give the same gradients, options and passes; uses,
- * scales and the order of add() may differ.
+ * Copies and collectives are native. In `overlap` mode the add() that completes a bucket starts its collective on the
+ * communicator's thread, while JavaScript continues. Buckets are reduced in a fixed order, so that all ranks make the
+ * same calls. All ranks give the same gradients, options and passes; uses, scales and the order of add() may differ.
  */
 export class GradientReducer {
   /** When buckets are reduced. */
   readonly mode: ReduceMode;
-  /** As they were given. */
+  /** The given gradients. */
   readonly gradients: readonly GradientSpec[];
   readonly #communicator: Communicator;
   readonly #limits: readonly number[];
@@ -76,17 +75,15 @@ export class GradientReducer {
   readonly #timeoutMs: number;
   readonly #attendance: Attendance;
   #layout: Layout;
-  /** Takes the other's place when the next pass begins: until then gradients are read from that one. */
+  /** Replaces the layout at the next pass; until then gradients are read from the old one. */
   #next: Layout | undefined;
-  /** In which gradients came in the first pass; undefined when nobody asks (any more). */
+  /** The order of gradients in the first pass; undefined if not needed. */
   #order: number[] | undefined;
   #pass: Pass | undefined;
   #finishing = false;
   #joined = false;
 
-  /**
-   * @throws GradlinkError ERR_UNSUPPORTED for a group, and for a communicator whose arrays are on GPUs.
-   */
+  /** @throws GradlinkError ERR_UNSUPPORTED for a group, and for a communicator with arrays on GPUs */
   constructor(
     communicator: Communicator,
     gradients: readonly GradientSpec[],
@@ -99,7 +96,7 @@ export class GradientReducer {
     oneOf(op, 'op', ['avg', 'sum']);
     assertRankOnHost(communicator, 'gradient buckets');
     gradientsKind(gradients, 'gradients');
-    // The order is rank 0's, which may have joined without a pass.
+    // Rank 0 decides the order, and it may have joined without a pass.
     const rebuild = (given.rebuild ?? true) && buckets === undefined && !communicator.joinable;
     this.mode = mode;
     this.gradients = gradients;
@@ -110,19 +107,23 @@ export class GradientReducer {
     this.#timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
     this.#attendance = new Attendance(communicator, op === 'avg', this.#timeoutMs);
     this.#order = rebuild ? [] : undefined;
-    // What a hook could not send of a bucket belongs to that bucket: it begins with the layout that stays.
+    // A hook's residual belongs to its bucket, so hooks start with the final layout.
     this.#layout = this.#lay(
       buckets === undefined ? planBuckets(gradients, this.#limits) : planGiven(gradients, buckets),
       rebuild && feedsBack(this.#hook) ? plainHook : this.#hook,
     );
   }
 
-  /** The buckets, in the order in which they are reduced. */
+  /** The buckets in order of reduction. */
   get plan(): readonly BucketPlan[] {
     return (this.#next ?? this.#layout).plan;
   }
 
-  /** @internal The buckets of the pass that is open or, between passes, was the last, with their arrays. */
+  /**
+   * @internal The buckets of the current pass, or of the last one, with their arrays.
+   *
+   * @internal The buckets of the pass that is open or, between passes, was the last, with their arrays.
+   */
   get buckets(): readonly Bucket[] {
     return this.#layout.buckets;
   }
@@ -166,7 +167,7 @@ export class GradientReducer {
   }
 
   /**
-   * Begins a pass. What {@link gradient} gave is overwritten from here on.
+   * Begins a pass, which overwrites the arrays from {@link gradient}.
    *
    * @throws GradlinkError ERR_UNSUPPORTED while a pass is open.
    */
@@ -200,7 +201,7 @@ export class GradientReducer {
       uses === undefined
         ? new Uint32Array(this.gradients.length).fill(1)
         : Uint32Array.from(uses, (count) => count);
-    // Without a collective to wait for nothing is gained by holding arrays back.
+    // Without a collective to wait for, holding arrays back gains nothing.
     const direct = this.mode === 'overlap' || !reduce;
     this.#pass = {
       uses: times,
@@ -213,11 +214,11 @@ export class GradientReducer {
   }
 
   /**
-   * Adds a gradient, or a part of one that is used several times. In `overlap` it is copied at once; in the other modes
-   * the array may not change before {@link finish} is done. One that {@link GradientReducer.gradient} gave after begin(), and that was
-   * computed there, is in its place already: nothing is copied.
+   * Adds a gradient, or a part of one that is used several times. In `overlap` mode it is copied at once; in other
+   * modes do not change the array before {@link finish}. An array from {@link GradientReducer.gradient} after begin()
+   * is already in place and is not copied.
    *
-   * @throws TypeError for another length, GradlinkError ERR_UNSUPPORTED outside a pass and for more than was announced.
+   * @throws TypeError for a wrong length, GradlinkError ERR_UNSUPPORTED outside a pass and beyond the announced uses.
    */
   add(index: number, gradient: Float32Array): void {
     const pass = this.#open('add()');
@@ -241,9 +242,9 @@ export class GradientReducer {
   }
 
   /**
-   * Ends the pass: what did not come counts as zeros; resolves when all is reduced.
+   * Ends the pass; missing gradients count as zeros. Resolves when all buckets are reduced.
    *
-   * @returns when each bucket was reduced; nothing for a pass that does not reduce.
+   * @returns the times of each bucket; empty without a reduction.
    * @throws GradlinkError as a collective does: ERR_PEER_LOST, ERR_TIMEOUT, ERR_MISMATCH, ERR_ABORTED, ERR_CLOSED.
    */
   async finish(): Promise<readonly BucketTimes[]> {
@@ -270,7 +271,7 @@ export class GradientReducer {
     }
   }
 
-  /** {@link finish}, blocking: for callers that cannot await. No peer may need this thread to get on. */
+  /** {@link finish}, blocking: for callers that cannot await. No peer may need this thread. */
   finishSync(): readonly BucketTimes[] {
     const pass = this.#open('finishSync()');
     this.#pass = undefined;
@@ -291,10 +292,10 @@ export class GradientReducer {
   }
 
   /**
-   * Collective, of ranks whose data may end at different times: before the {@link begin} of each pass, also of one that
-   * does not reduce. Ranks without data are in {@link join} meanwhile.
+   * Collective, for ranks that may run out of data: call it before {@link begin} of each pass, even without a
+   * reduction. Ranks without data are in {@link join}.
    *
-   * @returns the `scale` for that pass: with it only ranks that make the pass count in the average.
+   * @returns the `scale` of that pass, which averages only over ranks that make it.
    */
   async attend(options?: AttendOptions): Promise<number> {
     this.#assertIdle('attend()');
@@ -302,11 +303,11 @@ export class GradientReducer {
   }
 
   /**
-   * Collective, of a rank that has no more data: takes part in the passes of the others, who {@link attend} each, with
-   * nothing of its own, until all have joined. The reduced gradients of these passes can be read in `after`.
+   * Collective, for a rank without further data: takes part in the others' passes without gradients until all have
+   * joined. The others {@link attend} each pass. `after` can read the reduced gradients.
    *
-   * @returns the rank that joined last; of several the highest.
-   * @throws GradlinkError as a collective does, ERR_PEER_LOST above all. Where `before` or `after` throws, the communicator
+   * @returns the rank that joined last; the highest of several.
+   * @throws GradlinkError as a collective does, mainly ERR_PEER_LOST. If `before` or `after` throws, the communicator
    *   is aborted on all ranks.
    */
   async join(passes?: JoinedPasses): Promise<number> {
@@ -332,8 +333,8 @@ export class GradientReducer {
   }
 
   /**
-   * The reduced gradient after {@link finish}: a view of its bucket, overwritten by the next pass. What a pass that
-   * does not reduce has gathered so far can be read here too.
+   * The reduced gradient after {@link finish}, as a view of its bucket that the next pass overwrites. Also the sum so
+   * far, after a pass without a reduction.
    */
   gradient(index: number): Float32Array {
     return this.#layout.views[integer(index, 'index', 0, this.gradients.length - 1)]!;
@@ -360,7 +361,7 @@ export class GradientReducer {
     }
   }
 
-  /** The order to go by from now on, those that never came at its end; undefined when there is nothing to rebuild. */
+  /** The order for rebuilding, with missing gradients last; undefined if there is nothing to rebuild. */
   #takeOrder(): Int32Array<ArrayBuffer> | undefined {
     if (this.#order === undefined) return undefined;
     const came = new Set(this.#order);

@@ -1,5 +1,5 @@
-// What callers give to save and load: wrong arguments are found before anything is written. The other ranks are told of
-// them (save.ts, load.ts), or they would wait for a rank that has failed alone.
+// Validates the arguments of save and load before anything is written. Other ranks are notified (save.ts, load.ts), as
+// they would wait for this one.
 import { argumentError } from '../../errors.js';
 import { integer, maxInt32, nonEmpty } from '../../checks.js';
 import type { CheckpointRanks, NamedArray, TrainingPlace } from './types.js';
@@ -7,7 +7,7 @@ import type { CheckpointRanks, NamedArray, TrainingPlace } from './types.js';
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
-/** Whose checkpoints they are: without these nobody else can be told of anything. */
+/** Validates the communicator first: without it the others cannot be notified. */
 export function checkRanks(ranks: unknown): void {
   const { allReduce, broadcast, rank, size } = (
     isObject(ranks) ? ranks : {}
@@ -31,7 +31,6 @@ export function checkPlace(place: TrainingPlace): void {
   checkLabels(place.labels, 'place.labels');
 }
 
-/** An object of texts. */
 export function checkLabels(labels: unknown, name: string): void {
   const texts = isObject(labels) && !Array.isArray(labels) ? Object.values(labels) : undefined;
   if (texts?.every((value) => typeof value === 'string') !== true) {

@@ -1,4 +1,4 @@
-// The folder of a run's checkpoints: which there are, and which have had their day.
+// The folder of a run's checkpoints: lists them and removes old ones.
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -6,7 +6,7 @@ import { checkFolder, fileFailure, hasCode, isOwnFolder, ownFile } from '../../f
 import { markerFile, readMarker, type Marked, folderOfStep, stepOf } from './marker.js';
 import type { Checkpoint } from './types.js';
 
-/** The steps of all checkpoints that were begun, the last first. */
+/** The steps of all checkpoints, complete or not, latest first. */
 function steps(folder: string): number[] {
   return namesIn(folder)
     .map(stepOf)
@@ -23,17 +23,17 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Whether all ranks had written theirs, damaged or not since. */
+/** Whether all ranks had written theirs, even if damaged since. */
 export function wasCompleted(folder: string, step: number): boolean {
   return existsSync(join(folderOfStep(folder, step), markerFile));
 }
 
-/** The steps of those that were completed, damaged or not since, the last first. */
+/** The steps of completed checkpoints, even if damaged since, latest first. */
 export function completedSteps(folder: string): number[] {
   return steps(folder).filter((step) => wasCompleted(folder, step));
 }
 
-/** Undefined where it is not complete, damaged, or being removed by rank 0 at this moment. */
+/** Undefined if it is incomplete, damaged, or being removed by rank 0. */
 export function markedAt(own: string): Marked | undefined {
   try {
     return readMarker(own);
@@ -42,29 +42,26 @@ export function markedAt(own: string): Marked | undefined {
   }
 }
 
-/**
- * The complete checkpoints of a folder, the last first. Their marks are checked, their arrays are not: that is done by
- * loading one.
- */
+/** The complete checkpoints of a folder, latest first. Checks markers but not arrays, which loading checks. */
 export function completeCheckpoints(folder: string): Checkpoint[] {
   return steps(folder).flatMap((step) => markedAt(folderOfStep(folder, step))?.checkpoint ?? []);
 }
 
-/** The steps of those that may be removed: a link is not ours, and what another user has is not ours either. */
+/** Steps that may be removed: not links, and not other users' folders. */
 function ownSteps(folder: string): number[] {
   const all = steps(folder);
   if (all.length > 0) checkFolder(folder);
   return all.filter((step) => isOwnFolder(folderOfStep(folder, step)));
 }
 
-/** Removes what saves left that came to no end: room for the next one, of `step`. */
+/** Removes unfinished saves, to free space for the one of `step`. */
 export function removeUnfinished(folder: string, step: number): void {
   for (const begun of ownSteps(folder)) {
     if (begun !== step && !wasCompleted(folder, begun)) remove(folderOfStep(folder, begun));
   }
 }
 
-/** Removes all but the last `keep` up to that of `step`; those behind it, which a run went back from, stay. */
+/** Removes all but the last `keep` up to `step`; later ones, which a run went back from, stay. */
 export function removeOld(folder: string, step: number, keep: number): void {
   const before = ownSteps(folder).filter((other) => other < step && wasCompleted(folder, other));
   const whole = before.filter((other) => markedAt(folderOfStep(folder, other)) !== undefined);
@@ -74,7 +71,7 @@ export function removeOld(folder: string, step: number, keep: number): void {
   }
 }
 
-/** Removes from a checkpoint's own folder what `marked` does not name: parts that it replaced, and parts of files. */
+/** Removes files that the marker does not name: replaced parts and partial files. */
 export function removeReplaced(own: string, { files }: Marked): void {
   const staying = new Set([markerFile, ...files.map(({ name }) => name)]);
   for (const name of namesIn(own)) {
@@ -84,18 +81,18 @@ export function removeReplaced(own: string, { files }: Marked): void {
 }
 
 function remove(own: string): void {
-  // First it stops to count, for removing takes time in which this process may be lost.
+  // Remove the marker first, because this process may be lost on the way.
   rmSync(join(own, markerFile), { force: true });
   rmSync(own, { recursive: true, force: true });
 }
 
-/** Removes a rank's part of a save that failed, and the folder with the last of them. */
+/** Removes a rank's part of a failed save, and the folder once empty. */
 export function removePart(own: string, name: string): void {
   if (!isOwnFolder(own)) return;
   try {
     rmSync(ownFile(join(own, name)), { force: true });
     rmdirSync(own);
   } catch {
-    // Others' parts are there, or a checkpoint that this one was to replace, or what made the save fail.
+    // It still has others' parts, or a checkpoint to be replaced.
   }
 }

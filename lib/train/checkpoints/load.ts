@@ -1,4 +1,4 @@
-// Going on from the last checkpoint that is whole: the same on every rank.
+// Resumes from the last whole checkpoint, the same on every rank.
 import { join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
@@ -10,23 +10,23 @@ import { ranksWhere } from './parts.js';
 import { checkTensors, readTensors, type Digest } from './tensor-file.js';
 import type { Checkpoint, CheckpointRanks, NamedArray, TrainingPlace } from './types.js';
 
-/** What a rank goes on from. */
+/** A checkpoint to resume from. */
 export interface LoadedCheckpoint {
-  /** Which one it was. */
+  /** The checkpoint itself. */
   readonly checkpoint: Checkpoint;
-  /** All that it holds. */
+  /** This rank's arrays. */
   readonly arrays: NamedArray[];
 }
 
 /**
- * The last whole checkpoint, the same on every rank, and the arrays that this rank goes on from: those it wrote, or,
- * where there were fewer ranks, those of rank modulo their number. Every rank calls it.
+ * Loads the last whole checkpoint, the same on every rank, with the arrays that this rank wrote. If there were fewer
+ * ranks, those of its rank modulo their number. Every rank calls it.
  *
- * The files of all ranks are held against their checksums. Where one is damaged, all ranks take the checkpoint before,
- * and a warning of the process (`GradlinkWarning`) names what was skipped and why.
+ * Verifies the checksums of all ranks' files. If one is damaged, all ranks use the checkpoint before, with a process
+ * warning (`GradlinkWarning`).
  *
- * @returns undefined where there is none.
- * @throws GradlinkError ERR_MISMATCH where it is of a run with other labels, ERR_SYSTEM where none is whole.
+ * @returns undefined if there is none.
+ * @throws GradlinkError ERR_MISMATCH if its labels differ, ERR_SYSTEM if none is whole.
  */
 export async function loadCheckpoint(
   folder: string,
@@ -59,7 +59,7 @@ export async function loadCheckpoint(
   );
 }
 
-/** The arguments of all ranks: where those of one are wrong, none goes on alone. */
+/** Exchanges the arguments' validity: if one rank's are invalid, all fail. */
 async function checkOnAll(
   folder: string,
   ranks: CheckpointRanks,
@@ -79,7 +79,7 @@ async function checkOnAll(
   throw new GradlinkError('ERR_ABORTED', message, { op: 'loadCheckpoint', rank, usable: true });
 }
 
-/** As rank 0 sees them, the last first. */
+/** Rank 0's steps, latest first. */
 async function* stepsOf(folder: string, ranks: CheckpointRanks): AsyncGenerator<number> {
   let failure: GradlinkError | undefined;
   let steps: number[] = [];
@@ -105,7 +105,7 @@ async function* stepsOf(folder: string, ranks: CheckpointRanks): AsyncGenerator<
   }
 }
 
-/** The error of a checkpoint of another run; undefined where it fits. */
+/** The error of a checkpoint of another run; undefined if labels match. */
 function labelMismatch(
   { folder, labels: written }: Checkpoint,
   labels: TrainingPlace['labels'],
@@ -130,7 +130,7 @@ function otherRun(own: string, rank: number): GradlinkError {
 
 const isOfAnother = ({ code }: GradlinkError): boolean => code === 'ERR_MISMATCH';
 
-/** This rank's arrays, and its share of the other files checked; or what is wrong with them. */
+/** Loads this rank's arrays and verifies its share of the other files; returns the error otherwise. */
 function tryLoading(
   own: string,
   ranks: CheckpointRanks,
@@ -168,7 +168,7 @@ function reason(
   return `${own} cannot be read by ${who}`;
 }
 
-/** Every rank tells: what is wrong is known to those that found it. */
+/** Each rank warns, because only those that found a damage know it. */
 function tellOf(skipped: readonly string[], { rank }: CheckpointRanks, instead: string): void {
   if (skipped.length === 0) return;
   process.emitWarning(`rank ${rank}: ${skipped.join('; ')}; ${instead}`, {

@@ -1,4 +1,4 @@
-// The file that makes a checkpoint count: what all ranks wrote, to the byte, and its own checksum at its end.
+// The marker that completes a checkpoint: the sizes and digests of all ranks' files, and its own checksum at the end.
 import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
 
@@ -10,7 +10,7 @@ import type { Checkpoint, TrainingPlace } from './types.js';
 
 const folderName = /^checkpoint-(\d{1,15})$/;
 
-/** Of a checkpoint's own folder, by its name; -1 for any other. */
+/** The step of a checkpoint's folder name; -1 for others. */
 export function stepOf(name: string): number {
   return Number(folderName.exec(name)?.[1] ?? '-1');
 }
@@ -19,33 +19,36 @@ export function folderOfStep(folder: string, step: number): string {
   return join(folder, `checkpoint-${step}`);
 }
 
-/** A rank's file in the folder of its checkpoint. */
+/** A rank's file in its checkpoint folder. */
 export interface RankFile extends Digest {
   readonly name: string;
 }
 
-/** A checkpoint with its files, one a rank; without digests where 0.2 or an earlier version wrote it. */
+/** A checkpoint with one file per rank; without digests if written by version 0.2 or earlier. */
 export interface Marked {
   readonly checkpoint: Checkpoint;
   readonly files: readonly (RankFile | (Pick<RankFile, 'name'> & Partial<Digest>))[];
 }
 
 export const markerFile = 'complete.json';
-/** A million ranks have less. */
+/** Enough for a million ranks. */
 const mostBytes = 2 ** 28;
 const version = 2;
-/** The last member, so that what it covers is all text before it. */
+/** The checksum is the last member and covers all text before it. */
 const sealed = /^(\{.*),"checksum":"([0-9a-f]{64})"\}\n$/s;
 const rankFilePattern = /^rank-(\d+)(?:\.again)?\.safetensors$/;
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** What a rank's file is called; `again` where a file of the other name belongs to a checkpoint that is being replaced. */
+/**
+ * The name of a rank's file; `again` selects the other name if the first is part of a checkpoint that is being
+ * replaced.
+ */
 export function rankFile(rank: number, again = false): string {
   return `rank-${rank}${again ? '.again' : ''}.safetensors`;
 }
 
-/** From here on the checkpoint counts. */
+/** Completes the checkpoint. */
 export function writeMarker(own: string, place: TrainingPlace, files: readonly RankFile[]): void {
   const { step, samplesSeen, labels } = place;
   const content = { format: version, step, samplesSeen, labels, size: files.length, files };
@@ -54,8 +57,8 @@ export function writeMarker(own: string, place: TrainingPlace, files: readonly R
 }
 
 /**
- * @throws GradlinkError ERR_SYSTEM where it is absent or damaged; with `cause.code` ENOENT where the checkpoint is not
- * complete yet, or being removed.
+ * @throws GradlinkError ERR_SYSTEM if it is absent or damaged; `cause.code` is ENOENT if the checkpoint is not complete
+ *   yet, or is being removed
  */
 export function readMarker(own: string): Marked {
   const path = join(own, markerFile);
@@ -100,7 +103,7 @@ function decodeSealed(content: object, own: string): Marked {
   return { checkpoint, files };
 }
 
-/** Exactly these members: a sealed one that was altered must not be taken for one of before. */
+/** Exactly these members: an altered marker must not pass for an old one. */
 const oldMembers = ['labels', 'samplesSeen', 'size', 'step'].join();
 
 function decodeOld(content: object, own: string): Marked {
@@ -123,7 +126,7 @@ function checkpointOf({ step, samplesSeen, labels, size }: Members, own: string)
   return { step, samplesSeen, labels: checked, size, folder: own };
 }
 
-/** More than any job has: a list of it is made. */
+/** Far more than any job, because a list of them is allocated. */
 const mostRanks = 1_000_000;
 
 const isText = (value: unknown): value is string => typeof value === 'string';

@@ -1,14 +1,14 @@
-// What the ranks tell one another of their parts: numbers, each rank in a place of its own, summed.
+// Exchanges facts of the ranks' parts as numbers: each rank in its own slot of a sum.
 import { GradlinkError } from '../../errors.js';
 import { rankFile, type RankFile } from './marker.js';
 import type { CheckpointRanks, TrainingPlace } from './types.js';
 
 const digestWords = 8;
 const hexDigits = 8;
-/** Written or not, again or not, bytes; then the digest as numbers that a double holds exactly. */
+/** Written, under the second name, bytes; then the digest in numbers exact in float64. */
 const stride = 3 + digestWords;
 
-/** What each rank wrote; undefined where it could not. Every rank gets the same. */
+/** Each rank's file; undefined if it could not be written. The same on every rank. */
 export async function exchangeParts(
   ranks: CheckpointRanks,
   again: boolean,
@@ -33,10 +33,10 @@ export async function exchangeParts(
   });
 }
 
-/** Where a rank is in its run: numbers that are the same on all ranks. */
+/** A rank's position in its run, which must be equal on all ranks. */
 export type PlaceNumbers = Pick<TrainingPlace, 'step' | 'samplesSeen'>;
 
-/** Where each rank is; undefined for one that cannot save. Every rank gets the same. */
+/** Each rank's position; undefined if it cannot save. The same on every rank. */
 export async function exchangePlaces(
   ranks: CheckpointRanks,
   place: PlaceNumbers | undefined,
@@ -50,7 +50,7 @@ export async function exchangePlaces(
   });
 }
 
-/** The ranks for which `holds` is true, the same list on every rank. */
+/** The ranks for which `holds` is true, the same on every rank. */
 export async function ranksWhere(ranks: CheckpointRanks, holds: boolean): Promise<number[]> {
   const all = new Float64Array(ranks.size);
   if (holds) all[ranks.rank] = 1;

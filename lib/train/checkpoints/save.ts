@@ -1,4 +1,4 @@
-// Writing a checkpoint: each rank its arrays, then rank 0 the mark that makes them count.
+// Writes a checkpoint: each rank its arrays, then rank 0 the marker.
 import { dirname, join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
@@ -15,15 +15,15 @@ import type { CheckpointRanks, NamedArray, SaveOptions, TrainingPlace } from './
 const saveNames = optionNames<SaveOptions>({ keep: true });
 
 /**
- * Writes this rank's arrays; every rank calls it. It counts once all ranks have written theirs: a rank that is lost
- * before leaves the one before as the last. `folder` is one that all ranks' hosts share.
+ * Writes this rank's arrays; every rank calls it. The checkpoint is complete once all ranks have written theirs; until
+ * then the previous one stays the last. All hosts must share `folder`.
  *
- * Where a rank cannot write, of a full disk for example, all ranks fail, nothing of this checkpoint stays, and the
- * communicator can be used further.
+ * If a rank cannot write, for example because the disk is full, all ranks fail and this checkpoint is removed. The
+ * communicator stays usable.
  *
  * @returns the checkpoint's own folder.
- * @throws GradlinkError ERR_SYSTEM where this rank or another cannot write; ERR_MISMATCH, on every rank and before anything is
- *   written, where ranks are at different steps or have seen different numbers of samples.
+ * @throws GradlinkError ERR_SYSTEM if a rank cannot write; ERR_MISMATCH on every rank, before anything is written, if
+ *   steps or seen samples differ.
  */
 export async function saveCheckpoint(
   folder: string,
@@ -42,14 +42,14 @@ export async function saveCheckpoint(
     checkArrays(arrays);
     encodeHeader(arrays);
   } catch (error) {
-    // The other ranks wait for this one: they are told that it has nothing to save.
+    // Tell the waiting ranks that this one has nothing to save.
     await exchangePlaces(ranks, undefined).catch(() => undefined);
     throw error;
   }
   const own = folderOfStep(folder, place.step);
-  // Before anything is written or removed: each step has a folder of its own.
+  // Before any change: each step has its own folder.
   assertTogether(own, await exchangePlaces(ranks, place));
-  // A whole checkpoint of this step stays as it is until the new one counts.
+  // Keep a whole checkpoint of this step until the new one is complete.
   const again = markedAt(own)?.files[ranks.rank]?.name === rankFile(ranks.rank);
   const name = rankFile(ranks.rank, again);
   if (ranks.rank === 0) {
@@ -64,7 +64,7 @@ export async function saveCheckpoint(
   try {
     await complete(own, place, ranks, again, part);
   } catch (error) {
-    // Whether a checkpoint counts whose ranks were lost is not known here.
+    // If ranks were lost, it is unknown here whether the checkpoint is complete.
     if (error instanceof FailedSave) removePart(own, name);
     throw error instanceof FailedSave ? error.cause : error;
   }
@@ -92,7 +92,7 @@ function assertTogether(own: string, places: readonly (PlaceNumbers | undefined)
   }
 }
 
-/** Failed on all ranks alike. */
+/** A failure on all ranks. */
 class FailedSave extends Error {}
 
 async function complete(
@@ -135,7 +135,7 @@ function lostPart(own: string, rank: number, what: string): GradlinkError {
   return new GradlinkError('ERR_SYSTEM', message, { rank, usable: true });
 }
 
-/** What cannot be removed is no reason to fail. */
+/** Ignores errors of removal. */
 function tidy(folder: string, remove: () => void): void {
   try {
     remove();

@@ -1,5 +1,5 @@
-// Named arrays in a file, in the safetensors layout: the length of a header, the header in JSON, the arrays. Written and
-// read piece by piece: beside the arrays themselves no memory is needed, whatever their size.
+// Named arrays in a file in safetensors format: the header's length, the header in JSON, the arrays. Reads and writes
+// in pieces, without further memory.
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, readSync } from 'node:fs';
 
@@ -14,10 +14,10 @@ import {
 } from './tensor-header.js';
 import type { NamedArray } from './types.js';
 
-/** What a file must be to the byte. */
+/** A file's size and hash. */
 export interface Digest {
   readonly bytes: number;
-  /** 64 hexadecimal digits, as sha256sum prints them. */
+  /** 64 hexadecimal digits, as from sha256sum. */
   readonly sha256: string;
 }
 
@@ -27,10 +27,10 @@ const bytesOf = ({ data }: NamedArray): Uint8Array =>
   new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 
 /**
- * Writes a file in one step. The header is checked before anything is written.
+ * Writes a file atomically. Validates the header first.
  *
- * @throws TypeError with a code for names that are alike and shapes that are not those of the data; GradlinkError
- * ERR_SYSTEM where it cannot be written.
+ * @throws TypeError with a code for repeated names and shapes that do not match the data; GradlinkError ERR_SYSTEM if
+ *   it cannot be written.
  */
 export function writeTensors(path: string, arrays: readonly NamedArray[]): Digest {
   const pieces = [encodeHeader(arrays), ...arrays.map(bytesOf)];
@@ -51,10 +51,10 @@ export function writeTensors(path: string, arrays: readonly NamedArray[]): Diges
 }
 
 /**
- * The arrays of a file.
+ * Reads the arrays of a file.
  *
- * @param expected what it must be; absent: only its header is held against its length.
- * @throws GradlinkError ERR_SYSTEM that names the file, where it is absent or damaged.
+ * @param expected its digest; absent: only the header and length are verified.
+ * @throws GradlinkError ERR_SYSTEM that names the file, if it is absent or damaged.
  */
 export function readTensors(path: string, expected?: Digest): NamedArray[] {
   return read(path, expected, (file) => {
@@ -74,7 +74,6 @@ export function checkTensors(path: string, expected?: Digest): void {
   });
 }
 
-/** A file that is read from its begin to its end. */
 class Reading {
   left: number;
   readonly hash: Hash | undefined;

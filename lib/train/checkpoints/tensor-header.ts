@@ -1,11 +1,11 @@
-// The header of a safetensors file: which array lies where. What it says is believed only as far as the format allows it
-// (https://huggingface.co/docs/safetensors): arrays one behind the other, without gaps, up to the end of the file.
+// The header of a safetensors file, which locates the arrays. It is trusted only within the format
+// (https://huggingface.co/docs/safetensors): arrays follow each other without gaps up to the end of the file.
 import { argumentError } from '../../errors.js';
 import { printable } from '../../printable.js';
 import { parseJson } from '../../files/json-text.js';
 import type { NamedArray } from './types.js';
 
-/** Where an array lies, in bytes behind the header. */
+/** The position of an array, in bytes after the header. */
 export interface TensorPlace {
   readonly name: string;
   readonly dtype: 'F32' | 'I32';
@@ -14,23 +14,23 @@ export interface TensorPlace {
   readonly bytes: number;
 }
 
-/** The length of the header's text comes first. */
+/** Bytes of the header's length field. */
 export const lengthBytes = 8;
-/** As the format has it: a longer one is refused before it is read. */
+/** The format's limit: longer headers are refused unread. */
 export const mostHeaderBytes = 100_000_000;
-/** The arrays of a file begin at a multiple of it. */
+/** Alignment of the first array. */
 const alignment = 8;
 const elementBytes = 4;
 const metadataName = '__metadata__';
 
-/** What is wrong with a file, in words that follow its name. They may have names that stand in it. */
+/** A file's damage, in words that follow its name. The text may contain names from the file. */
 export class DamagedFile extends Error {
   constructor(words: string) {
     super(printable(words));
   }
 }
 
-/** The head of a file with these arrays, with the length before it. */
+/** The header for these arrays, with its length before it. */
 export function encodeHeader(arrays: readonly NamedArray[]): Buffer {
   const entries: [string, object][] = [[metadataName, { gradlink: '2' }]];
   const names = new Set([metadataName]);
@@ -52,7 +52,7 @@ export function encodeHeader(arrays: readonly NamedArray[]): Buffer {
     entries.push([name, { dtype, shape, data_offsets: [offset, end] }]);
     offset = end;
   }
-  // fromEntries, for an array may be called __proto__.
+  // fromEntries, because an array may be called __proto__.
   const text = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
   const padded = Math.ceil(text.length / alignment) * alignment;
   const head = Buffer.alloc(lengthBytes + padded, ' ');
@@ -61,7 +61,7 @@ export function encodeHeader(arrays: readonly NamedArray[]): Buffer {
   return head;
 }
 
-/** The length of the header's text in a file of `fileBytes`. */
+/** The header's length in a file of `fileBytes`. */
 export function headerLength(start: Uint8Array, fileBytes: number): number {
   const { buffer, byteOffset } = start;
   const length = new DataView(buffer, byteOffset, lengthBytes).getBigUint64(0, true);
@@ -72,7 +72,7 @@ export function headerLength(start: Uint8Array, fileBytes: number): number {
   return Number(length);
 }
 
-/** Where the arrays lie, in the order of the header. `bodyBytes`: what the file has behind its header. */
+/** The positions of the arrays in header order. `bodyBytes`: the size after the header. */
 export function decodeHeader(text: Uint8Array, bodyBytes: number): TensorPlace[] {
   const header = parse(text);
   const places = Object.entries(header)

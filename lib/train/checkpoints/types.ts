@@ -1,47 +1,47 @@
-// What a checkpoint is to those who save and load one.
+// The types of checkpoints.
 
-/** An array with its place in a model or an optimizer. */
+/** A named array of a model or an optimizer. */
 export interface NamedArray {
   /** Unique in its checkpoint. */
   readonly name: string;
-  /** Row-major. */
+  /** Dimensions, row-major. */
   readonly shape: readonly number[];
-  /** Its elements. */
+  /** The elements. */
   readonly data: Float32Array | Int32Array;
 }
 
-/** Where a run is. */
+/** The position of a run. */
 export interface TrainingPlace {
   /** Steps taken. */
   readonly step: number;
-  /** By all ranks together. */
+  /** Samples of all ranks. */
   readonly samplesSeen: number;
-  /** What the run must be like to go on from here, the name of the model for example. */
+  /** Must match to resume, for example the model's name. */
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** A checkpoint that all ranks have written their part of. */
+/** A complete checkpoint. */
 export interface Checkpoint extends TrainingPlace {
   /** Its own folder. */
   readonly folder: string;
-  /** Ranks that wrote it. */
+  /** Number of ranks that wrote it. */
   readonly size: number;
 }
 
-/** Of the communicator of the ranks: what a checkpoint needs. */
+/** The members of a communicator that checkpoints need. */
 export interface CheckpointRanks {
-  /** This worker's place, from 0. */
+  /** This worker's rank. */
   readonly rank: number;
-  /** How many workers there are. */
+  /** Number of workers. */
   readonly size: number;
-  /** Leaves the sum over the ranks in `data`. */
+  /** Sums `data` over the ranks in place. */
   allReduce(data: Float64Array): Promise<unknown>;
-  /** Leaves what rank 0 has in `data`. */
+  /** Copies rank 0's `data` to all. */
   broadcast(data: Float64Array): Promise<unknown>;
 }
 
 /** Options of {@link saveCheckpoint}. */
 export interface SaveOptions {
-  /** Complete checkpoints that stay; at least 1, 2 when absent. */
+  /** Number of complete checkpoints to keep; at least 1, 2 when absent. */
   readonly keep?: number | undefined;
 }

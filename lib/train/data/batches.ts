@@ -1,4 +1,4 @@
-// A data set dealt out to ranks, step by step.
+// Distributes a data set over ranks, step by step.
 import { argumentError } from '../../errors.js';
 import {
   aFunction,
@@ -16,13 +16,13 @@ import type { Batch, Dataset } from './types.js';
 
 /** Options of {@link Batches}. */
 export interface BatchesOptions {
-  /** Of one rank. */
+  /** Batch size per rank. */
   readonly batchSize: number;
-  /** This worker's place; default 0. */
+  /** This worker's rank; default 0. */
   readonly rank?: number | undefined;
-  /** How many workers share the samples; default 1. */
+  /** Number of workers that share the samples; default 1. */
   readonly size?: number | undefined;
-  /** Of the order, which is another in each epoch. 0 when absent. */
+  /** Seed of the order, which differs in each epoch. 0 when absent. */
   readonly seed?: number | undefined;
 }
 
@@ -33,7 +33,7 @@ const batchesNames = optionNames<BatchesOptions>({
   seed: true,
 });
 
-/** As many as a communicator has. */
+/** The maximum size of a communicator. */
 const maxRanks = 2 ** 16;
 const datasetKind = having({
   samples: anInteger(1, maxSamples),
@@ -42,13 +42,13 @@ const datasetKind = having({
 });
 
 /**
- * Deals a data set to ranks. A step's batches lie side by side in an order that all ranks share: n ranks of batch b see
- * together what one of batch n b sees. Samples left over at the end of an epoch are dropped.
+ * Distributes a data set over ranks. All ranks use the same order with adjacent batches: n ranks with batch b together
+ * see the batch n b of a single rank. Samples left at the end of an epoch are dropped.
  *
- * The place is counted in samples of all ranks, so that a run can go on with another number of them.
+ * The position counts samples of all ranks, so that a run can resume with another number of ranks.
  */
 export class Batches {
-  /** Of all workers together. */
+  /** Samples of all workers per step. */
   readonly samplesPerStep: number;
   readonly #dataset: Dataset;
   readonly #batchSize: number;
@@ -58,7 +58,7 @@ export class Batches {
   #epoch = -1;
   #order: Uint32Array = new Uint32Array(0);
 
-  /** @throws TypeError where all ranks' batches together are larger than the data set. */
+  /** @throws TypeError if the batches of all ranks exceed the data set */
   constructor(dataset: Dataset, options: BatchesOptions) {
     const given = optionsObject(options, batchesNames, 'Batches');
     const { rank = 0, size = 1, seed = 0 } = given;
@@ -78,13 +78,13 @@ export class Batches {
     }
   }
 
-  /** This rank's batch of the step that begins after so many samples of all ranks. */
+  /** This rank's batch of the step after this many samples of all ranks. */
   at(samplesSeen: number): Batch {
     integer(samplesSeen, 'samplesSeen', 0, Number.MAX_SAFE_INTEGER);
     const { samples, inputType } = this.#dataset;
     const perEpoch = samples - (samples % this.samplesPerStep);
     const epoch = Math.floor(samplesSeen / perEpoch);
-    // After a change of size the place may be none where a step begins; the rest of the epoch may be too short then.
+    // After a change of size the position may not be a multiple of a step, and the rest of the epoch may be too short.
     const place = Math.min(samplesSeen % perEpoch, samples - this.samplesPerStep);
     if (epoch !== this.#epoch) {
       this.#order = permutation(samples, mix(this.#seed, epoch));

@@ -1,4 +1,4 @@
-// CIFAR-10 in its binary version: records of a label and the red, green and blue planes of 32 by 32 pixels.
+// CIFAR-10 in binary format: records of a label and the red, green and blue planes of 32 by 32 pixels.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,7 +10,7 @@ const side = 32;
 const plane = side * side;
 const recordBytes = 1 + 3 * plane;
 const classes = 10;
-/** Of the training images, per channel, in units of 255. */
+/** Channel means of the training images, in units of 255. */
 const means = [0.4914, 0.4822, 0.4465] as const;
 const deviations = [0.247, 0.2435, 0.2616] as const;
 
@@ -22,10 +22,10 @@ const files = {
 const knownPart = oneOfWords(['train', 'test']);
 
 /**
- * Reads the images of a folder that holds `data_batch_1.bin` and so on (those that are there count), or `test_batch.bin`;
- * or a folder whose `cifar-10-batches-bin` does. Pixels become numbers of mean 0 and deviation 1.
+ * Reads the images of a folder, or of its subfolder `cifar-10-batches-bin`: the existing files of `data_batch_1.bin`
+ * and so on, or `test_batch.bin`. Pixels are normalized to mean 0 and deviation 1.
  *
- * @throws GradlinkError ERR_SYSTEM when no such file is there, or one holds no whole records or a wrong label.
+ * @throws GradlinkError ERR_SYSTEM if there is no such file, or one has partial records or a wrong label.
  */
 export function cifar10(folder: string, part: 'train' | 'test' = 'train'): Dataset {
   nonEmpty(folder, 'folder');

@@ -1,4 +1,4 @@
-// Data sets to train on.
+// Data sets for training.
 import { oneOfWords, optionNames, optionsObject } from '../../checks.js';
 import { datasetNames, type DatasetName } from '../names.js';
 import { cifar10 } from './cifar10.js';
@@ -13,13 +13,13 @@ export type { Batch, Dataset, SampleArray } from './types.js';
 
 /** Options of {@link openDataset}. */
 export interface DatasetOptions extends SyntheticOptions {
-  /** With CIFAR-10's binary files; made-up samples of the same shape when absent. */
+  /** The folder with CIFAR-10's binary files; synthetic samples of the same shape when absent. */
   readonly folder?: string | undefined;
-  /** Height and width of images, instead of the data set's own. Made-up samples only. */
+  /** Height and width of images, instead of the data set's own. Synthetic samples only. */
   readonly imageSize?: number | undefined;
-  /** Of tokens. 128 when absent. */
+  /** Length of token sequences. 128 when absent. */
   readonly length?: number | undefined;
-  /** Of tokens. 30,522 when absent. */
+  /** Number of different tokens. 30,522 when absent. */
   readonly vocabulary?: number | undefined;
 }
 
@@ -33,7 +33,7 @@ const datasetOptions = optionNames<DatasetOptions>({
   vocabulary: true,
 });
 
-/** Sides, channels, classes and samples of the data sets that are imitated. */
+/** Sides, channels, classes and samples of the imitated data sets. */
 const shapes = {
   cifar10: [32, 3, 10, 50_000],
   imagenet: [224, 3, 1000, 1_281_167],

@@ -1,6 +1,6 @@
-// Numbers that follow from a seed, alike on every machine.
+// Random numbers from a seed, equal on every machine.
 
-/** A 32-bit mix of two numbers: neighbouring seeds give unrelated results. */
+/** A 32-bit mix of two numbers: adjacent seeds give unrelated results. */
 export function mix(seed: number, index: number): number {
   let h = (Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(index + 1, 0xc2b2ae35)) >>> 0;
   h = Math.imul(h ^ (h >>> 16), 0x7feb352d);
@@ -14,7 +14,7 @@ export function generator(seed: number): () => number {
   return () => mix(seed, index++);
 }
 
-/** Numbers of mean 0 and variance 1 whose distribution is nearly normal: the sum of 12 uniform ones. */
+/** Nearly normal numbers with mean 0 and variance 1: sums of 12 uniform ones. */
 export function normals(count: number, seed: number): Float32Array {
   const next = generator(seed);
   return Float32Array.from({ length: count }, () => {
@@ -24,7 +24,7 @@ export function normals(count: number, seed: number): Float32Array {
   });
 }
 
-/** 0 to count - 1, shuffled. */
+/** A random permutation of 0 to count - 1. */
 export function permutation(count: number, seed: number): Uint32Array {
   const next = generator(seed);
   const order = Uint32Array.from({ length: count }, (_, index) => index);

@@ -1,4 +1,4 @@
-// Synthetic samples: as large as those of known data sets, and with something in them to learn.
+// Synthetic samples in the sizes of known data sets, with a pattern to learn.
 import {
   anInteger,
   finiteNumber,
@@ -13,11 +13,11 @@ import { generator, mix, normals } from './random.js';
 import { maxSamples } from './types.js';
 import type { Dataset } from './types.js';
 
-/** Of samples that are made up. */
+/** Options of synthetic samples. */
 export interface SyntheticOptions {
   /** The same seed gives the same samples. 0 when absent. */
   readonly seed?: number | undefined;
-  /** How many there are. */
+  /** Number of samples. */
   readonly samples?: number | undefined;
   /** Labels are below this. */
   readonly classes?: number | undefined;
@@ -44,7 +44,7 @@ function checked(options: SyntheticOptions, ofClasses: number) {
 const noiseLength = 1 << 16;
 
 /**
- * Images: each class has a pattern, each sample is that of its class under as much noise.
+ * Images: each class has a pattern, and each sample is its class's pattern with noise.
  *
  * @param sampleShape height, width, channels
  */
@@ -59,7 +59,7 @@ export function syntheticImages(
   shapeKind(sampleShape, 'sampleShape');
   const elements = sampleShape.reduce((product, length) => product * length, 1);
   integer(elements, 'the elements of sampleShape', 1, maxSamples);
-  // One table for all: making up each pixel would cost more than small networks take to learn from it.
+  // One noise table for all: generating each pixel would cost more than training a small network.
   const noise = normals(noiseLength, mix(seed, 1));
   const patternOf = Uint32Array.from({ length: classes }, (_, label) => mix(seed, 100 + label));
   return {
@@ -80,7 +80,7 @@ export function syntheticImages(
   };
 }
 
-/** Sequences of tokens; most tokens of a sequence are from its class's part of the vocabulary. */
+/** Token sequences: most tokens are from the class's part of the vocabulary. */
 export function syntheticTokens(
   length: number,
   vocabulary: number,

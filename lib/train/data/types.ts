@@ -1,41 +1,41 @@
-// What a model is trained on.
+// The types of data sets.
 
-/** The most samples of a data set, whose order is held in memory: 512 MiB; and the most elements of a sample. */
+/** Maximum samples of a data set, whose order takes 512 MiB, and maximum elements of a sample. */
 export const maxSamples = 2 ** 27;
 
-/** Samples that can be read in any order. */
+/** Samples with random access. */
 export interface Dataset {
-  /** `cifar10 (synthetic)`: as reports show it. */
+  /** The name in reports, such as `cifar10 (synthetic)`. */
   readonly name: string;
-  /** Without the batch: height, width, channels; or the length of a sequence. */
+  /** Without the batch: height, width, channels; or a sequence length. */
   readonly sampleShape: readonly number[];
-  /** int32: tokens. */
+  /** int32 for tokens. */
   readonly inputType: 'float32' | 'int32';
-  /** Of tokens: each is below it. */
+  /** Tokens are below this. */
   readonly vocabulary?: number;
   /** Labels are below this. */
   readonly classes: number;
-  /** How many there are. */
+  /** Number of samples. */
   readonly samples: number;
   /**
-   * Writes a sample.
+   * Reads a sample into an array.
    *
    * @param index 0 to samples - 1
-   * @param into as many elements as a sample has
+   * @param into array of a sample's size
    * @returns its label, 0 to classes - 1
    */
   read(index: number, into: SampleArray): number;
 }
 
-/** Pixels, or tokens. */
+/** Pixels or tokens. */
 export type SampleArray = Float32Array | Int32Array;
 
 /** A batch of one rank. */
 export interface Batch {
-  /** Samples one after the other, in row-major order. */
+  /** Samples, concatenated in row-major order. */
   readonly inputs: SampleArray;
-  /** A class for each sample. */
+  /** The class of each sample. */
   readonly labels: Int32Array;
-  /** Which samples they are. */
+  /** Indices of the samples. */
   readonly indices: Uint32Array;
 }

@@ -1,4 +1,4 @@
-// Gradients of a convolution, made of operations that the backend has.
+// Gradients of a convolution from operations that the backend has.
 import type { Tensor4D } from '@tensorflow/tfjs-core';
 
 import { GradlinkError } from '../../errors.js';
@@ -24,7 +24,7 @@ const describe: Describe<ConvAttributes & { readonly dataFormat: 'NHWC' | 'NCHW'
   return computeConv2DInfo(inputShape, filterShape, strides, 1, pad, dimRoundingMode);
 };
 
-/** `dW[r, c, i, o] = Σ x[under tap r, c][…, i] · dy[…, o]`: one product of matrices, the taps side by side. */
+/** `dW[r, c, i, o] = Σ x[under tap r, c][…, i] · dy[…, o]`: one matrix product with the taps side by side. */
 export const filterGradient = filterKernel(describe, (x, dy, info) => {
   const image = padded(x, info);
   const taps: Tensor4D[] = [];
@@ -34,13 +34,13 @@ export const filterGradient = filterKernel(describe, (x, dy, info) => {
   return tf.matMul(side, tf.reshape(dy, [positions, info.outChannels]), true);
 });
 
-/** A convolution of the gradient, spread by the stride, with the filter turned round and its channels exchanged. */
+/** A convolution of the gradient, dilated by the stride, with the flipped filter and swapped channels. */
 export const inputGradient = inputKernel(describe, (dy, filter, info) => {
   const turned = tf.transpose(tf.reverse(filter, [0, 1]), [0, 1, 3, 2]);
   return tf.conv2d(spreadFor(dy, info), turned, 1, 'valid');
 });
 
-/** The gradient as a convolution with stride 1 and no padding of its own must find it to give the input's shape. */
+/** The gradient, padded for a convolution with stride 1 and no padding that gives the input's shape. */
 export function spreadFor(dy: Tensor4D, info: ConvInfo): Tensor4D {
   const { filterHeight, filterWidth, padInfo } = info;
   return spread(

@@ -1,4 +1,4 @@
-// Gradients of a depthwise convolution, made of operations that the backend has.
+// Gradients of a depthwise convolution from operations that the backend has.
 import type { Rank, Tensor4D } from '@tensorflow/tfjs-core';
 
 import { tf } from '../tfjs.js';
@@ -30,7 +30,7 @@ export const depthwiseFilterGradient = filterKernel(describe, (x, dy, info) => {
   return tf.stack(sums);
 });
 
-/** A depthwise convolution of the gradient, spread by the stride, with the filter turned round; one a multiple. */
+/** A depthwise convolution of the gradient, dilated by the stride, with the flipped filter; one per multiple. */
 export const depthwiseInputGradient = inputKernel(describe, (dy, filter, info) => {
   const { batchSize, outHeight, outWidth, inChannels, filterHeight, filterWidth } = info;
   const positions = batchSize * outHeight * outWidth;

@@ -1,4 +1,4 @@
-// What the gradients of both kinds of convolution begin with: inputs, attributes, and what these describe.
+// The common part of convolution gradients: inputs, attributes, and the convolution that they describe.
 import type { KernelFunc, Tensor, Tensor4D } from '@tensorflow/tfjs-core';
 
 import { tf } from '../tfjs.js';
@@ -6,17 +6,17 @@ import type { ConvInfo } from './patches.js';
 
 export type Shape4D = Tensor4D['shape'];
 
-/** Attributes that both kinds have. */
+/** Common attributes. */
 export interface ConvAttributes {
   readonly strides: [number, number] | number;
   readonly pad: Parameters<typeof tf.backend_util.computeConv2DInfo>[4];
   readonly dimRoundingMode?: 'floor' | 'round' | 'ceil';
 }
 
-/** The convolution that a kernel's attributes of type `A` are of. */
+/** The convolution described by a kernel's attributes of type `A`. */
 export type Describe<A> = (attrs: A, inputShape: Shape4D, filterShape: Shape4D) => ConvInfo;
 
-/** The gradient by the filter, from the image and the output's gradient; what it makes on the way is disposed of. */
+/** The filter's gradient from the image and the output's gradient; disposes intermediate tensors. */
 export function filterKernel<A extends ConvAttributes>(
   describe: Describe<A>,
   gradient: (x: Tensor4D, dy: Tensor4D, info: ConvInfo) => Tensor,
@@ -30,7 +30,7 @@ export function filterKernel<A extends ConvAttributes>(
   };
 }
 
-/** The gradient by the image, from the output's gradient and the filter. */
+/** The image's gradient from the output's gradient and the filter. */
 export function inputKernel<A extends ConvAttributes>(
   describe: Describe<A>,
   gradient: (dy: Tensor4D, filter: Tensor4D, info: ConvInfo) => Tensor,

@@ -1,12 +1,12 @@
-// The positions of an image under each tap of a convolution's filter.
+// The parts of an image under each tap of a convolution's filter.
 import type { Tensor4D } from '@tensorflow/tfjs-core';
 
 import { tf } from '../tfjs.js';
 
-/** What is used of TensorFlow.js' description of a convolution. */
+/** The used members of TensorFlow.js' description of a convolution. */
 export type ConvInfo = ReturnType<typeof tf.backend_util.computeConv2DInfo>;
 
-/** Calls back with the filter's row and column. */
+/** Calls back with row and column of each filter tap. */
 export function eachTap(
   { filterHeight, filterWidth }: ConvInfo,
   visit: (row: number, column: number) => void,
@@ -16,7 +16,7 @@ export function eachTap(
   }
 }
 
-/** Zeros around the image, so that every tap of every output lies on it. */
+/** Pads with zeros, so that the filter stays within the image. */
 export function padded(x: Tensor4D, info: ConvInfo): Tensor4D {
   const { top, left } = info.padInfo;
   const bottom = Math.max(
@@ -36,12 +36,12 @@ export function padded(x: Tensor4D, info: ConvInfo): Tensor4D {
   ]);
 }
 
-/** How many positions the outputs' windows cover. */
+/** The number of positions that the outputs' windows cover. */
 export function reach(outputs: number, stride: number, taps: number): number {
   return (outputs - 1) * stride + taps;
 }
 
-/** The part of the padded image that one tap meets: as high and wide as the output. */
+/** The part of the padded image under one tap, of the output's size. */
 export function underTap(image: Tensor4D, info: ConvInfo, row: number, column: number): Tensor4D {
   const { outHeight, outWidth, strideHeight, strideWidth, batchSize, inChannels } = info;
   if (strideHeight === 1 && strideWidth === 1) {
@@ -61,8 +61,8 @@ export function underTap(image: Tensor4D, info: ConvInfo, row: number, column: n
 }
 
 /**
- * Puts `stride - 1` zeros behind each row and column but the last, and pads or crops to the given size: what a gradient
- * becomes before it goes back through a convolution with that stride.
+ * Inserts `stride - 1` zeros after each row and column but the last, and pads or crops to the given size, for the
+ * gradient of a strided convolution.
  */
 export function spread(
   dy: Tensor4D,
@@ -83,7 +83,7 @@ export function spread(
     const gap = tf.zeros([batch * high, columns, strideWidth - 1, channels]);
     out = tf.reshape(tf.concat([flat, gap], 2), [batch, high, columns * strideWidth, channels]);
   }
-  // The zeros behind the last ones are cropped, or stay where padding would have put as many.
+  // Trailing zeros are cropped, or serve as padding.
   const crop = (have: number, before: number, want: number) => Math.min(have, want - before);
   const keepRows = crop(out.shape[1], top, height);
   const keepColumns = crop(out.shape[2], left, width);

@@ -1,4 +1,4 @@
-// Gradients that a backend of TensorFlow.js lacks.
+// Registers gradients that a TensorFlow.js backend lacks.
 import type { KernelFunc } from '@tensorflow/tfjs-core';
 
 import { tf } from '../tfjs.js';
@@ -13,7 +13,7 @@ const kernels: readonly (readonly [name: string, kernel: KernelFunc])[] = [
   [tf.UnsortedSegmentSum, unsortedSegmentSum],
 ];
 
-/** Which there are, but slower than what they are replaced by. */
+/** Existing kernels with a faster replacement. */
 const faster: Readonly<Record<string, readonly (readonly [string, KernelFunc])[]>> = {
   wasm: [[tf.Conv2DBackpropInput, inputGradient]],
 };
@@ -21,12 +21,12 @@ const faster: Readonly<Record<string, readonly (readonly [string, KernelFunc])[]
 const replaced = new Set<string>();
 
 /**
- * Adds the gradients of convolutions by their filters, of depthwise convolutions, and of gathering (embeddings) to a
- * backend that lacks them, as wasm does, so that convolutional networks and embeddings train there. Those that the
- * backend has stay, but for wasm's gradient of a convolution by its input, which is replaced by one that takes
- * less time. Convolutions in NHWC only, as the backend's own. Idempotent.
+ * Adds missing gradients to a backend such as wasm, so that convolutional networks and embeddings train there: of
+ * convolutions by their filters, of depthwise convolutions, and of gather. Existing ones stay, except wasm's gradient
+ * of a convolution by its input, which is replaced by a faster one. Convolutions must be NHWC, as for the backend's
+ * own. Idempotent.
  *
- * @param backend - as `tf.getBackend()` has it.
+ * @param backend - its name in `tf.getBackend()`
  */
 export function registerGradientKernels(backend: string): void {
   for (const [kernelName, kernelFunc] of kernels) {
@@ -43,6 +43,6 @@ export function registerGradientKernels(backend: string): void {
 }
 
 function has(kernelName: string, backend: string): boolean {
-  // Its type does not tell that there may be none.
+  // The type does not include undefined.
   return (tf.getKernel(kernelName, backend) as unknown) !== undefined;
 }

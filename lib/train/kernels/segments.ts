@@ -1,12 +1,12 @@
-// The gradient of a gather, which is what an embedding is.
+// The gradient of a gather, which is an embedding.
 import type { KernelFunc, Tensor } from '@tensorflow/tfjs-core';
 
 import { GradlinkError } from '../../errors.js';
 import { tf } from '../tfjs.js';
 
 /**
- * Adds rows up by the segment that each belongs to; rows of no segment (an id below 0 or too large) are left out.
- * On the values themselves: a product with a one-hot matrix would take rows × segments.
+ * Sums rows by segment; rows with an invalid segment are skipped. Works on values, because a product with a one-hot
+ * matrix would need rows × segments.
  */
 export const unsortedSegmentSum: KernelFunc = ({ inputs, attrs }) => {
   const x = inputs['x'] as Tensor;

@@ -1,5 +1,5 @@
-// The layers of a transformer that tfjs-layers lacks. Made of operations that every backend has gradients for: its own
-// attention needs einsum, which wasm does not.
+// Transformer layers that tfjs-layers lacks, from operations with gradients on every backend: its own attention needs
+// einsum, which wasm lacks.
 import type * as Core from '@tensorflow/tfjs-core';
 import type * as Layers from '@tensorflow/tfjs-layers';
 
@@ -8,7 +8,7 @@ import type { Tf } from './types.js';
 export interface AttentionLayers {
   /** Softmax of queries and keys, times values: [batch, length, width] each, the width split among `heads`. */
   readonly attention: (heads: number) => Layers.layers.Layer;
-  /** Adds what is learned of each position (at most `positions`) and of the first of two segments. */
+  /** Adds learned embeddings of each position (at most `positions`) and of the first of two segments. */
   readonly places: (positions: number, initializer: Initializer) => Layers.layers.Layer;
   /** [batch, length, width] to [batch, width]. */
   readonly firstToken: () => Layers.layers.Layer;
@@ -19,7 +19,7 @@ type Shapes = Parameters<Layers.layers.Layer['computeOutputShape']>[0];
 
 const made = new WeakMap<object, AttentionLayers>();
 
-/** The layers for this copy of tfjs-layers. Models that contain them can be saved and loaded by it from then on. */
+/** The layers for this instance of tfjs-layers, which can save and load models with them from then on. */
 export function attentionLayers(tf: Tf): AttentionLayers {
   const known = made.get(tf.layers);
   if (known !== undefined) return known;

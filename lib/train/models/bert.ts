@@ -9,8 +9,8 @@ const heads = 2;
 const blocks = 2;
 
 /**
- * BERT-Tiny (2 layers of width 128) with its pooler, 4,385,920 parameters, under a dense layer that classifies whole
- * sequences: 4,386,178 with 2 classes. Takes tokens, all of one segment and none of them padding.
+ * BERT-Tiny (2 layers of width 128) with its pooler, 4,385,920 parameters, and a dense layer for sequence
+ * classification: 4,386,178 with 2 classes. All tokens are of one segment, without padding.
  */
 export const bertTiny: ModelKind = {
   description: 'BERT-Tiny that classifies sequences, 4,386,178 parameters with 2 classes',
@@ -47,7 +47,7 @@ export const bertTiny: ModelKind = {
       const widened = dense(x, 4 * width, 'gelu');
       x = norm(join(layers.add(), [x, dense(widened, width)]));
     }
-    // The first token stands for the sequence.
+    // The first token represents the sequence.
     const first = apply(firstToken(), x);
     return maker.model(tokens, dense(dense(first, width, 'tanh'), classes));
   },

@@ -1,4 +1,4 @@
-// The networks that `gradlink train` knows, by name.
+// The networks of `gradlink train` by name.
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { argumentError } from '../../errors.js';
@@ -13,7 +13,7 @@ import { LayerMaker, type ModelKind, type ModelOptions, type Tf } from './types.
 export { modelNames, type ModelName } from '../names.js';
 export type { LayerMaker, ModelKind, ModelOptions, SampleShape, Tf } from './types.js';
 
-/** Networks by name. Their outputs are logits, [batch, classes]. */
+/** Networks by name. Outputs are logits, [batch, classes]. */
 export const modelKinds = {
   resnet20,
   resnet50,
@@ -34,7 +34,7 @@ const modelOptions = optionNames<ModelOptions>({
  * Builds a network with the initial weights of `options.seed`.
  *
  * @param tf TensorFlow.js, its backend set
- * @throws TypeError for an unknown name, a shape that the network cannot take, or fewer than one class.
+ * @throws TypeError for an unknown name, an unsupported shape, or fewer than one class.
  */
 export function buildModel(tf: Tf, name: ModelName, options?: ModelOptions): Layers.LayersModel {
   oneOf(name, 'name', modelNames);

@@ -3,7 +3,7 @@ import type { SymbolicTensor } from '@tensorflow/tfjs-layers';
 import { classifier } from './resnet.js';
 import { apply, imagesOf, join, type ModelKind } from './types.js';
 
-/** Expansion, channels, blocks and stride of the first block of each stage. */
+/** Expansion, channels, blocks, and first stride of each stage. */
 const stages = [
   [1, 16, 1, 1],
   [6, 24, 2, 2],

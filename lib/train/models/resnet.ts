@@ -3,8 +3,8 @@ import type { SymbolicTensor } from '@tensorflow/tfjs-layers';
 import { apply, imagesOf, join, type LayerMaker, type ModelKind } from './types.js';
 
 /**
- * ResNet-20 of He et al. for CIFAR-10, whose shortcuts between stages have no weights: every other pixel, further
- * channels zero. 269,722 trainable parameters.
+ * ResNet-20 of He et al. for CIFAR-10. Shortcuts between stages have no weights: they subsample pixels and add zero
+ * channels. 269,722 trainable parameters.
  */
 export const resnet20: ModelKind = {
   description: 'ResNet-20 for CIFAR-10, 269,722 parameters',
@@ -42,7 +42,7 @@ export const resnet20: ModelKind = {
             layers.maxPooling2d({ poolSize: 1, strides: 2, padding: 'same' }),
             shortcut,
           );
-          // "Channels first" of what has them last: the two dimensions that are padded are width and channels.
+          // `channelsFirst` on channels-last data pads width and channels.
           shortcut = apply(
             layers.zeroPadding2d({
               dataFormat: 'channelsFirst',
@@ -62,10 +62,7 @@ export const resnet20: ModelKind = {
   },
 };
 
-/**
- * ResNet-50 as Keras has it, with biases in its convolutions. For CIFAR-10 23,555,082 trainable parameters in 214
- * variables.
- */
+/** Keras' ResNet-50, with biases in its convolutions. For CIFAR-10 23,555,082 trainable parameters in 214 variables. */
 export const resnet50: ModelKind = {
   description: 'ResNet-50 as in Keras, 23,555,082 parameters with 10 classes',
   inputShape: [32, 32, 3],
@@ -117,7 +114,7 @@ export const resnet50: ModelKind = {
   },
 };
 
-/** The mean of each channel, and a dense layer. Its outputs are logits. */
+/** Global average pooling and a dense layer, which gives logits. */
 export function classifier(maker: LayerMaker, x: SymbolicTensor, classes: number): SymbolicTensor {
   const { layers } = maker;
   const pooled = apply(layers.globalAveragePooling2d({}), x);

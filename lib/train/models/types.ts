@@ -1,8 +1,8 @@
-// What a network that is trained here is: a tfjs-layers model, its loss, and what it takes.
+// A network to train: a tfjs-layers model with its loss and input shape.
 import type * as Core from '@tensorflow/tfjs-core';
 import type * as Layers from '@tensorflow/tfjs-layers';
 
-/** The parts of TensorFlow.js that models are built of, loaded by the caller: gradlink itself imports none of them. */
+/** The parts of TensorFlow.js that models need, loaded by the caller: gradlink imports none of them. */
 export interface Tf {
   /** `@tensorflow/tfjs-core`. */
   readonly core: typeof Core;
@@ -10,38 +10,38 @@ export interface Tf {
   readonly layers: typeof Layers;
 }
 
-/** Height, width and channels of an image; the length of a sequence of tokens. */
+/** Height, width and channels of an image, or the length of a token sequence. */
 export type SampleShape = readonly number[];
 
 /** Options of {@link buildModel}. */
 export interface ModelOptions {
-  /** Without the batch; the network's own when absent: [32, 32, 3] for most. */
+  /** Without the batch; the network's default when absent: [32, 32, 3] for most. */
   readonly inputShape?: SampleShape | undefined;
   /** 10 when absent, 2 for bert-tiny. */
   readonly classes?: number | undefined;
-  /** Of networks that take tokens: each is below it; the network's own, 30,522 for bert-tiny, when absent. */
+  /** For token networks, the number of tokens; the network's default when absent: 30,522 for bert-tiny. */
   readonly vocabulary?: number | undefined;
-  /** Of the initial weights: the same seed gives the same model. 0 when absent. */
+  /** Seed of the initial weights. 0 when absent. */
   readonly seed?: number | undefined;
 }
 
 /** A network before it is built. */
 export interface ModelKind {
-  /** In a few words. */
+  /** A short description. */
   readonly description: string;
   /** Of one sample. */
   readonly inputShape: SampleShape;
   /** Labels are below this. */
   readonly classes: number;
-  /** int32: tokens, each below `vocabulary`. */
+  /** int32 for tokens below `vocabulary`. */
   readonly inputType: 'float32' | 'int32';
-  /** Tokens are below this; of models of text. */
+  /** For text models: tokens are below this. */
   readonly vocabulary?: number;
-  /** What a sample is called in a report. */
+  /** The name of a sample in reports. */
   readonly sampleName: 'img' | 'sentence';
-  /** Whether the shape can be an input; says what would be right where not. */
+  /** Undefined if the shape is supported; otherwise the supported ones. */
   wrongShape(shape: SampleShape): string | undefined;
-  /** Makes the model with weights of a seed. */
+  /** Builds the model with weights from a seed. */
   build(
     maker: LayerMaker,
     shape: SampleShape,
@@ -52,12 +52,12 @@ export interface ModelKind {
 
 /** Makes layers whose initial weights follow from one seed. */
 export class LayerMaker {
-  /** tfjs's own. */
+  /** tfjs's layers. */
   readonly layers: typeof Layers.layers;
   #next: number;
 
   constructor(
-    /** The packages that it builds with. */
+    /** The packages to build with. */
     readonly tf: Tf,
     seed: number,
   ) {
@@ -66,12 +66,12 @@ export class LayerMaker {
     this.#next = seed * 10_000 + 1;
   }
 
-  /** Where samples go in. */
+  /** An input of the model. */
   input(shape: SampleShape, dtype: 'float32' | 'int32' = 'float32'): Layers.SymbolicTensor {
     return this.tf.layers.input({ shape: [...shape], dtype });
   }
 
-  /** From its ends. */
+  /** The model from its inputs and outputs. */
   model(inputs: Layers.SymbolicTensor, outputs: Layers.SymbolicTensor): Layers.LayersModel {
     return this.tf.layers.model({ inputs, outputs });
   }
@@ -80,23 +80,23 @@ export class LayerMaker {
     return this.#next++;
   }
 
-  /** An initializer, each with a seed of its own. */
+  /** An initializer with its own seed. */
   glorot(): ReturnType<typeof Layers.initializers.glorotUniform> {
     return this.tf.layers.initializers.glorotUniform({ seed: this.#seed() });
   }
 
-  /** An initializer, each with a seed of its own. */
+  /** An initializer with its own seed. */
   he(): ReturnType<typeof Layers.initializers.heNormal> {
     return this.tf.layers.initializers.heNormal({ seed: this.#seed() });
   }
 
-  /** An initializer, each with a seed of its own. */
+  /** An initializer with its own seed. */
   normal(stddev: number): ReturnType<typeof Layers.initializers.truncatedNormal> {
     return this.tf.layers.initializers.truncatedNormal({ stddev, seed: this.#seed() });
   }
 }
 
-/** The one tensor that a layer of one input gives. */
+/** The single output of a layer with one input. */
 export function apply(
   layer: Layers.layers.Layer,
   input: Layers.SymbolicTensor,
@@ -104,7 +104,7 @@ export function apply(
   return layer.apply(input) as Layers.SymbolicTensor;
 }
 
-/** The one tensor that a layer of several inputs gives. */
+/** The single output of a layer with several inputs. */
 export function join(
   layer: Layers.layers.Layer,
   inputs: Layers.SymbolicTensor[],
