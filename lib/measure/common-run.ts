@@ -1,4 +1,4 @@
-// What the runs of all benchmarks have in common: what is asked, what is told while they run, and a report's head.
+// The common part of all benchmarks: requests, progress events, and a report's head.
 import { environmentOf } from './machine/environment.js';
 import {
   schemaVersion,
@@ -15,17 +15,17 @@ import { version } from '../version.js';
 /** Options of every benchmark. */
 export interface RunOptions {
   /**
-   * What the report says was asked for, where that is not these options: a command has arguments and names of its own.
-   * Default: no arguments, and these options.
+   * The request in the report, if it differs from these options: a command has its own arguments and names. Default: no
+   * arguments, and these options.
    */
   readonly asked?: Asked | undefined;
 }
 
-/** What a command was asked for, in its own words. */
+/** A command's request, in its own words. */
 export interface Asked {
-  /** The words after the command's name; none of a run from a program. */
+  /** The words after the command's name; empty for a run from a program. */
   readonly commandLine: readonly string[];
-  /** Every option by name, defaults included. */
+  /** Every option by name, including defaults. */
   readonly options: Readonly<Record<string, Scalar>>;
 }
 
@@ -35,42 +35,42 @@ const runTable = { asked: { kind: ofPrograms<Asked>(anObject) } };
 export interface RankInfo {
   /** Its number, from 0. */
   readonly rank: number;
-  /** Of its process. */
+  /** Its process. */
   readonly pid: number;
   /** The name of its host. */
   readonly host: string;
-  /** The GPU that the rank is; absent where its memory is the host's. */
+  /** Its GPU; absent in host memory. */
   readonly device?: string;
-  /** The color of its group, where the ranks are split. */
+  /** The color of its group, with a split. */
   readonly group?: number;
 }
 
 /**
- * What a run tells while it runs. All are optional, and none is called inside a timed region. Where several processes
- * measure together, those of rank 0 alone are called.
+ * Callbacks during a run. All are optional, and none is called inside a timed region. With several processes, only rank
+ * 0's are called.
  */
 export interface RunEvents {
-  /** Once, before the first figure: everything that the report will say but its cases. */
+  /** Once, before the first figure, with the report's head. */
   onStart?(head: ReportHead, ranks: readonly RankInfo[]): void;
-  /** With 0 before the first step, then after each: so many of all are done. */
+  /** Before the first step with 0, then after each step with the number of finished steps. */
   onProgress?(done: number, total: number): void;
   /**
-   * Where a run can tell: before the first case and after each, about how many seconds are left, and how many of all cases
-   * are done.
+   * If a run can estimate it: before the first case and after each, with the approximate seconds left and the share of
+   * finished cases.
    */
   onEstimate?(secondsLeft: number, done: number, total: number): void;
-  /** With the cases that one step measured together, such as a size in place and out of place. */
+  /** With the cases of one step, such as a size in place and out of place. */
   onCases?(cases: readonly CaseResult[]): void;
 }
 
-/** The options of a run with their defaults, and what its report records. */
+/** A run's options with their defaults, and the request for its report. */
 export type Given<T extends Table> = Filled<T> & { readonly asked: Asked };
 
 /**
- * The options of a run by its table: what was given, else the defaults. A report records them as programs give
- * them; what is neither a plain value nor a list, as it is typed.
+ * Validates a run's options by its table and fills in defaults. A report records them in programs' form, or as typed
+ * for values that are neither plain nor lists.
  *
- * @throws TypeError or RangeError with a code, for what is no object, an option that is not known and a wrong value
+ * @throws TypeError or RangeError with a code if it is not an object, and for unknown options and invalid values
  */
 export function givenOptions<T extends Table>(
   table: T,
@@ -86,7 +86,7 @@ export function givenOptions<T extends Table>(
   return { ...all, asked: all.asked ?? { commandLine: [], options: recorded } };
 }
 
-/** Options as a report has them: names with plain values, lists as text; what is neither is left out. */
+/** Options for a report: plain values by name, lists as text; others are left out. */
 export function flatOptions(options: object): Record<string, Scalar> {
   const flat: Record<string, Scalar> = {};
   for (const [name, value] of Object.entries(options) as [string, unknown][]) {
@@ -103,8 +103,8 @@ function isScalar(value: unknown): value is Scalar {
 /**
  * The head of a report, as of now.
  *
- * @param tool the name of the command that measures the same
- * @param extra options that are known to the run alone, in front of those that were asked for
+ * @param tool the name of the corresponding command
+ * @param extra options known only to the run, placed before the requested ones
  */
 export function headOf(
   tool: string,
@@ -126,7 +126,7 @@ export function headOf(
   };
 }
 
-/** @throws TypeError for what is no object of functions that are told. */
+/** @throws TypeError unless it is an object of functions */
 export function checkEvents(events: RunEvents): void {
   anObject(events, 'events');
   for (const [name, told] of Object.entries(events) as [string, unknown][]) {
@@ -134,7 +134,7 @@ export function checkEvents(events: RunEvents): void {
   }
 }
 
-/** Counts steps, and tells of each. */
+/** Counts steps and reports each. */
 export class Steps {
   private done = 0;
 
@@ -145,7 +145,6 @@ export class Steps {
     events.onProgress?.(0, total);
   }
 
-  /** One more is done. */
   advance(): void {
     this.done += 1;
     this.events.onProgress?.(this.done, this.total);

@@ -1,6 +1,6 @@
 /**
- * Measuring from a program: the benchmarks behind the commands, each a function that gives a {@link Report}; what a
- * report is, with its schema, statistics and formulas; comparing runs and predicting larger ones.
+ * Measuring from a program: the benchmarks behind the commands, each a function that returns a {@link Report}; a
+ * report's schema, statistics and formulas; comparisons and predictions.
  *
  * @packageDocumentation
  */

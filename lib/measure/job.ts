@@ -1,14 +1,14 @@
-// The job that this process belongs to, as far as measuring needs it: how many ranks, and what each of them brings.
+// The job of this process for measurements: its size, and values from each rank.
 import type { Communicator } from '../communicator/communicator.js';
 import { readJob } from '../communicator/joining/job.js';
 import { argumentError } from '../errors.js';
 
-/** Whether a launcher has started this process as one rank of a job, and of how many. */
+/** The size of this process's job; undefined without a launcher. */
 export function jobSize(): number | undefined {
   return readJob()?.size;
 }
 
-/** What each rank of a communicator brings, in their order; all bring equally many. */
+/** The values of each rank, in order; all give the same number. */
 export async function gatherNumbers(
   world: Communicator,
   values: readonly number[],
@@ -20,9 +20,9 @@ export async function gatherNumbers(
 }
 
 /**
- * Ranks that a run has: those of the job, or as many as are asked for where there is none.
+ * The number of ranks of a run: the job's, or without a job as requested.
  *
- * @param refuse makes the error where the job has another number than is asked for; default a RangeError
+ * @param refuse makes the error if the job's number differs from the requested one; default a RangeError
  *   ERR_OUT_OF_RANGE
  */
 export function rankCount(

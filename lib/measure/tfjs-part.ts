@@ -1,12 +1,12 @@
-// What needs TensorFlow.js is loaded when it is asked for. It loads that package at its top, which is not in a
-// program's bundle: scripts/bundle.mjs keeps it out of those.
+// Loads code that needs TensorFlow.js on request, because it imports that package, which is not in a program's bundle
+// (scripts/bundle.mjs keeps it out).
 import { GradlinkError } from '../errors.js';
 import { packageFolder } from '../package-folder.js';
 
 /**
  * Loads a module that imports TensorFlow.js.
  *
- * @throws GradlinkError ERR_UNSUPPORTED inside a bundle, ERR_BACKEND_UNAVAILABLE where TensorFlow.js is missing
+ * @throws GradlinkError ERR_UNSUPPORTED inside a bundle, ERR_BACKEND_UNAVAILABLE if TensorFlow.js is missing
  */
 export function tfjsPart<Part>(load: () => Promise<Part>): Promise<Part> {
   if (packageFolder() !== undefined) return load();

@@ -25,8 +25,8 @@ export interface DataParallelOptions extends ReducerOptions {
    */
   readonly findUnused?: boolean | undefined;
   /**
-   * Whether a bucket's gradients are gathered on the device and transferred with one read and one write. True with a
-   * GPU backend when absent, where each read waits for all earlier computing.
+   * Whether a bucket's gradients are gathered on the device and transferred with one read and one write. True when
+   * absent with a GPU backend, where each read waits for all earlier computing.
    */
   readonly gather?: boolean | undefined;
   /**

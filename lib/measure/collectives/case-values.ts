@@ -1,4 +1,4 @@
-// Figures of a case that are told only where they are asked for.
+// Optional figures of a case.
 import { standardDeviation } from 'simple-statistics';
 
 import type { OptionsOf } from '../../options/table.js';
@@ -6,13 +6,13 @@ import { describe } from '../../results/statistics.js';
 import type { NativeTiming } from '../../native/measure.js';
 import type { collectivesTable } from './collectives-options.js';
 
-/** What nccl-tests' -I, -K, -C and -S ask for. */
+/** The figures of nccl-tests' -I, -K, -C and -S. */
 export type AskedValues = Pick<
   OptionsOf<typeof collectivesTable>,
   'perIteration' | 'perIterationSkip' | 'cpuTime' | 'timestamps'
 >;
 
-/** By name, as a report has them; undefined where nothing was asked for. */
+/** By name, as in a report; undefined if none was requested. */
 export function caseValues(
   asked: AskedValues,
   { seconds, queueingSeconds }: Pick<NativeTiming, 'seconds' | 'queueingSeconds'>,

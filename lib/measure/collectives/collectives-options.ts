@@ -1,4 +1,4 @@
-// The options of a sweep: `gradlink collectives` and its run have them from here, and the sweep of neighbours its own part.
+// The options of a sweep, for `gradlink collectives` and its run; a neighbor sweep shares some.
 import type { RunOptions } from '../common-run.js';
 import { anObject } from '../../checks.js';
 import { reduceOps } from '../../communicator/calls/reduce-op.js';
@@ -30,7 +30,6 @@ import { averages } from './sweep.js';
 
 const count = whole({ min: 1 });
 
-// nccl-tests' names, and ours.
 const typeAliases: Readonly<Record<string, AnyDType>> = {
   half: 'float16',
   float: 'float32',
@@ -41,7 +40,7 @@ const typeAliases: Readonly<Record<string, AnyDType>> = {
   fp8_e5m2: 'float8e5m2',
 };
 
-/** One name is typed, or `all` of them. */
+/** Accepts one name, or `all`. */
 function oneOrAll<T extends string>(
   names: readonly T[],
   aliases: Readonly<Record<string, T>> = {},
@@ -62,7 +61,7 @@ function oneOrAll<T extends string>(
   };
 }
 
-/** How often: for each sweep, of neighbours too. */
+/** Sizes and repetitions, also of neighbor sweeps. */
 export const callRows = optionTable({
   /** Bytes of a rank's array, ascending; default 32 MiB. */
   sizes: { kind: list(whole({ min: 1 })), default: [32 * mebibyte] },
@@ -73,7 +72,7 @@ export const callRows = optionTable({
     kind: whole({ min: 0, max: 1e6 }),
     default: 5,
   },
-  /** Calls that one sample times together; absent: by size, so that reading the clock does not count. */
+  /** Calls per sample; absent: by size, so that reading the clock does not count. */
   batch: {
     flag: '-m, --agg_iters <count>',
     help: 'calls that a sample times together, on GPUs in one NCCL group (default: 100, 10 or 1 by size, each by itself)',
@@ -81,9 +80,9 @@ export const callRows = optionTable({
   },
 });
 
-/** Whether results are compared with what is expected. */
+/** The comparison of results. */
 export const checkRows = optionTable({
-  /** Every element is compared before the timing; default true. */
+  /** Whether every element is compared before the timing; default true. */
   check: {
     flag: '-c, --check <0|1>',
     help: 'check every element before the timing and of the last timed call',
@@ -93,21 +92,21 @@ export const checkRows = optionTable({
 });
 
 export const rankRows = optionTable({
-  /** Until all ranks have met, and of each call; default 30,000. */
+  /** Until all ranks have joined, and of each call; default 30,000. */
   timeoutMs: {
     flag: '-T, --timeout <seconds>',
     help: 'a call, or joining the ranks, fails after this long',
     kind: inUnits(milliseconds, 1000, above(0)),
     default: defaultTimeoutMs,
   },
-  /** How the times of a job's processes become one; default mean. */
+  /** How the times of a job's processes are combined; default mean. */
   average: {
     flag: '-a, --average <0-3>',
     help: "times of a job's processes: 0 rank 0's, 1 mean, 2 min, 3 max",
     kind: numbered(averages),
     default: 'mean',
   },
-  /** Arrays from allocShared. */
+  /** Whether arrays are from allocShared. */
   shared: {
     flag: '--shared',
     help: 'arrays from allocShared: nothing is staged between processes',
@@ -117,7 +116,7 @@ export const rankRows = optionTable({
 });
 
 export const collectivesTable = optionTable({
-  /** What is timed. */
+  /** The collective to time. */
   collective: { kind: choice(collectives) },
   /** Timed samples of each case; default 20. */
   iterations: {
@@ -127,7 +126,7 @@ export const collectivesTable = optionTable({
     default: 20,
   },
   ...callRows,
-  /** How often the whole sweep is made; default 1. */
+  /** Repetitions of the whole sweep; default 1. */
   cycles: {
     flag: '-N, --run_cycles <count>',
     help: 'repeat the whole table',
@@ -149,12 +148,12 @@ export const collectivesTable = optionTable({
     kind: oneOrAll(dtypeNames, typeAliases),
     default: ['float32'],
   },
-  /** Of those that have one; default 0. */
+  /** For collectives with a root; default 0. */
   roots: { kind: list(whole({ min: 0 })), default: [0] },
   ...rankRows,
   /**
-   * A communicator and a thread for each rank of this process, as worker threads have them. Default: one for all, where
-   * the collective can.
+   * Whether each rank of this process has its own communicator and thread, as worker threads do. Default: one for all,
+   * if the collective allows it.
    */
   threads: {
     flag: '--threads',
@@ -169,21 +168,21 @@ export const collectivesTable = optionTable({
     kind: whole({ min: 0, max: 2 ** 31 }),
     default: 0,
   },
-  /** Ranks of this process in the memory of the host; default 2. A job has its own number. */
+  /** Ranks of this process in host memory; default 2. A job has its own number. */
   ranks: { kind: count },
-  /** Of a job: groups of ranks that each time the same at once, by their numbers; absent: all are one. */
+  /** In a job, groups of ranks by number that each time the same collective in parallel; absent: a single group. */
   split: {
     flag: '--split <rule>',
     help: "groups of a job's ranks that run at once: AND, OR, MOD or DIV of a rank's number, such as MOD:8 for rails (default: NCCL_TESTS_SPLIT)",
     kind: splitRule,
   },
-  /** Ranks are these GPUs, one each. In a job they are all its GPUs, dealt out to the ranks in turn. */
+  /** One GPU per rank. In a job all its GPUs, assigned to the ranks in turn. */
   gpus: { kind: ordinals },
-  /** Where ranks are GPUs. */
+  /** Options for GPU ranks. */
   gpu: { kind: ofPrograms<NativeGpuTimingOptions>(anObject) },
   /**
-   * Where ranks are GPUs: as nccl-tests times, so that its number is printed: `iterations` calls back to back by the host's
-   * clock, their mean, and arrays that shift from call to call through memory of the largest size.
+   * For GPU ranks: times like nccl-tests, to print its number. `iterations` calls back to back by the host's clock,
+   * their mean, and arrays that shift from call to call through memory of the largest size.
    */
   likeNcclTests: {
     flag: '--like-nccl-tests',
@@ -191,30 +190,30 @@ export const collectivesTable = optionTable({
     kind: flag,
     default: false,
   },
-  /** What NCCL chose for each size, to be noted beside the cases. */
+  /** NCCL's choices by size, added to the cases. */
   choices: { kind: ofPrograms<NcclChoices>(anObject) },
-  /** Least, most and 99th percentile of the samples, and how they vary. */
+  /** Whether to report minimum, maximum, 99th percentile and deviation of the samples. */
   perIteration: {
     flag: '-I, --per_iter_timing <0|1>',
     help: 'a line for each case: least, most and 99th percentile of its samples, and how they vary',
     kind: zeroOrOne,
     default: false,
   },
-  /** Samples at the beginning that these leave out. */
+  /** Initial samples that these leave out. */
   perIterationSkip: {
     flag: '-K, --per_iter_skip <count>',
     help: 'samples at the beginning that -I leaves out',
     kind: whole({ min: 0 }),
     default: 0,
   },
-  /** Where ranks are GPUs: the host's time for queueing a call. */
+  /** For GPU ranks: whether to report the host's time for queueing a call. */
   cpuTime: {
     flag: '-C, --report_cputime <0|1>',
     help: 'on GPUs: the time that queueing a call takes',
     kind: zeroOrOne,
     default: false,
   },
-  /** When the case was measured, in seconds since 1970. */
+  /** Whether to report when the case was measured, in seconds since 1970. */
   timestamps: {
     flag: '-S, --report_timestamps <0|1>',
     help: 'when each case was measured',
@@ -223,9 +222,9 @@ export const collectivesTable = optionTable({
   },
 });
 
-/** What to measure, and on which ranks. In a job every process calls with the same options. */
+/** The measurement and its ranks. In a job every process calls with the same options. */
 export interface CollectivesOptions
   extends RunOptions, Omit<OptionsOf<typeof collectivesTable>, 'collective'> {
-  /** Which one is timed. */
+  /** The collective to time. */
   readonly collective: Collective;
 }

@@ -1,5 +1,5 @@
-// The benchmark of one collective over sizes, element types, operations and roots: all that `gradlink collectives` does
-// but reading its options and printing.
+// The benchmark of one collective over sizes, element types, operations and roots: `gradlink collectives` without its
+// options and printing.
 import { readJob } from '../../communicator/joining/job.js';
 import { collectives } from '../../results/bandwidth.js';
 import { failedCase } from '../../results/case.js';
@@ -32,11 +32,11 @@ import { openWorld, type SweepWorld } from './world.js';
 
 const defaultRanks = 2;
 
-/** Ranks that are to be opened. */
+/** The ranks to open. */
 interface Place {
   readonly ranks: number;
   readonly open: (timeoutMs: number) => Promise<SweepWorld>;
-  /** Where ranks are GPUs: those that take part, as far as this process sees them, and which each rank is. */
+  /** For GPU ranks: the visible GPUs that take part, and the one of each rank. */
   readonly gpus?: { readonly machine: Machine; readonly ordinals: readonly number[] };
 }
 
@@ -59,7 +59,7 @@ function onGpus(gpus: readonly number[], threads: boolean): Place {
   };
 }
 
-/** What ranks can reach: by the links of their GPUs, or by what all their cores copy together. */
+/** The limit of the ranks: of their GPU links, or of a copy by all their cores. */
 async function limitOf(
   world: SweepWorld,
   { gpus }: Place,
@@ -76,7 +76,7 @@ async function limitOf(
   return { ...shared, sized, cores };
 }
 
-/** The hosts of a job by name, where the sweep has left its ranks able to talk. A failure is one more case. */
+/** Compares the hosts of a job by name, if its ranks can still communicate. A failure becomes a further case. */
 async function hostsBeside(
   world: SweepWorld,
   cases: CaseResult[],
@@ -92,7 +92,7 @@ async function hostsBeside(
   }
 }
 
-/** The groups of the ranks of a job; undefined where they are not split. */
+/** The groups of the ranks of a job; undefined without a split. */
 function splitOf(split: string | undefined, size: number): readonly Group[] | undefined {
   if (split === undefined) return undefined;
   if (readJob() === undefined) {
@@ -116,7 +116,7 @@ function withGroups(
   });
 }
 
-/** A group as a world, whose calls begin when those of all groups do. */
+/** A group as a world, whose calls start together with those of the other groups. */
 async function groupWorld(whole: SweepWorld, { color }: Group): Promise<SweepWorld> {
   const { split } = whole;
   if (split === undefined) throw new RangeError('ranks of one process are not split');
@@ -130,7 +130,7 @@ async function groupWorld(whole: SweepWorld, { color }: Group): Promise<SweepWor
   };
 }
 
-/** What the first rank of each other group measured, in the order of groups; every rank calls it. */
+/** The cases of each other group's first rank, by group; collective. */
 async function casesOfOthers(
   whole: SweepWorld,
   groups: readonly Group[],
@@ -147,11 +147,11 @@ async function casesOfOthers(
 }
 
 /**
- * Times a collective; every process of a job calls it alike and gets the same figures. A case that fails is part of the
- * report, and the sweep goes on while the ranks can.
+ * Times a collective; collective in a job, with the same figures for every process. A failed case is part of the
+ * report, and the sweep continues as long as the ranks can.
  *
- * @throws RangeError or TypeError with a code for options that cannot be
- * @throws GradlinkError ERR_TIMEOUT when ranks do not come, ERR_BACKEND_UNAVAILABLE for GPUs without a driver or NCCL
+ * @throws RangeError or TypeError with a code for invalid options
+ * @throws GradlinkError ERR_TIMEOUT if ranks are missing, ERR_BACKEND_UNAVAILABLE for GPUs without a driver or NCCL
  */
 export async function run(options: CollectivesOptions, events: RunEvents = {}): Promise<Report> {
   checkEvents(events);

@@ -1,4 +1,4 @@
-// The ranks of a sweep of collectives that are GPUs: of this process, or this process's place in a job.
+// The GPU ranks of a sweep: of this process, or of this process's place in a job.
 import { hostname } from 'node:os';
 
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
@@ -17,40 +17,40 @@ import {
 } from './world.js';
 
 export interface GpuWorldOptions {
-  /** One for each rank of this process; in a job the one of this process, or none: then they are dealt out by rank. */
+  /** One for each rank of this process; in a job this process's, or empty: assigned by rank. */
   readonly gpus: readonly number[];
-  /** Each rank has a communicator and a thread of its own, as nccl-tests' -t; else one drives them all. */
+  /** Each rank has its own communicator and thread, like nccl-tests' -t; otherwise one thread drives them all. */
   readonly threads: boolean;
-  /** Of each call, and until all ranks have met. */
+  /** Of each call, and until all ranks have joined. */
   readonly timeoutMs: number;
 }
 
 /**
- * Opens the ranks: this process's one of the job where there is a job, else one for each GPU.
+ * Opens this process's rank of the job, or without a job one for each GPU.
  *
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or NCCL, ERR_TIMEOUT when ranks do not come
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or NCCL, ERR_TIMEOUT if ranks are missing
  */
 export async function openGpuWorld(options: GpuWorldOptions): Promise<SweepWorld> {
   return jobSize() === undefined ? ofProcess(options) : ofJob(options);
 }
 
-/** `gpu:0 [0000:1b:00.0] NVIDIA H200`, of a GPU of this process. */
+/** `gpu:0 [0000:1b:00.0] NVIDIA H200` for a GPU of this process. */
 function deviceName(gpu: number): string {
   try {
     const { name, pciBusId } = native().gpuInfo(gpu);
     return `gpu:${gpu} [${pciBusId}] ${name}`;
   } catch {
-    // The others wait for its text.
+    // The other ranks wait for this text.
     return `gpu:${gpu}`;
   }
 }
 
-/** A name has at most 96 in NVML. */
+/** NVML limits a name to 96. */
 const mostDeviceBytes = 160;
 
 async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> {
   const [gpu] = gpus;
-  // What NCCL cannot carry: who and where the others are.
+  // For data that NCCL does not carry: the ranks' processes and hosts.
   const control = await Communicator.world({ timeoutMs });
   const world = await Communicator.world({
     backend: 'nccl',
@@ -63,7 +63,7 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
 async function worldOfJob(control: Communicator, world: Communicator<'gpu'>): Promise<SweepWorld> {
   const [own = -1] = nativeOf(world).gpus;
   const places = await ranksOfJob(control);
-  // Each of its own: with one GPU shown to each process, all of them are gpu:0.
+  // Each rank asks itself: if each process sees one GPU, all are gpu:0.
   const devices = await textsOfRanks(control, deviceName(own), mostDeviceBytes);
   const ranks = places.map((place, rank) => ({ ...place, device: devices[rank] ?? '' }));
   return {

@@ -1,7 +1,6 @@
 /**
- * Which algorithm and protocol NCCL chose for each size, and between which ranks it goes over sockets. No function of the
- * library tells; its log does. Logging takes time at each call, so that a process of its own runs the sizes once and is
- * not timed.
+ * NCCL's algorithm and protocol for each size, and the ranks between which it uses sockets. Only its log tells. Logging
+ * slows each call, so a separate process runs the sizes once, untimed.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -11,7 +10,7 @@ import { join } from 'node:path';
 import { packageFile } from '../../package-folder.js';
 import type { CaseResult } from '../../results/result.js';
 
-/** What NCCL chose for a size. */
+/** NCCL's choice for a size. */
 export interface NcclChoice {
   /** In capitals: `RING`, `TREE`, `NVLS`. */
   readonly algorithm: string;
@@ -19,17 +18,17 @@ export interface NcclChoice {
   readonly protocol: string;
 }
 
-/** By the bytes that NCCL logs. */
+/** By the bytes in NCCL's log. */
 export type NcclChoices = ReadonlyMap<number, NcclChoice>;
 
-// Up to 2.21 the log has numbers.
+// Versions up to 2.21 log numbers.
 const algorithms = ['TREE', 'RING', 'COLLNET_DIRECT', 'COLLNET_CHAIN', 'NVLS', 'NVLS_TREE', 'PAT'];
 const protocols = ['LL', 'LL128', 'SIMPLE'];
 
 const named = (names: readonly string[], text: string): string =>
   names[Number(text)] ?? text.toUpperCase();
 
-/** What a log says was chosen. Sizes for which more than one choice was made, as for different operations, are left out. */
+/** The choices in a log. Leaves out sizes with several choices, as for different operations. */
 export function parseNcclLog(text: string): NcclChoices {
   const choices = new Map<number, NcclChoice | undefined>();
   for (const [, bytes, algo = '', proto = ''] of text.matchAll(
@@ -46,7 +45,7 @@ export function parseNcclLog(text: string): NcclChoices {
   return new Map([...choices].flatMap(([size, one]) => (one === undefined ? [] : [[size, one]])));
 }
 
-/** Ranks between which the log says that NCCL passes data over sockets: each two once, the lower first. */
+/** Ranks between which NCCL uses sockets by its log: each pair once, the lower rank first. */
 export function socketPairs(log: string): [number, number][] {
   const ways = log.matchAll(/ : (\d+)\[\w+\] -> (\d+)\[\w+\] \[send\] via NET\/Socket\//g);
   const pairs = [...ways].map(([, from, to]): [number, number] => {
@@ -57,9 +56,9 @@ export function socketPairs(log: string): [number, number][] {
 }
 
 /**
- * Runs a command of gradlink with NCCL's log of how it connects and what it chooses.
+ * Runs a gradlink command with NCCL's log of connections and choices.
  *
- * @returns the log, empty where the command fails before NCCL begins
+ * @returns the log, empty if the command fails before NCCL starts
  */
 export async function askNccl(argv: readonly string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'gradlink-nccl-'));
@@ -89,10 +88,10 @@ export async function askNccl(argv: readonly string[]): Promise<string> {
 }
 
 /**
- * The cases with what NCCL chose for each as `algorithm` and `protocol`, where that is known.
+ * Adds NCCL's choices to the cases as `algorithm` and `protocol`, if known.
  *
- * Of collectives that move a block for each rank some versions log the bytes of a block, others those of all blocks: the
- * largest size tells which.
+ * For collectives with a block per rank, some versions log the bytes of one block, others of all: the largest size
+ * tells which.
  */
 export function withChoices<Result extends Pick<CaseResult, 'parameters'>>(
   cases: readonly Result[],

@@ -1,4 +1,4 @@
-// nccl-tests' split of a job's ranks into groups that each time the same at once, such as the rails of hosts.
+// nccl-tests' split of a job's ranks into groups that run in parallel, such as the rails of hosts.
 import { argumentError } from '../../errors.js';
 import { WrongValue, type Kind } from '../../options/kinds.js';
 
@@ -20,7 +20,7 @@ interface Rule {
   readonly value: number;
 }
 
-/** As nccl-tests reads them: `AND 0x7`, `%8`, `DIV 0b100`; a colon too. */
+/** In nccl-tests' syntax: `AND 0x7`, `%8`, `DIV 0b100`; also with a colon. */
 function parsed(text: string): Rule | undefined {
   const [, name = '', number = ''] =
     /^([a-z]+|[&|%/])[\s:]*(0x[\da-f]+|0b[01]+|\d+)$/i.exec(text.trim()) ?? [];
@@ -33,7 +33,7 @@ function parsed(text: string): Rule | undefined {
 
 const ruleText = ({ operation, value }: Rule): string => `${operation}:${value}`;
 
-/** A rule in the words of the option: `MOD:8`. */
+/** A rule in the option's syntax: `MOD:8`. */
 export const splitRule: Kind<string> = {
   parse(text) {
     const rule = parsed(text);
@@ -56,7 +56,7 @@ export interface Group {
   readonly ranks: readonly number[];
 }
 
-/** The groups of so many ranks, in the order of their first ones. */
+/** The groups of this many ranks, ordered by their first ranks. */
 export function groupsOf(split: string, size: number): Group[] {
   const { operation, value } = parsed(split) ?? { operation: 'MOD', value: 1 };
   const groups = new Map<number, number[]>();
@@ -67,7 +67,7 @@ export function groupsOf(split: string, size: number): Group[] {
   return [...groups].map(([color, ranks]) => ({ color, ranks }));
 }
 
-/** Why these groups cannot be timed beside one another; undefined where they can. */
+/** Why these groups cannot be timed in parallel; undefined if they can. */
 export function unevenGroups(groups: readonly Group[]): string | undefined {
   const sizes = [...new Set(groups.map(({ ranks }) => ranks.length))];
   return sizes.length < 2 ? undefined : `groups of ${sizes.join(' and ')} ranks`;

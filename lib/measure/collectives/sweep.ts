@@ -35,12 +35,11 @@ import type { collectivesTable } from './collectives-options.js';
 import type { SweepWorld } from './world.js';
 import type { Filled, OptionsOf } from '../../options/table.js';
 
-/** How the times of a job's processes become one, by nccl-tests' numbers 0 to 3. */
+/** How the times of a job's processes are combined, by nccl-tests' numbers 0 to 3. */
 export const averages = ['own', 'mean', 'min', 'max'] as const;
 /** One of {@link averages}. */
 export type Average = (typeof averages)[number];
 
-/** What of a collective is timed, and how. */
 export interface Sweep
   extends
     Pick<
@@ -51,9 +50,9 @@ export interface Sweep
     Pick<Filled<typeof collectivesTable>, 'shared'>,
     Pick<OptionsOf<typeof collectivesTable>, 'batch' | 'timeoutMs' | 'gpu'>,
     AskedValues {
-  /** Which one is timed. */
+  /** The collective to time. */
   readonly collective: Collective;
-  /** Of a split: the color of this rank's group. */
+  /** With a split: the color of this rank's group. */
   readonly group?: number;
 }
 
@@ -63,24 +62,24 @@ export interface SweepRow {
   /** Elements of one rank's chunk or buffer. */
   readonly count: number;
   readonly dtype: AnyDType;
-  /** Null where nothing is reduced. */
+  /** Null without a reduction. */
   readonly op: ReduceOp | null;
-  /** Null where there is no root. */
+  /** Null without a root. */
   readonly root: number | null;
   readonly outOfPlace: CaseResult;
   readonly inPlace: CaseResult;
 }
 
-/** By nativeRegistration, what memory was registered as; none is not told. */
+/** By nativeRegistration; unregistered memory is not reported. */
 const registrationNames: Readonly<Record<number, string>> = { 1: 'local', 2: 'symmetric' };
 
-/** No table is longer. */
+/** Far more than any table. */
 const mostSizes = 4096;
 
 /**
- * The sizes of a sweep, by nccl-tests' rule: by a factor, or by a step where the factor is 1.
+ * The sizes of a sweep, by nccl-tests' rule: by a factor, or by a step if the factor is 1.
  *
- * @returns undefined when there would be more than 4096
+ * @returns undefined for more than 4096
  */
 export function sweepSizes(range: {
   readonly minbytes: number;
@@ -93,7 +92,7 @@ export function sweepSizes(range: {
   for (let size = minbytes; size <= maxbytes;) {
     if (sizes.length === mostSizes) return undefined;
     sizes.push(size);
-    // From 0 no factor leads on; a step of 0 stays where it is.
+    // Avoids endless loops at size 0 and with step 0.
     const next = stepfactor > 1 ? Math.max(size * stepfactor, 1) : size + stepbytes;
     if (next === size) break;
     size = next;
@@ -101,7 +100,7 @@ export function sweepSizes(range: {
   return sizes;
 }
 
-// nccl-tests keeps chunks to multiples of this, so that sizes mean the same here.
+// nccl-tests rounds chunks to this, so sizes mean the same here.
 const chunkBytes = 16;
 
 /** Elements of one rank's chunk or buffer for a size in bytes; at least one. */
@@ -118,18 +117,18 @@ export function countPerRank(
 }
 
 /**
- * Calls that a sample times together where nobody says: a call on few bytes takes about a microsecond, and a hundred of
- * them stand far above the clock and the barrier.
+ * The default number of calls per sample: a small call takes about a microsecond, so a hundred of them far exceed the
+ * clock and barrier.
  */
 export function batchFor(bytes: number): number {
   if (bytes <= 64 * 2 ** 10) return 100;
   return bytes <= 2 ** 20 ? 10 : 1;
 }
 
-/** Of ranks in the memory of hosts. */
+/** For ranks in host memory. */
 export interface HostSweepLimit extends SharedLimit {
   readonly sized: SizedLimit;
-  /** Where processes cannot address each other's arrays. */
+  /** Set if processes cannot access each other's arrays. */
   readonly cores?: CoresLimit;
 }
 
@@ -171,7 +170,6 @@ function identity(
   };
 }
 
-/** What the collective is called with. */
 function callOf({ collective }: Sweep, { count, dtype, op, root }: Point): NativeEstimated {
   return {
     collective: traitsOf(collective).native,
@@ -189,7 +187,7 @@ function isWaived({ collective }: Sweep, { op }: Point, ranks: number): boolean 
   return placements.every((placement) => waived?.(placement, op, ranks) !== undefined);
 }
 
-/** Measures the limits of all sizes of a sweep, so that cases are timed one after the other. */
+/** Measures the limits of all sizes first, so that cases are timed back to back. */
 async function prepareLimits(sweep: Sweep, { limit, world }: Context): Promise<void> {
   if ('gpus' in limit) return;
   const moved = new Map<MemoryAccess, number[]>();
@@ -209,7 +207,7 @@ async function prepareLimits(sweep: Sweep, { limit, world }: Context): Promise<v
 
 interface Calls {
   readonly samples: number;
-  /** Of one sample. */
+  /** Per sample. */
   readonly batch: number;
   readonly gpu: NativeGpuTimingOptions | undefined;
 }
@@ -291,7 +289,7 @@ async function runCase(
 const halves = (bits: bigint): number[] => [Number(bits >> 32n), Number(bits & 0xffffffffn)];
 const bitsOf = (high: number, low: number): bigint => (BigInt(high) << 32n) | BigInt(low);
 
-/** Of all processes. They tell one another through memory of the host, not by what was wrong. */
+/** Of all processes, which exchange it through host memory. */
 async function firstWrongOf(
   { firstWrong: mine }: NativeTiming,
   { dtype }: Point,
@@ -305,7 +303,7 @@ async function firstWrongOf(
   const { host, device } = world.ranks.find((one) => one.rank === rank) ?? {};
   return {
     rank,
-    // Its name alone: the report has the rest.
+    // Just its name; the report has the rest.
     ...(device === undefined ? {} : { device: device.replace(/ .*/, '') }),
     ...(host === undefined ? {} : { host }),
     index,
@@ -314,7 +312,7 @@ async function firstWrongOf(
   };
 }
 
-/** What passes between processes; arrays of allocShared are in reach of all, and stay where they are read. */
+/** Traffic between processes; allocShared arrays are accessible to all and read in place. */
 function betweenOf(
   { collective, shared }: Sweep,
   { bytes }: Volume,
@@ -325,7 +323,7 @@ function betweenOf(
   return { cores, crossing: collectiveCrossing(collective, bytes, size) };
 }
 
-/** Every combination of the sweep, sizes innermost; a size that rounds to one already there is left out. */
+/** Every combination of the sweep, sizes innermost; skips a size that rounds to an earlier one. */
 function* points(sweep: Sweep, ranks: number): Generator<Point> {
   const { reduces, rooted } = traitsOf(sweep.collective);
   for (const dtype of sweep.dtypes) {
@@ -339,16 +337,15 @@ function* points(sweep: Sweep, ranks: number): Generator<Point> {
   }
 }
 
-/** Rows that a sweep of so many ranks has. */
+/** Number of rows of a sweep with this many ranks. */
 export function sweepRows(sweep: Sweep, ranks: number): number {
   return [...points(sweep, ranks)].length;
 }
 
 /**
- * Runs a sweep; all processes of the world must call it alike. A case that fails is recorded, and the sweep goes on
- * unless the communicator is lost.
+ * Runs a sweep; collective. Failed cases are recorded, and the sweep continues unless the communicator is lost.
  *
- * @param onRow gets each row as soon as it is measured
+ * @param onRow receives each row once measured
  * @returns all cases, in the order they ran
  */
 export async function runSweep(
@@ -359,7 +356,7 @@ export async function runSweep(
   const results: CaseResult[] = [];
   await prepareLimits(sweep, context);
   const all = [...points(sweep, context.world.size)];
-  // All at once and ahead: NCCL estimates on a communicator of its own, whose memory is not to lie beside what is timed.
+  // All estimates first: NCCL needs another communicator for them, whose memory must not affect the timing.
   const timed = all.filter((point) => !isWaived(sweep, point, context.world.size));
   const calls = timed.map((point) => callOf(sweep, point));
   const estimates = await context.world.estimate(calls, sweep.timeoutMs ?? -1);

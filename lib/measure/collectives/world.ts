@@ -1,4 +1,4 @@
-// The ranks that a sweep of collectives runs on: of this process, or this process's place in a job.
+// The ranks of a sweep: of this process, or of this process's place in a job.
 import { hostname } from 'node:os';
 
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
@@ -18,34 +18,33 @@ export type Engine = 'local' | 'threads';
 /** Ranks that time collectives together. */
 export interface SweepWorld {
   readonly size: number;
-  /** First rank of this process: 0 prints. */
+  /** First rank of this process; rank 0 prints. */
   readonly rank: number;
-  /** Processes that the ranks are in. */
+  /** Number of processes with these ranks. */
   readonly processes: number;
   readonly ranks: readonly RankInfo[];
-  /** Runs one measurement on all ranks that this process holds. */
+  /** Runs one measurement on all ranks of this process. */
   time(options: NativeTimingOptions): Promise<NativeTiming>;
-  /** What NCCL expects each of these calls to take; null where nobody knows. */
+  /** NCCL's estimates for these calls; null if unknown. */
   estimate(
     calls: readonly NativeEstimated[],
     timeoutMs: number,
   ): Promise<readonly (number | null)[]>;
-  /** Waits for all processes. */
   barrier(): Promise<void>;
-  /** What the first rank of each process brings, in the order of ranks; all bring equally many. */
+  /** The values of each process's first rank, in rank order; all give the same number. */
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
-  /** Between ranks that are processes of one host; absent elsewhere. */
+  /** Between processes of one host; otherwise absent. */
   readonly timeBetweenCores?: TimeBetweenCores;
-  /** Between ranks of a job; absent where all ranks are of this process. */
+  /** Between ranks of a job; absent within one process. */
   readonly openMessages?: (bytes: number) => Promise<Messages>;
-  /** What each process says, at most so many bytes of it, in the order of ranks; absent where all are of this process. */
+  /** A text of each process, cut to this many bytes, in rank order; absent within one process. */
   readonly texts?: (text: string, mostBytes: number) => Promise<readonly string[]>;
-  /** Collective, of a job: the ranks of this one's color as a world of their own, which is closed by itself. */
+  /** In a job, collective: the ranks of this one's color as a separate world, to be closed separately. */
   readonly split?: (color: number) => Promise<SweepWorld>;
   close(): Promise<void>;
 }
 
-/** Times on all communicators of this process at once; every rank gets the same result. */
+/** Times on all communicators of this process in parallel; every rank gets the same result. */
 export async function timeOnAll(
   members: readonly NativeCommunicator[],
   options: NativeTimingOptions,
@@ -55,7 +54,7 @@ export async function timeOnAll(
   return { ...all[0]!, firstWrong };
 }
 
-/** Asks all communicators of this process at once; every rank gets the same estimates. */
+/** Asks all communicators of this process in parallel; every rank gets the same estimates. */
 export async function estimateOnAll(
   members: readonly NativeCommunicator[],
   calls: readonly NativeEstimated[],
@@ -65,20 +64,20 @@ export async function estimateOnAll(
   return (await settled(all))[0]!;
 }
 
-/** All are awaited, so that a failure leaves none behind. */
+/** Awaits all, so that a failure leaves none pending. */
 async function settled<T>(all: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(all);
   return await Promise.all(all);
 }
 
-/** The ranks of a job, a process each. */
+/** The ranks of a job, one process each. */
 export async function ranksOfJob(world: Communicator): Promise<RankInfo[]> {
   const pids = await world.allGather(Int32Array.of(process.pid));
   const hosts = await hostsOfRanks(world);
   return [...pids].map((pid, rank) => ({ rank, pid, host: hosts[rank] ?? '' }));
 }
 
-/** What the worlds of a job have that goes through the memory of the host. */
+/** The members of a job's worlds that use host memory. */
 export function throughHost(
   control: Communicator,
 ): Pick<SweepWorld, 'barrier' | 'gather'> & Required<Pick<SweepWorld, 'texts'>> {
@@ -89,7 +88,7 @@ export function throughHost(
   };
 }
 
-/** The communicator of the ranks of one color. */
+/** The communicator of one color. */
 export async function partOf<M extends Memory>(
   world: Communicator<M>,
   color: number,
@@ -99,11 +98,10 @@ export async function partOf<M extends Memory>(
   return part;
 }
 
-/** Of ranks in the memory of the host. */
+/** For ranks in host memory. */
 const noEstimates = (calls: readonly NativeEstimated[]): Promise<readonly null[]> =>
   Promise.resolve(calls.map(() => null));
 
-/** A rank of a job, or of a part of one. */
 async function worldOfJob(world: Communicator): Promise<SweepWorld> {
   const ranks = await ranksOfJob(world);
   const together = world.size > 1 && new Set(ranks.map(({ host }) => host)).size === 1;
@@ -123,11 +121,11 @@ async function worldOfJob(world: Communicator): Promise<SweepWorld> {
 }
 
 /**
- * Opens the ranks: those of the job where there is one, else `size` of this process.
+ * Opens the ranks of the job, or without one `size` ranks of this process.
  *
  * @param size ranks of this process; a job has its own size
- * @param engine `local`: one communicator holds them all, as `Communicator.local(n)`; `threads`: each has one of its
- *   own, as worker threads have. Sending and receiving needs the latter.
+ * @param engine `local`: one communicator for all, like `Communicator.local(n)`; `threads`: one each, as for worker
+ *   threads, which messages need
  */
 export async function openWorld(
   size: number,

@@ -1,4 +1,4 @@
-// Rows of a comparison as cases of a report.
+// The rows of a comparison as cases of a report.
 import { mebibyte, percentText } from '../../results/units.js';
 import { mean } from 'simple-statistics';
 
@@ -6,7 +6,7 @@ import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../../re
 import { describe, percentile } from '../../results/statistics.js';
 import type { DdpRow } from './compare.js';
 
-/** What the cases of one run share. */
+/** Shared by the cases of one run. */
 export interface DdpContext {
   readonly model: string;
   readonly synthetic: boolean;
@@ -24,13 +24,13 @@ export type DdpPhase = (typeof ddpPhases)[number];
 export const ddpFigures = ['mean', 'p50', 'p90', 'p95', 'p99'] as const;
 export type DdpFigure = (typeof ddpFigures)[number];
 
-// At 85 % the rest is hardly more than the last bucket, which nothing can hide; at half of it, hiding does not work.
+// At 85 % the rest is little more than the last bucket, which cannot overlap; at half of it, overlap does not work.
 const goodShare = 0.85;
 const fairShare = 0.5;
 
 type Figures = Readonly<Record<DdpFigure, number>>;
 
-/** All ranks' samples taken together: the original keeps only those of the rank that wrote last. */
+/** Of all ranks' samples: the original keeps only those of the last rank that wrote. */
 function figuresOf(samples: readonly number[]): Figures {
   const sorted = [...samples].sort((a, b) => a - b);
   return {
@@ -46,10 +46,10 @@ function samplesOf(row: DdpRow, phase: DdpPhase): readonly (readonly number[])[]
   return phase === 'forward' ? row.forwardSeconds : row.backwardSeconds;
 }
 
-/** What the communication adds to the backward pass, and which share of it is hidden. */
+/** The time that communication adds to the backward pass, and the share that overlaps. */
 interface Exchange {
   readonly exposedSeconds: number;
-  /** Below 0 where it made the pass longer than one after the other would; null where the times scatter by more. */
+  /** Negative if the pass took longer than without overlap; null if the times scatter too much. */
   readonly hidden: number | null;
 }
 
@@ -193,8 +193,8 @@ function caseOf(
 }
 
 /**
- * A case for each row and phase, the phases of a bucket size together. Samples are those of rank 0, then of rank 1, and
- * so on; a difference is to `overlap` with the same bucket size.
+ * A case for each row and phase, with the phases of a bucket size together. Samples are in rank order; differences are
+ * to `overlap` with the same bucket size.
  */
 export function ddpCases(rows: readonly DdpRow[], context: DdpContext): CaseResult[] {
   const sizes = [...new Set(rows.map(({ bucketMebibytes }) => bucketMebibytes))];

@@ -1,4 +1,4 @@
-// PyTorch's compare_ddp: the same steps with gradients reduced in different ways and buckets of different sizes.
+// PyTorch's compare_ddp: the same steps with different reduce modes and bucket sizes.
 import { mebibyte } from '../../results/units.js';
 import { median } from 'simple-statistics';
 
@@ -9,22 +9,22 @@ import { gatherNumbers } from '../job.js';
 import type { DdpTrainer, DdpWorkload } from './step.js';
 
 export interface DdpPlan {
-  /** Mebibytes. */
+  /** In MiB. */
   readonly bucketSizes: readonly number[];
   readonly firstBucketMebibytes: number;
   readonly modes: readonly ReduceMode[];
   readonly warmupSteps: number;
   readonly steps: number;
   /**
-   * `async` and `sync` as the original has them: PythonDDP's buckets of so many Mi elements, four times the bytes of
-   * `overlap`, in forward order.
+   * `async` and `sync` as in the original: PythonDDP's buckets count Mi elements, four times the bytes of `overlap`, in
+   * forward order.
    */
   readonly originalUnits: boolean;
-  /** Steps of `overlap` are noted here. */
+  /** Records the steps of `overlap`. */
   readonly timeline?: Timeline | undefined;
 }
 
-/** One mode with one bucket size, of all ranks. */
+/** One mode with one bucket size, on all ranks. */
 export interface DdpRow {
   readonly mode: ReduceMode;
   readonly bucketMebibytes: number;
@@ -33,27 +33,27 @@ export interface DdpRow {
   /** Of each rank, in order. */
   readonly forwardSeconds: readonly (readonly number[])[];
   readonly backwardSeconds: readonly (readonly number[])[];
-  /** Medians over the ranks' runs of the backward pass alone and of all collectives alone. */
+  /** Medians over all ranks' runs of the backward pass alone and of all collectives alone. */
   readonly computeSeconds: number;
   readonly communicationSeconds: number;
-  /** Half of how far runs of the backward pass alone lie apart. */
+  /** Half the range of the runs of the backward pass alone. */
   readonly computeSpreadSeconds: number;
   readonly wrong: number | null;
 }
 
-/** Runs that tell how long computing and communicating take by themselves. */
+/** Runs to time computing and communication separately. */
 const runsAlone = 5;
 
-/** Steps of a comparison, those of the warm-up included. */
+/** Steps of a comparison, including the warm-up. */
 export function ddpSteps({ bucketSizes, modes, warmupSteps, steps }: DdpPlan): number {
   return bucketSizes.length * modes.length * (warmupSteps + steps);
 }
 
 /**
- * Compares on all ranks of a communicator.
+ * Runs the comparison on all ranks of a communicator.
  *
- * The modes of one bucket size take turns, step by step and in an order that turns too, so that what disturbs the
- * machine disturbs them alike. All ranks begin a step together.
+ * The modes of one bucket size alternate step by step in a rotating order, so that other load affects them equally. All
+ * ranks start a step together.
  *
  * @param done called on every rank after each bucket size
  * @param onStep called on every rank after each step of each mode, {@link ddpSteps} times

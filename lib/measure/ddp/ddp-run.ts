@@ -1,5 +1,5 @@
-// The benchmark of reducing gradients while they are computed: all that `gradlink ddp` does but reading its options,
-// starting a job and printing.
+// The benchmark of reducing gradients during the backward pass: `gradlink ddp` without its options, job start and
+// printing.
 import { Communicator } from '../../communicator/communicator.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { ownFile } from '../../files/index.js';
@@ -88,10 +88,10 @@ async function compare(
 }
 
 /**
- * Compares modes and bucket sizes; every process of a job calls it alike and gets the same figures.
+ * Compares modes and bucket sizes; collective in a job, with the same figures for every process.
  *
- * @throws RangeError or TypeError with a code for options that cannot be
- * @throws GradlinkError where ranks do not come, and Error where a model is asked for without TensorFlow.js
+ * @throws RangeError or TypeError with a code for invalid options
+ * @throws GradlinkError if ranks are missing, and Error for a model without TensorFlow.js
  */
 export async function run(options: DdpOptions = {}, events: RunEvents = {}): Promise<Report> {
   checkEvents(events);

@@ -1,4 +1,4 @@
-// A model of TensorFlow.js as what computes gradients. Imports TensorFlow.js: load it when it is asked for.
+// Computes gradients with a TensorFlow.js model. Imports TensorFlow.js, so load it only on request.
 import type { Scalar, Tensor } from '@tensorflow/tfjs-core';
 
 import type { Communicator } from '../../communicator/communicator.js';
@@ -43,7 +43,7 @@ class ModelTrainer implements DdpTrainer {
   }
 
   prepare(): void {
-    // A model has nothing to lay out.
+    // A model needs no preparation.
   }
 
   step(): Promise<StepTimes> {
@@ -52,7 +52,7 @@ class ModelTrainer implements DdpTrainer {
 
   async alone(): Promise<{ backwardSeconds: number; communicationSeconds: number }> {
     const { backwardSeconds } = await this.ddp.noSync(() => this.#pass());
-    // What it has added up belongs to no step.
+    // Discards gradients accumulated outside a step.
     await this.#pass();
     const specs = specsOf(this.ddp.variables);
     const buckets = this.plan.map(({ gradients }) => gradients);
@@ -67,7 +67,6 @@ class ModelTrainer implements DdpTrainer {
   }
 }
 
-/** Builds the model and one batch. */
 export async function modelWorkload(options: ModelWorkloadOptions): Promise<DdpWorkload> {
   const backend = await useBackend(options.backend, { allowCpu: options.allowCpu });
   const { rank, size, batchSize } = options;

@@ -1,5 +1,5 @@
-// A model that is a timetable: the JavaScript thread sleeps until each gradient is due, as it waits for a GPU, and then
-// hands it over.
+// A synthetic model: the JavaScript thread sleeps until each gradient is due, as if waiting for a GPU, and then adds
+// it.
 import { median } from 'simple-statistics';
 
 import type { Communicator } from '../../communicator/communicator.js';
@@ -11,26 +11,25 @@ import { monotonicSeconds } from '../../time.js';
 import type { DdpOption, DdpTrainer, DdpWorkload, StepTimes } from './step.js';
 import { releaseShares, resnet50Gradients } from './timetable.js';
 
-/** compare_ddp's own figures: a forward pass takes half of a backward pass. */
+/** compare_ddp's figures: a forward pass takes half of a backward pass. */
 const forwardShare = 0.5;
-/** Values repeat after so many elements, a prime: sums are exact, and a shifted gradient is seen. */
+/** Values repeat after this prime number of elements: sums are exact, and shifted gradients are detected. */
 const period = 251;
 
 const passesAlone = { dropped: 3, kept: 7 } as const;
 
 export interface SyntheticOptions {
-  /** Length of the backward pass. */
   readonly backwardSeconds: number;
   /**
-   * Gradients come in arrays of their own, as from TensorFlow.js, and are copied into their buckets by the thread that
-   * waits for them. False: they are computed in their buckets, where a GPU's copy engine would leave them.
+   * Whether gradients come in separate arrays, as from TensorFlow.js, and are copied into their buckets by the waiting
+   * thread. False: computed in their buckets, as by a GPU's copy engine.
    */
   readonly copies: boolean;
 }
 
 const sleeping = new Int32Array(new SharedArrayBuffer(4));
 
-/** Blocks the thread, and leaves its core to others. */
+/** Blocks the thread without using its core. */
 function sleepUntil(seconds: number): void {
   for (;;) {
     const left = seconds - monotonicSeconds();
@@ -39,7 +38,7 @@ function sleepUntil(seconds: number): void {
   }
 }
 
-/** What a gradient holds at `index` on this rank. */
+/** The value at `index` of a gradient on this rank. */
 function valueOf(rank: number, gradient: number, index: number): number {
   return (rank + 1) * ((index + gradient) % period);
 }
@@ -77,7 +76,7 @@ class SyntheticTrainer implements DdpTrainer {
     return this.#reducer.plan;
   }
 
-  /** Fills the buckets, or spoils them, so that what the step before left does not pass for this one's. */
+  /** Fills or overwrites the buckets, so that results of an earlier step are not mistaken for this one's. */
   prepare(): void {
     this.#reducer.begin();
     this.#values.forEach((values, index) => {
@@ -112,7 +111,7 @@ class SyntheticTrainer implements DdpTrainer {
     return { forwardSeconds: backward - start, backwardSeconds: end - backward };
   }
 
-  /** All buckets at once, with nothing to copy and nothing beside them. */
+  /** All buckets at once, without copies. */
   async alone(): Promise<{ backwardSeconds: number; communicationSeconds: number }> {
     await this.communicator.barrier();
     this.#reducer.begin({ uses: new Uint8Array(this.#values.length) });
@@ -124,7 +123,7 @@ class SyntheticTrainer implements DdpTrainer {
 
   countWrong(): number {
     const { size } = this.communicator;
-    // The average of (rank + 1) times a value that all ranks have.
+    // The average of (rank + 1) times a common value.
     const mean = (size + 1) / 2;
     let wrong = 0;
     this.#values.forEach((values, gradient) => {
@@ -137,14 +136,12 @@ class SyntheticTrainer implements DdpTrainer {
   }
 }
 
-/**
- * Seconds that all ranks need to reduce ResNet-50's gradients with nothing beside it: the same number on every rank.
- */
+/** Seconds to reduce ResNet-50's gradients without other work: the same on every rank. */
 export async function communicationAlone(communicator: Communicator): Promise<number> {
   const reducer = new GradientReducer(communicator, resnet50Gradients(), { rebuild: false });
   const uses = new Uint8Array(reducer.gradients.length);
   const seconds: number[] = [];
-  // The first passes touch memory for the first time.
+  // The first passes touch new memory.
   for (let pass = 0; pass < passesAlone.dropped + passesAlone.kept; pass += 1) {
     await communicator.barrier();
     reducer.begin({ uses });
@@ -156,16 +153,16 @@ export async function communicationAlone(communicator: Communicator): Promise<nu
   return mean;
 }
 
-/** From the first collective's beginning to the last one's end. */
+/** From the start of the first collective to the end of the last. */
 export function spanOf(times: readonly BucketTimes[]): number {
   const start = Math.min(...times.map(({ startSeconds }) => startSeconds));
   return Math.max(...times.map(({ endSeconds }) => endSeconds)) - start;
 }
 
-/** ResNet-50's 161 gradients on a timetable. */
+/** ResNet-50's 161 gradients on a schedule. */
 export function syntheticWorkload(compute: SyntheticOptions): DdpWorkload {
   const gradients = resnet50Gradients();
-  // All options have the same arrays: it is their buckets that differ.
+  // All options share the arrays; only the buckets differ.
   let values: readonly Float32Array[] | undefined;
   const milliseconds = (compute.backwardSeconds * 1e3).toFixed(1);
   return {

@@ -1,4 +1,4 @@
-// ResNet-50's gradients on a timetable: what data-parallel training asks of communication, without a model.
+// A schedule of ResNet-50's gradients: the communication of data-parallel training without a model.
 import { network } from '../../models/index.js';
 import { elementsOf } from '../../train/buckets/plan.js';
 import type { GradientSpec } from '../../train/buckets/types.js';
@@ -8,23 +8,23 @@ export function resnet50Gradients(): readonly GradientSpec[] {
   return network('torchvision-resnet50').parameters.map(({ name, shape }) => ({ name, shape }));
 }
 
-/** Side of what each stage's convolutions give, for images of 224 x 224. */
+/** Output size of the first convolution for images of 224 x 224. */
 const sideOfStem = 112;
 const sideOfStage = [56, 28, 14, 7] as const;
 
-/** Places that a layer's weights are applied at. */
+/** The number of positions that a layer's weights apply to. */
 function placesOf(name: string): number {
   const [, stage, unit, layer] = /^layer([1-4])\.(\d+)\.(\w+)/.exec(name) ?? [];
   if (stage === undefined) return name.startsWith('conv1') ? sideOfStem ** 2 : 1;
   const at = Number(stage) - 1;
-  // The first unit of a stage halves the side in its second convolution.
+  // A stage's first unit halves the size in its second convolution.
   const entry = unit === '0' && layer === 'conv1' && at > 0;
   return (sideOfStage[entry ? at - 1 : at] ?? 1) ** 2;
 }
 
 /**
- * When each gradient is there, as a share of the backward pass: the layers in reverse, each for as long as it has
- * multiplications to do; a normalisation's with its convolution's.
+ * When each gradient is computed, as a share of the backward pass: layers in reverse, in proportion to their
+ * multiplications; normalizations together with their convolutions.
  *
  * @returns in the order of the gradients, in (0, 1]
  */

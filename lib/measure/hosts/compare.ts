@@ -1,4 +1,4 @@
-// The hosts of a job beside one another: each copies in its own memory, and pairs of hosts exchange messages.
+// Compares the hosts of a job: each copies in its own memory, and pairs of hosts exchange messages.
 import { compareHosts, type HostsComparison, type LinkSeconds } from '../../results/hosts.js';
 import { spreadOf } from '../../results/beside.js';
 import { describe } from '../../results/statistics.js';
@@ -7,13 +7,13 @@ import type { RankInfo } from '../common-run.js';
 import type { Messages } from './messages.js';
 import { partnerIn, roundsOf } from './rounds.js';
 
-/** Ranks of a job on several hosts. */
+/** The ranks of a job on several hosts. */
 export interface Ranks {
   /** Of this process. */
   readonly rank: number;
   readonly ranks: readonly RankInfo[];
   barrier(): Promise<void>;
-  /** What each rank brings, in their order; all bring equally many. */
+  /** The values of each rank, in order; all give the same number. */
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
   openMessages(bytes: number): Promise<Messages>;
 }
@@ -23,16 +23,16 @@ export interface HostRanks {
   readonly ranks: readonly number[];
 }
 
-/** All samples of one way; the same on every rank. */
+/** All samples of one link; the same on every rank. */
 export interface LinkSamples {
   readonly between: readonly [number, number];
-  /** There and back, each. */
+  /** Round trips. */
   readonly seconds: readonly number[];
-  /** Elements that came otherwise than they went. */
+  /** Wrong elements. */
   readonly wrong: number;
 }
 
-/** Hosts in the order of their first ranks. */
+/** Hosts, ordered by their first ranks. */
 export function hostsOf(ranks: readonly RankInfo[]): HostRanks[] {
   const hosts = new Map<string, number[]>();
   for (const { host, rank } of ranks) hosts.set(host, [...(hosts.get(host) ?? []), rank]);
@@ -40,7 +40,7 @@ export function hostsOf(ranks: readonly RankInfo[]): HostRanks[] {
 }
 
 const copyBytes = 4 * mebibyte;
-/** Copies of a few milliseconds in all are fast or slow as the core was given: so long, each has moments of its own. */
+/** Long enough that each copy gets undisturbed moments; a few milliseconds depend on the scheduling. */
 const copySeconds = 0.1;
 const times = 7;
 const second = 1e-3;
@@ -50,7 +50,7 @@ async function timed(
   action: () => Promise<void> | void,
   leastSeconds = 0,
 ): Promise<number[]> {
-  // The first finds cold caches, and a partner that is not there yet.
+  // The first run has cold caches and may wait for its partner.
   await action();
   const seconds: number[] = [];
   const end = performance.now() + leastSeconds / second;
@@ -62,7 +62,7 @@ async function timed(
   return seconds;
 }
 
-/** Every rank copies in its own memory at the same time, as in work. */
+/** All ranks copy in their own memory in parallel, as under load. */
 async function ownCopies(world: Ranks): Promise<readonly (readonly number[])[]> {
   const [from, to] = [new Uint8Array(copyBytes).fill(1), new Uint8Array(copyBytes)];
   await world.barrier();
@@ -79,10 +79,10 @@ async function ownCopies(world: Ranks): Promise<readonly (readonly number[])[]> 
 }
 
 /**
- * Every pair of hosts exchanges messages, by the first rank of each: as many pairs at once as there can be, no host in two.
- * Every rank calls it and gets the same.
+ * Exchanges messages between all pairs of hosts, by each host's first rank, as many disjoint pairs in parallel as
+ * possible. Collective, with the same result on every rank.
  *
- * @param advance is called after each of {@link roundsOf} rounds
+ * @param advance called after each of {@link roundsOf} rounds
  */
 export async function exchangeAll(
   world: Ranks,
@@ -136,7 +136,7 @@ export async function exchangeAll(
   return { memory: messages.memory, links };
 }
 
-/** The hosts by name, from what was measured of the ways between them. */
+/** The hosts by name, judged by their links. */
 export async function judgeHosts(
   world: Ranks,
   hosts: readonly HostRanks[],
@@ -157,7 +157,7 @@ export async function judgeHosts(
   return compareHosts(seen, ways, bytes, memory);
 }
 
-/** How a sweep's hosts compare; undefined where all ranks are on one. Every rank calls it and gets the same. */
+/** Compares a sweep's hosts; undefined for a single host. Collective, with the same result on every rank. */
 export async function compareHostsOf(world: Ranks): Promise<HostsComparison | undefined> {
   const hosts = hostsOf(world.ranks);
   if (hosts.length < 2) return undefined;

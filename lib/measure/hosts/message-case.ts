@@ -1,4 +1,4 @@
-// A case of messages between two hosts or two ranks, and what it is worth beside its like.
+// A case of messages between two hosts or ranks, judged against the others of its kind.
 import { bandwidth } from '../../results/bandwidth.js';
 import { exactCheck, unchecked } from '../../results/case.js';
 import type { Judged } from '../../results/beside.js';
@@ -12,19 +12,19 @@ import type {
 import { describe } from '../../results/statistics.js';
 
 export interface MessageFigures {
-  /** Of one message, or of one each way. */
+  /** Per message, or per pair of messages in both directions. */
   readonly samplesSeconds: readonly number[];
   readonly iterationsPerSample: number;
   readonly warmupIterations: number;
-  /** That pass in that time. */
+  /** Bytes per message. */
   readonly bytes: number;
-  /** Bytes that came otherwise than they went; null where nobody looked. */
+  /** Wrong bytes; null if not checked. */
   readonly wrong: number | null;
   readonly verdict: Verdict;
   readonly values?: (statistics: Statistics) => Readonly<Record<string, number>>;
 }
 
-/** What a way is worth beside the others. */
+/** Judges a link against the others. */
 export function besideVerdict(
   { level }: Pick<Judged, 'level'>,
   text: string,
@@ -33,12 +33,12 @@ export function besideVerdict(
   return { level, reason: 'others', text, likelyCause: level === 'good' ? null : cause };
 }
 
-/** What there is nothing to judge by. */
+/** A verdict without others to compare with. */
 export function noneAlike(text: string, likelyCause: string | null = null): Verdict {
   return { level: 'none', reason: 'none alike', text, likelyCause };
 }
 
-/** Without a limit: a way is judged by its like. */
+/** Without a limit, because links are judged against each other. */
 export function messageCase(
   identity: CaseIdentity,
   { samplesSeconds, bytes, wrong, verdict, values, ...counts }: MessageFigures,

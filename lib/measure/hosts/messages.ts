@@ -1,19 +1,19 @@
-// Messages between ranks that measure: arrays whose content tells who sent them.
+// Messages between measuring ranks; the content identifies the sender.
 import type { Communicator } from '../../communicator/communicator.js';
 import { DeviceBuffer } from '../../tensor/device-buffer.js';
 
-/** From one array of this rank, and to another. */
+/** Sends from one array of this rank and receives into another. */
 export interface Messages {
-  /** Where the arrays are. */
+  /** The memory of the arrays. */
   readonly memory: 'host' | 'gpu';
   send(to: number): Promise<void>;
   receive(from: number): Promise<void>;
-  /** Bytes that came last and are not what that rank sends. */
+  /** Wrong bytes of the last message from that rank. */
   countWrong(from: number): Promise<number>;
   free(): void;
 }
 
-/** A prime, so that no block of memory has the same bytes as its neighbour. */
+/** A prime, so that adjacent memory blocks differ. */
 const period = 251;
 
 function contentOf(rank: number, bytes: number): Uint8Array<ArrayBuffer> {
@@ -27,7 +27,7 @@ function countDifferent(got: Uint8Array, rank: number): number {
   );
 }
 
-/** In the memory of the host. */
+/** In host memory. */
 export function hostMessages(world: Communicator, bytes: number): Messages {
   const out = contentOf(world.rank, bytes);
   const into = new Uint8Array(bytes);
@@ -42,7 +42,7 @@ export function hostMessages(world: Communicator, bytes: number): Messages {
   };
 }
 
-/** In the memory of this rank's GPU. */
+/** On this rank's GPU. */
 export async function gpuMessages(
   world: Communicator<'gpu'>,
   gpu: number,

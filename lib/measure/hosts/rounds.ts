@@ -1,18 +1,18 @@
-// Who exchanges messages with whom, so that all pairs have their turn and nobody has two at once.
+// Schedules exchanges so that all pairs take part and nobody has two at once.
 
-/** Of more hosts each meets so many others, spread over all. */
+/** With more hosts, each has this many partners, spread over all. */
 export const mostRounds = 63;
 
-/** Rounds of a circle of so many: with all others, where these are not more than `most`. */
+/** The rounds of this many participants: all pairs, or at most `most`. */
 export function roundsOf(count: number, most = mostRounds): number[] {
   const all = count < 2 ? 0 : count + (count % 2) - 1;
   const rounds = Math.min(all, most);
   return Array.from({ length: rounds }, (_, at) => Math.floor((at * all) / rounds));
 }
 
-/** Whom `own` of `count` meets in a round; undefined where it has none, as one of an odd number has. */
+/** The partner of `own` in a round; undefined without one, as with an odd number. */
 export function partnerIn(round: number, own: number, count: number): number | undefined {
-  // The circle method: the last stays, the others turn. With an odd number the one that stays is nobody.
+  // The circle method: the last stays, the others rotate. With an odd number the last is a dummy.
   const even = count + (count % 2);
   const turning = even - 1;
   const stays = turning;
@@ -22,7 +22,7 @@ export function partnerIn(round: number, own: number, count: number): number | u
   return stays < count ? stays : undefined;
 }
 
-/** The one whose double is the round, by the odd number of those that turn. */
+/** The one whose double is the round, modulo the number of rotating ones. */
 function partnerOfLast(round: number, turning: number): number {
   return round % 2 === 0 ? round / 2 : (round + turning) / 2;
 }

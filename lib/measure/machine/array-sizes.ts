@@ -2,10 +2,10 @@ import { mebibyte } from '../../results/units.js';
 
 const smallestArray = 64 * mebibyte;
 const largestArray = 512 * mebibyte;
-// Four times the cache: less than a quarter of an array can be left from the pass before.
+// Four times the cache, so that it holds less than a quarter of an array.
 const cacheMultiple = 4;
 
-/** Bytes of an array that no cache holds. */
+/** The size of an array beyond all caches. */
 export function beyondCaches(lastLevelCacheBytes: number | null): number {
   const beyondCache = (lastLevelCacheBytes ?? 0) * cacheMultiple;
   return Math.min(Math.max(smallestArray, beyondCache), largestArray);

@@ -1,5 +1,5 @@
-// The limit of processes whose arrays nobody else can address: what a core writes for another to read, and reads of what
-// another wrote. A copy within one core's caches is faster, and no limit of theirs.
+// The limit of processes that cannot access each other's arrays: core-to-core writes and reads. A copy within one
+// core's caches would be faster, and is no limit for them.
 import type { CaseInput } from '../../results/case.js';
 import type { Crossing, CrossingPart } from '../../results/crossing.js';
 import { nativeOf, type Communicator } from '../../communicator/communicator.js';
@@ -11,27 +11,27 @@ import { gatherNumbers } from '../job.js';
 import type { Peers } from './shared-limit.js';
 import { interpolateRate, type SizedRate } from './sized-limit.js';
 
-/** Smaller ones cost a call, not bandwidth; larger ones leave a core's caches, and pass in pieces that do not. */
+/** Smaller sizes measure the call; larger ones leave a core's caches, but can pass in pieces that do not. */
 const sizes = [4, 16, 64, 256, 1024].map((kibibytes) => kibibytes * 2 ** 10);
-/** Neighbours in number are mostly neighbours on the chip, or share a core. */
+/** Close core numbers are mostly close on the chip, or share a core. */
 const distances = [1, 2, 4, 8];
 const warmup = 3;
 const samples = 24;
 
-/** As native/measure/between_cores.h numbers them. */
+/** In the order of native/measure/between_cores.h. */
 const crossings = ['put', 'get', 'putAlone', 'getAlone'] as const;
 type CrossingName = (typeof crossings)[number];
-/** By size, ascending. */
+/** By ascending size. */
 type Rates = Readonly<Record<CrossingName, SizedRate[]>>;
 
-/** One of these times, of all ranks of a job at once. */
+/** Times one of these on all ranks of a job. */
 export type TimeBetweenCores = (
   options: Pick<NativeBetweenCoresOptions, 'bytes' | 'distance' | 'warmup' | 'samples'>,
 ) => Promise<NativeBetweenCores>;
 
 const noRates = (): Rates => ({ put: [], get: [], putAlone: [], getAlone: [] });
 
-/** The best rate of this size or a smaller one: what is larger can pass in pieces. */
+/** The best rate of this size or smaller, because larger data can pass in pieces. */
 export function rateInPieces(rates: readonly SizedRate[], bytes: number): number {
   let best = 0;
   const rising = rates.map((rate) => {
@@ -41,14 +41,14 @@ export function rateInPieces(rates: readonly SizedRate[], bytes: number): number
   return interpolateRate(rising, bytes);
 }
 
-/** Limits of the processes of one host. Every process calls alike, and gets the same. */
+/** The limits between processes of one host. All methods are collective, with the same results. */
 export class CoresLimit {
-  /** Written plainly, and past the caches. */
+  /** With plain stores, and bypassing the caches. */
   readonly #styles: readonly Rates[] = [noRates(), noRates()];
 
   /**
-   * @param ranks all of the host, in processes of their own
-   * @param cores that they may use
+   * @param ranks number of the host's ranks, one process each
+   * @param cores number of cores that they may use
    */
   constructor(
     private readonly peers: Peers,
@@ -57,7 +57,7 @@ export class CoresLimit {
     private readonly time: TimeBetweenCores,
   ) {}
 
-  /** Measures all sizes, once more where they were measured: the best counts. */
+  /** Measures all sizes, or measures them again: the best counts. */
   async measure(): Promise<void> {
     for (const bytes of sizes) {
       for (const distance of distances.filter((one) => one < this.ranks)) {
@@ -79,7 +79,7 @@ export class CoresLimit {
     }
   }
 
-  /** Undefined where nothing passes, or nobody knows how fast. */
+  /** Undefined if nothing is transferred or the rate is unknown. */
   of({ parts, formula }: Crossing): CaseInput['betweenCores'] {
     const alike = parts.every(({ put, get }) => put === parts[0]?.put && get === parts[0].get);
     const times = parts.map((part) => this.seconds(part, alike));
@@ -92,7 +92,7 @@ export class CoresLimit {
     return { bytes, bytesPerSecond: bytes / seconds, formula };
   }
 
-  /** Of one rank; where ranks differ, one may be at work while the others wait. */
+  /** Per rank; if ranks differ, one may work while the others wait. */
   private seconds({ put, get }: CrossingPart, alike: boolean): number {
     const of = (rates: Rates): number => {
       const rate = (name: 'put' | 'get', bytes: number): number => {
@@ -115,12 +115,12 @@ function note(rates: SizedRate[], bytes: number, seconds: number): void {
   else rates[at] = { bytes, bytesPerSecond: Math.max(now, rates[at]?.bytesPerSecond ?? 0) };
 }
 
-/** Of a communicator of one rank a process. */
+/** For a communicator with one rank per process. */
 export function timerBetweenCores(world: Communicator): TimeBetweenCores {
   return (options) => native().timeBetweenCores(nativeOf(world), { ...options, timeoutMs: -1 });
 }
 
-/** What passes between the processes of a job, measured; undefined of one process, or of several hosts. */
+/** Measures the limit between the processes of a job; undefined for one process or several hosts. */
 export async function coresLimitOfJob(
   world: Communicator,
   availableCores: number,

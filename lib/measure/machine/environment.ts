@@ -1,12 +1,12 @@
-// The machine and this build of the addon, as every report that measured something has them.
+// The machine and this build of the addon, for reports.
 import { native } from '../../native/load.js';
 import { describeEnvironment } from '../../results/environment.js';
 import type { EnvironmentInfo } from '../../results/result.js';
 
 /**
- * What a report says of this machine.
+ * This machine's facts for a report.
  *
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE when no addon loads
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE if no addon loads
  */
 export function environmentOf(): EnvironmentInfo {
   const addon = native();

@@ -1,24 +1,23 @@
-// The limit of what happens inside a GPU: what its memory can copy, measured in the same run.
+// The limit within a GPU: its memory's copy bandwidth, measured in the same run.
 import { mebibyte } from '../../results/units.js';
 import { native } from '../../native/load.js';
 import { nativeGpuLoops } from '../../native/gpu-measure.js';
 
 const smallestArray = 64 * mebibyte;
 const largestArray = 256 * mebibyte;
-// Four times the cache: less than a quarter of an array can be left from the pass before.
+// Four times the cache, so that it holds less than a quarter of an array.
 const cacheMultiple = 4;
 const floatBytes = 4;
 
 export interface GpuCopyLimit {
-  /** Bytes read plus bytes written in a second. */
+  /** Bytes read plus bytes written per second. */
   readonly copyBytesPerSecond: number;
 }
 
 /**
- * Measures plain copies from one array of a GPU to another, by the driver's own command: the best of four samples,
- * since a limit is what the machine can do when nothing disturbs it.
+ * Measures the driver's copies within a GPU: the best of four samples, because a limit is the undisturbed rate.
  *
- * @throws GradlinkError ERR_OUT_OF_MEMORY where the GPU has no room for two arrays of 64 MiB
+ * @throws GradlinkError ERR_OUT_OF_MEMORY if the GPU has no room for two arrays of 64 MiB
  */
 export async function measureGpuCopyLimit(gpu: number): Promise<GpuCopyLimit> {
   const addon = native();

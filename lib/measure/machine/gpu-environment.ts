@@ -1,10 +1,10 @@
-// The GPUs and libraries of a run, as reports record them.
+// The GPUs and libraries of a run, for reports.
 import { native } from '../../native/load.js';
 import type { NativeGpuInfo } from '../../native/gpu.js';
 import type { GpuDevice, GpuEnvironment } from '../../results/result.js';
 
 /**
- * What a report says of the GPUs it used.
+ * The used GPUs' facts for a report.
  *
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
  */

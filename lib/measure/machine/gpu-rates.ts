@@ -1,19 +1,19 @@
-// What a copy may reach at best, from what NVML and the driver say of the links it goes over.
+// The best possible rate of a copy, from NVML's and the driver's facts about its links.
 import { gpuOf, hasUnknownLinks, linksBetween, linksOf, type Machine } from './gpus.js';
 import type { NativeGpuHealth } from '../../native/gpu.js';
 
-/** A rate and where it comes from. */
+/** A rate and its source. */
 export interface ExpectedRate {
-  /** One direction; within a GPU, read plus written. */
+  /** In one direction; within a GPU, read plus written. */
   readonly bytesPerSecond: number;
   /** `18 NVLinks x 26.56 GB/s`, for reports. */
   readonly basis: string;
   readonly over: 'nvlink' | 'pcie' | 'memory';
-  /** What the link itself carries, where the limit is what is left of it by experience. */
+  /** The link's nominal rate, if the limit is an empirical share of it. */
   readonly linkBytesPerSecond?: number;
 }
 
-// Of one lane after line coding (8b/10b, 128b/130b, flits with FEC from generation 6), one direction.
+// Per lane and direction after line coding (8b/10b, 128b/130b, flits with FEC from generation 6).
 const laneRates: Readonly<Record<number, number>> = {
   1: 0.25e9,
   2: 0.5e9,
@@ -23,7 +23,7 @@ const laneRates: Readonly<Record<number, number>> = {
   6: 7.563e9,
 };
 
-/** Bytes a second of a PCIe link in one direction; undefined for a generation that is not known. */
+/** Bytes per second of a PCIe link in one direction; undefined for an unknown generation. */
 export function pcieRate(generation: number, width: number): number | undefined {
   const lane = laneRates[generation];
   return lane === undefined || width < 1 ? undefined : lane * width;
@@ -33,7 +33,7 @@ function gigabytes(bytesPerSecond: number): string {
   return `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`;
 }
 
-/** The widest and fastest that the link can be, not what it happens to be: an idle one slows down. */
+/** The link's maximum, not its current state: an idle one slows down. */
 function pcieOf(health: NativeGpuHealth | null): ExpectedRate | undefined {
   const generation = health?.maxPcieGeneration ?? health?.pcieGeneration;
   const width = health?.maxPcieWidth ?? health?.pcieWidth;
@@ -45,7 +45,7 @@ function pcieOf(health: NativeGpuHealth | null): ExpectedRate | undefined {
   return { bytesPerSecond, basis, over: 'pcie' };
 }
 
-/** The least of those that are known. */
+/** The lowest of the known rates. */
 export function narrowest(rates: readonly (ExpectedRate | undefined)[]): ExpectedRate | undefined {
   return rates
     .filter((rate) => rate !== undefined)
@@ -57,10 +57,10 @@ export function narrowest(rates: readonly (ExpectedRate | undefined)[]): Expecte
 }
 
 /**
- * What a copy over PCIe has left while another goes the opposite way between the same two places: requests and
- * acknowledgements of one direction share the link with the data of the other. Of one way's limit nvbandwidth reaches
- * 0.58 to 0.62 on an A100 (generation 4, its README), we 0.78 to 0.83 on an H200 (generation 5) by the copy engines;
- * multiprocessors, which wait for each load, 0.45 to 0.57 there.
+ * The rate of a copy over PCIe while another runs in the opposite direction: requests and acknowledgements share the
+ * link with the other's data. Shares of a single direction's limit: nvbandwidth 0.58 to 0.62 on an A100 (generation 4,
+ * its README), ours 0.78 to 0.83 on an H200 (generation 5) by copy engines. Multiprocessors wait for each load and get
+ * 0.45 to 0.57 there.
  */
 export function besideOpposite(
   limit: ExpectedRate | undefined,
@@ -77,15 +77,15 @@ export function besideOpposite(
 }
 
 /**
- * Between page-locked host memory and a GPU. None over NVLink-C2C: NVML names the PCIe link there too, which carries none
- * of it, and of the C2C links each direction reaches another share that nobody says.
+ * Between page-locked host memory and a GPU. Undefined over NVLink-C2C: NVML reports a PCIe link that is not used, and
+ * each direction of C2C has an unknown share.
  */
 export function hostLimit(machine: Machine, gpu: number): ExpectedRate | undefined {
   const { health } = gpuOf(machine, gpu);
   return (health?.c2cLinks ?? 0) > 0 ? undefined : pcieOf(health);
 }
 
-/** Reading and writing within a GPU: both edges of its memory clock, over the width of its bus. */
+/** Reads and writes within a GPU: both edges of the memory clock times the bus width. */
 export function memoryLimit(machine: Machine, gpu: number): ExpectedRate | undefined {
   const { memoryClockKHz, memoryBusBits } = gpuOf(machine, gpu);
   if (memoryClockKHz <= 0 || memoryBusBits <= 0) return undefined;
@@ -94,7 +94,7 @@ export function memoryLimit(machine: Machine, gpu: number): ExpectedRate | undef
   return { bytesPerSecond, basis, over: 'memory' };
 }
 
-/** From one GPU to another; `staged`: through the host's memory although there may be a link. */
+/** From one GPU to another; `staged`: through host memory in spite of any link. */
 export function pairLimit(
   machine: Machine,
   from: number,
@@ -108,12 +108,12 @@ export function pairLimit(
     const basis = `${links.expected} NVLinks x ${gigabytes(links.bytesPerSecond)}${down > 0 ? `, ${down} of them down` : ''}`;
     return { bytesPerSecond, basis, over: 'nvlink' };
   }
-  // They may be joined by links that NVML does not tell of: PCIe would be the limit of something else.
+  // NVML may not know all links, so PCIe might be the wrong limit.
   if (!staged && [from, to].every((gpu) => hasUnknownLinks(machine, gpu))) return undefined;
   return narrowest([hostLimit(machine, from), hostLimit(machine, to)]);
 }
 
-/** All that one GPU takes from, or gives to, these peers at once. */
+/** The total rate of one GPU to or from these peers. */
 export function manyLimit(
   machine: Machine,
   one: number,

@@ -2,10 +2,9 @@ import { GradlinkError } from '../../errors.js';
 import { native } from '../../native/load.js';
 
 /**
- * Asks how busy the GPUs that this process sees are at the moment: the mean over those that tell, from 0 to 1; undefined
- * where none does.
+ * Reads the current load of the visible GPUs: the mean of those that tell, from 0 to 1; undefined if none does.
  *
- * @returns undefined where there is no driver or no GPU.
+ * @returns undefined without a driver or a GPU.
  */
 export function gpuShares(): (() => number | undefined) | undefined {
   const addon = native();

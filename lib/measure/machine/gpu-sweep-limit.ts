@@ -1,4 +1,4 @@
-// What collectives between GPUs may reach: the links of the narrowest GPU, or its memory where all ranks share one.
+// The limit of collectives between GPUs: the links of the slowest GPU, or its memory if all ranks share one.
 import type { Volume } from '../../results/bandwidth.js';
 import type { ExpectedTime } from '../../results/case.js';
 import { hostLimit, memoryLimit, narrowest, type ExpectedRate } from './gpu-rates.js';
@@ -7,11 +7,11 @@ import { linksOf, type Machine } from './gpus.js';
 /** The limit of a sweep on GPUs. */
 export interface GpuSweepLimit {
   readonly gpus: true;
-  /** Between GPUs one direction of one GPU's links; within one GPU what its memory reads and writes. */
+  /** Between GPUs, one direction of one GPU's links; within one, its memory's reads and writes. */
   readonly rate: ExpectedRate | undefined;
 }
 
-/** Of ranks on these GPUs, one for each; a GPU may be there several times. */
+/** For ranks on these GPUs, one each; a GPU may be repeated. */
 export function gpuSweepLimit(machine: Machine, ordinals: readonly number[]): GpuSweepLimit {
   const distinct = [...new Set(ordinals)];
   const [only] = distinct;
@@ -31,9 +31,9 @@ function ownLinks(machine: Machine, gpu: number): ExpectedRate | undefined {
 }
 
 /**
- * What one call is expected to take at best.
+ * The lower bound of a call's time.
  *
- * @param ncclSeconds NCCL's own estimate, which knows its algorithms; null where it has none
+ * @param ncclSeconds NCCL's estimate, which knows its algorithms; null without one
  */
 export function expectedOf(
   volume: Volume,

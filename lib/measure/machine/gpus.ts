@@ -1,11 +1,11 @@
-// The GPUs of a machine and how they are linked, as the expected limits and the verdicts need them.
+// The GPUs of a machine and their links, for limits and verdicts.
 import { native } from '../../native/load.js';
 import type { NativeGpuHealth, NativeGpuInfo } from '../../native/gpu.js';
 
 export interface Peer {
-  /** Whether the first's kernels and copies reach the memory of the second. */
+  /** Whether the first GPU's kernels and copies access the second's memory. */
   readonly access: boolean;
-  /** What the two share on the way over PCIe: 'PIX', 'NODE', ...; null when unknown. */
+  /** Their common point over PCIe: 'PIX', 'NODE', ...; null if unknown. */
   readonly path: string | null;
 }
 
@@ -16,9 +16,9 @@ export interface Machine {
 }
 
 /**
- * Asks the driver, and NVML where it is there.
+ * Asks the driver, and NVML if present.
  *
- * @param ordinals the GPUs to take; all when left out
+ * @param ordinals the GPUs to use; default all
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
  */
 export function readMachine(ordinals?: readonly number[]): Machine {
@@ -43,7 +43,7 @@ export function gpuOf(machine: Machine, ordinal: number): NativeGpuInfo {
   return gpu;
 }
 
-/** `gpu:0`, or `host`. */
+/** `gpu:0` or `host`. */
 export function placeName(place: number): string {
   return place < 0 ? 'host' : `gpu:${place}`;
 }
@@ -51,13 +51,13 @@ export function placeName(place: number): string {
 /** NVLinks of one direction between two GPUs, or from one to the switch. */
 export interface Links {
   readonly active: number;
-  /** With those that seem to be down: seen by comparing with like GPUs of the machine. */
+  /** Including those that seem down compared with similar GPUs of the machine. */
   readonly expected: number;
-  /** Of one link, one direction. */
+  /** Per link and direction. */
   readonly bytesPerSecond: number;
 }
 
-// What a link of a version carries where NVML does not say: nominal, one direction.
+// Nominal rates per link and direction, for versions where NVML does not tell.
 const nominalLinkRates: Readonly<Record<string, number>> = {
   '1.0': 20e9,
   '2.0': 25e9,
@@ -80,7 +80,7 @@ function linkRate(health: NativeGpuHealth): number | undefined {
   return undefined;
 }
 
-/** Links that a GPU has fewer than the best of its kind in this machine; 0 where none of its own is inactive. */
+/** How many links fewer a GPU has than the best of its kind here; 0 unless some are inactive. */
 export function linksDown(machine: Machine, ordinal: number): number {
   const { health, name } = gpuOf(machine, ordinal);
   if (health === null) return 0;
@@ -92,7 +92,7 @@ export function linksDown(machine: Machine, ordinal: number): number {
   return Math.min(best - own, inactive);
 }
 
-/** All NVLinks of a GPU together; undefined where it has none that is up. */
+/** All NVLinks of a GPU; undefined if none is up. */
 export function linksOf(machine: Machine, ordinal: number): Links | undefined {
   const { health } = gpuOf(machine, ordinal);
   if (health === null) return undefined;
@@ -102,14 +102,14 @@ export function linksOf(machine: Machine, ordinal: number): Links | undefined {
   return { active, expected: active + linksDown(machine, ordinal), bytesPerSecond };
 }
 
-/** Whether NVML does not say where some of a GPU's NVLinks lead, as in a virtual machine whose host keeps the NVSwitches. */
+/** Whether NVML does not know where some NVLinks lead, as in a virtual machine whose host keeps the NVSwitches. */
 export function hasUnknownLinks(machine: Machine, ordinal: number): boolean {
   return activeLinks(gpuOf(machine, ordinal).health).some(
     ({ remoteIsSwitch, remotePciBusId }) => !remoteIsSwitch && remotePciBusId === null,
   );
 }
 
-/** The NVLinks that carry what goes from one GPU to another; undefined where there are none. */
+/** The NVLinks from one GPU to another; undefined if there are none. */
 export function linksBetween(machine: Machine, from: number, to: number): Links | undefined {
   const one = gpuOf(machine, from);
   const other = gpuOf(machine, to);
@@ -119,7 +119,7 @@ export function linksBetween(machine: Machine, from: number, to: number): Links 
   const direct = activeLinks(one.health).filter(
     ({ remotePciBusId }) => remotePciBusId === other.pciBusId,
   ).length;
-  // A link that is down is missing on both its sides.
+  // A link that is down is missing on both sides.
   const down = Math.min(linksDown(machine, from), linksDown(machine, to));
   if (direct > 0) return { active: direct, expected: direct + down, bytesPerSecond };
   const switched = (health: NativeGpuHealth): number =>

@@ -1,4 +1,4 @@
-// The limit that stands beside every bandwidth: what the memory of this machine can copy, measured in the same run.
+// The limit beside every bandwidth: this machine's copy bandwidth, measured in the same run.
 import { native } from '../../native/load.js';
 import { nativeMemoryLoops } from '../../native/measure.js';
 import { beyondCaches } from './array-sizes.js';
@@ -6,30 +6,29 @@ import { beyondCaches } from './array-sizes.js';
 const warmup = 1;
 const samples = 6;
 
-// Plain loops that write as much as they read. Which is fastest depends on the machine: the C library's copy was at 40,
-// our own copy past the caches at 53 and four streams side by side at 79 GB/s on 2 cores of an EPYC Zen 4.
+// Plain loops that write as much as they read. The fastest one depends on the machine: on 2 cores of an EPYC Zen 4 the
+// C library's copy reached 40, our copy past the caches 53 and four parallel streams 79 GB/s.
 const loops = [
   { loop: nativeMemoryLoops.copy, arrays: 1 },
   { loop: nativeMemoryLoops.reduceOutOfPlace, arrays: 1 },
   { loop: nativeMemoryLoops.reduceOutOfPlace, arrays: 4 },
 ] as const;
 
-/** What the machine's memory can do with plain copies. */
+/** The memory's bandwidth with plain copies. */
 export interface MemoryLimit {
-  /** Bytes read plus bytes written in a second, by a copy on `threads` threads. */
+  /** Bytes read plus bytes written per second, by a copy on `threads` threads. */
   readonly copyBytesPerSecond: number;
   readonly threads: number;
-  /** The loop that was fastest: seconds of each pass, and bytes read plus written by one. */
+  /** The fastest loop: seconds of each pass, and bytes read plus written per pass. */
   readonly pass: { readonly seconds: readonly number[]; readonly bytes: number };
 }
 
 /**
- * Measures the copy bandwidth with as many threads as the collectives use: the best pass of the fastest of three plain
- * loops over arrays that no cache holds, since a limit is what the machine can do when nothing disturbs it. Takes about
- * half a second.
+ * Measures the copy bandwidth with the collectives' number of threads: the best pass of three plain loops over arrays
+ * beyond all caches, because a limit is the undisturbed rate. Takes about half a second.
  *
- * @param lastLevelCacheBytes null when the kernel does not tell
- * @param hugePages as what is measured beside it lies
+ * @param lastLevelCacheBytes null if unknown
+ * @param hugePages whether the measured arrays are on huge pages
  */
 export async function measureMemoryLimit(
   lastLevelCacheBytes: number | null,

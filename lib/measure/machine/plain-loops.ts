@@ -1,4 +1,4 @@
-// The bare loops that no engine beats: copies and sums over arrays of a size.
+// The plain loops that bound every engine: copies and sums over arrays of a size.
 import type { MemoryAccess as Access } from '../../results/bandwidth.js';
 import { mebibyte } from '../../results/units.js';
 import { native } from '../../native/load.js';
@@ -7,7 +7,7 @@ import { nativeMemoryLoops } from '../../native/measure.js';
 interface Loop {
   readonly loop: number;
   readonly arrays: number;
-  /** Bytes read plus written, in units of one array's. */
+  /** Bytes read plus written, in array sizes. */
   readonly passes: number;
 }
 
@@ -18,7 +18,7 @@ const copies: readonly Loop[] = [
   { loop: reduceOutOfPlace, arrays: 2, passes: 4 },
   { loop: reduceOutOfPlace, arrays: 4, passes: 8 },
 ];
-/** What copies may do all may: a limit is the best that is known. */
+/** Every access may use the copies' loops: a limit is the best known rate. */
 const loops: Readonly<Record<Access, readonly Loop[]>> = {
   copy: copies,
   sum: [
@@ -33,20 +33,20 @@ const loops: Readonly<Record<Access, readonly Loop[]>> = {
   ],
 };
 
-/** A size's loop runs so long that reading the clock does not count. */
+/** Long enough that reading the clock does not count. */
 const bytesOfSample = 8 * mebibyte;
 const mostRepeats = 500;
-/** The best of many: on a machine with other load few passes are undisturbed. */
+/** The best of many: under other load few passes are undisturbed. */
 const bytesOfAllSamples = 512 * mebibyte;
 const fewestSamples = 4;
 const mostSamples = 20;
 const line = 64;
-// A core that has its caches to itself may beat two that share one, as long as its arrays are few lines.
+// For a few cache lines one core alone may beat two that share a cache.
 const fewThreadsBytes = 128 * 2 ** 10;
 
 /**
- * The best of the plain loops that move about these bytes a pass. The operating system gives memory at the first touch,
- * which the loops make before they are timed.
+ * The best of the plain loops that move about these bytes per pass. The loops touch their memory before they are timed,
+ * because the system allocates it at the first touch.
  */
 export async function measureLoop(
   bytes: number,

@@ -1,6 +1,6 @@
 /**
- * The limit of processes that work together. Launchers bind processes to cores of their own, so that no single one can tell
- * what the memory gives to all: one process for each set of cores measures, all of them at the same time.
+ * The common limit of several processes. Launchers bind processes to separate cores, so no single one can measure the
+ * memory's total: one process per set of cores measures, all in parallel.
  */
 import { createHash } from 'node:crypto';
 import { availableParallelism, hostname } from 'node:os';
@@ -10,16 +10,16 @@ import { grantedCores } from '../../results/container-limits.js';
 import { groupBy } from '../../results/grouping.js';
 import { measureMemoryLimit, type MemoryLimit } from './memory-limit.js';
 
-/** Processes that can tell one another numbers. */
+/** Processes that can exchange numbers. */
 export interface Peers {
-  /** The place of this process among them. */
+  /** This process's rank. */
   readonly rank: number;
-  /** What each brings, in the order of ranks; all bring equally many. */
+  /** The values of each process, in rank order; all give the same number. */
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
 }
 
 export interface SharedLimit extends Omit<MemoryLimit, 'pass'> {
-  /** Of all processes together, on all their hosts. */
+  /** Of all processes together, on all hosts. */
   readonly availableCores: number;
   /** Whether this process measures for those that share its cores, and how many processes measure. */
   readonly measures: boolean;
@@ -27,10 +27,10 @@ export interface SharedLimit extends Omit<MemoryLimit, 'pass'> {
 }
 
 const wordBits = 32;
-/** Linux has no more cores. */
+/** Linux's maximum number of cores. */
 const words = 8192 / wordBits;
 
-/** A host and a set of its cores, as numbers that any two processes can compare. */
+/** A host and a set of its cores as comparable numbers. */
 function placeOf(host: string, cores: readonly number[]): number[] {
   const mask = new Array<number>(words).fill(0);
   for (const core of cores) {
@@ -48,17 +48,16 @@ function coresOf([host = 0, ...mask]: readonly number[]): string[] {
   );
 }
 
-/** Those of this process; all of its host where the system does not tell. */
+/** This process's cores; all of the host if unknown. */
 function ownCores(cores: readonly number[]): readonly number[] {
   return cores.length > 0 ? cores : Array.from({ length: availableParallelism() }, (_, at) => at);
 }
 
 /**
- * Of each process's host, the cores' worth of time that its processes have together; every process gets the same. All
- * call it alike.
+ * The CPU time, in cores, of all processes on each process's host. Collective, with the same result.
  *
  * @param cores those of this process
- * @param granted cores' worth of time that its control group grants; null where none bounds it
+ * @param granted CPU limit of its control group, in cores; null if unlimited
  */
 export async function coresOfHosts(
   peers: Pick<Peers, 'gather'>,
@@ -78,12 +77,12 @@ export async function coresOfHosts(
 }
 
 /**
- * What the cores of all processes copy together; every process gets the same. All call it alike. Where the system does
- * not tell a process's cores it counts as one that may use all of its host.
+ * The joint copy rate of all processes' cores. Collective, with the same result. A process with unknown cores counts as
+ * using its whole host.
  *
- * @param lastLevelCacheBytes null when the kernel does not tell
+ * @param lastLevelCacheBytes null if unknown
  * @param cores those of this process
- * @param hugePages as what is measured beside it lies
+ * @param hugePages whether the measured arrays are on huge pages
  */
 export async function measureSharedLimit(
   peers: Peers,

@@ -1,4 +1,4 @@
-// The limit of what fits in caches: what bare loops move at a size. Memory's bandwidth is no limit there.
+// The limit of data within caches, by plain loops of that size, since memory bandwidth is no limit there.
 import type { MemoryAccess as Access, Volume } from '../../results/bandwidth.js';
 import type { CaseInput } from '../../results/case.js';
 import type { CaseResult } from '../../results/result.js';
@@ -10,13 +10,13 @@ import type { Peers, SharedLimit } from './shared-limit.js';
 
 const smallest = 4 * 2 ** 10;
 
-/** A size of the loop and its rate, both of bytes read plus written. */
+/** The size of a loop and its rate, both in bytes read plus written. */
 export interface SizedRate {
   readonly bytes: number;
   readonly bytesPerSecond: number;
 }
 
-/** Between two measured sizes on the straight line of their logarithms; before the first and beyond the last as those. */
+/** Log-linear interpolation between measured sizes, constant outside them. */
 export function interpolateRate(rates: readonly SizedRate[], bytes: number): number {
   const above = rates.findIndex((rate) => rate.bytes >= bytes);
   if (above <= 0) return (above === 0 ? rates[0] : rates.at(-1))?.bytesPerSecond ?? 0;
@@ -25,10 +25,10 @@ export function interpolateRate(rates: readonly SizedRate[], bytes: number): num
   return low.bytesPerSecond * (high.bytesPerSecond / low.bytesPerSecond) ** part;
 }
 
-/** What a case says of the limit of its size. */
+/** The limit in a case. */
 export type CaseLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'loopBytes' | 'betweenCores'>;
 
-/** What a case passes between processes, and how fast they can. */
+/** Data between processes, and its limit. */
 export interface Between {
   readonly cores: CoresLimit;
   readonly crossing: Crossing;
@@ -40,13 +40,13 @@ function limitOfCase(result: CaseResult) {
   return 'limit' in result ? result.limit : undefined;
 }
 
-/** Limits by size, of all processes together. Every process calls alike, and gets the same. */
+/** Limits by size, over all processes. All methods are collective, with the same results. */
 export class SizedLimit {
   readonly #rates = new Map<Access, SizedRate[]>();
 
   /**
-   * @param shared what memory gives, and which processes measure
-   * @param largest bytes beyond which nothing stays in a cache
+   * @param shared the memory's limit, and which processes measure
+   * @param largest bytes beyond all caches
    */
   constructor(
     private readonly peers: Peers,
@@ -55,7 +55,7 @@ export class SizedLimit {
     private readonly loop: (bytes: number, access: Access) => Promise<number> = measureLoop,
   ) {}
 
-  /** Measures a few sizes, so that {@link at} knows all from the smallest of these to the largest. */
+  /** Measures some sizes, so that {@link at} can interpolate between them. */
   async prepare(sizes: readonly number[], access: Access): Promise<void> {
     const moved = sizes.filter((bytes) => bytes > 0).map((bytes) => this.within(bytes));
     if (moved.length === 0) return;
@@ -65,7 +65,7 @@ export class SizedLimit {
     await this.refine(last, access);
   }
 
-  /** Measures this size, once more where it was measured: the best counts. */
+  /** Measures this size, or measures it again: the best counts. */
   async refine(bytes: number, access: Access): Promise<void> {
     const size = this.within(bytes);
     const own = this.shared.measures ? await this.loop(size / this.shared.measuring, access) : 0;
@@ -81,16 +81,16 @@ export class SizedLimit {
     );
   }
 
-  /** Bytes a second; 0 before anything was measured. */
+  /** Bytes per second; 0 before any measurement. */
   at(bytes: number, access: Access): number {
     return interpolateRate(this.#rates.get(access) ?? [], this.within(bytes));
   }
 
   /**
-   * Completes a case with the limit of its size. One that comes out faster shows that the loop was disturbed, or that
-   * its size lay between measured ones: the loop is measured again, and the case completed anew.
+   * Completes a case with the limit of its size. If the case is faster, the loop was disturbed or interpolated: it is
+   * measured again.
    *
-   * @param between processes whose arrays nobody else can address
+   * @param between processes that cannot access each other's arrays
    */
   async complete<Case extends CaseResult>(
     { mustMoveBytes, access = 'copy' }: Volume,
@@ -114,27 +114,27 @@ export class SizedLimit {
     return result;
   }
 
-  /** Whether it is for any process: each may have times of its own, and all measure again or none. */
+  /** Whether it is above for any process, since all measure again or none. */
   private async isAbove(result: CaseResult): Promise<boolean> {
     const own = (limitOfCase(result)?.ratio ?? 0) > 1;
     const told = await this.peers.gather([own ? 1 : 0]);
     return told.some(([above = 0]) => above > 0);
   }
 
-  /** The size of the loop that is the limit of these bytes. */
+  /** The size of the loop that limits these bytes. */
   within(bytes: number): number {
     return Math.min(Math.max(bytes, smallest), this.largest);
   }
 }
 
-/** Of processes whose memory's limit was measured; on the same pages. */
+/** For processes with a measured memory limit, on the same pages. */
 export function sizedLimit(
   peers: Peers,
   shared: SharedLimit,
   lastLevelCacheBytes: number | null,
   hugePages = false,
 ): SizedLimit {
-  // Read and written: twice what no cache holds, by each that measures.
+  // Read and written: twice the size beyond caches, for each measuring process.
   const largest = 2 * beyondCaches(lastLevelCacheBytes) * shared.measuring;
   return new SizedLimit(peers, shared, largest, (bytes, access) =>
     measureLoop(bytes, access, hugePages),

@@ -1,16 +1,16 @@
-// How busy the machine is while something runs: from /proc, and NVML where there are GPUs.
+// The load of the machine during a run, from /proc and NVML.
 import { readFileSync } from 'node:fs';
 
 /** The kernel's counters at one moment. */
 export interface UtilisationSample {
   /** Of the monotonic clock. */
   readonly seconds: number;
-  /** Time of all processors since boot, in the kernel's ticks. */
+  /** Time of all processors since boot, in kernel ticks. */
   readonly busyTicks: number;
   readonly totalTicks: number;
   readonly memoryUsedBytes: number;
   readonly memoryBytes: number;
-  /** Milliseconds that each disk was busy, summed. */
+  /** Busy milliseconds of all disks, summed. */
   readonly diskBusyMilliseconds: number;
   readonly disks: number;
   readonly diskReadBytes: number;
@@ -20,29 +20,29 @@ export interface UtilisationSample {
   readonly networkSentBytes: number;
 }
 
-/** Means over the time that was watched; null where the machine does not tell. Shares are from 0 to 1. */
+/** Means over the run; null if unknown. Shares are from 0 to 1. */
 export interface UtilisationSummary {
-  /** That were looked at. */
+  /** Duration of the observation. */
   readonly seconds: number;
-  /** Of all cores, from 0 to 1; null where the system does not tell. */
+  /** Of all cores, from 0 to 1; null if unknown. */
   readonly cpuShare: number | null;
-  /** Of all memory, from 0 to 1; null where the system does not tell. */
+  /** Of all memory, from 0 to 1; null if unknown. */
   readonly memoryShare: number | null;
-  /** Of the time, the mean over the disks. */
+  /** Share of busy time, the mean over the disks. */
   readonly diskShare: number | null;
-  /** Null where the system does not tell. */
+  /** Null if unknown. */
   readonly diskReadBytesPerSecond: number | null;
-  /** Null where the system does not tell. */
+  /** Null if unknown. */
   readonly diskWrittenBytesPerSecond: number | null;
-  /** Null where the system does not tell. */
+  /** Null if unknown. */
   readonly networkReceivedBytesPerSecond: number | null;
-  /** Null where the system does not tell. */
+  /** Null if unknown. */
   readonly networkSentBytesPerSecond: number | null;
   /** Mean over the GPUs. */
   readonly gpuShare: number | null;
 }
 
-/** All figures of a summary. */
+/** The figures of a summary. */
 export const utilisationNames = [
   'seconds',
   'cpuShare',
@@ -55,7 +55,7 @@ export const utilisationNames = [
   'gpuShare',
 ] as const satisfies readonly (keyof UtilisationSummary)[];
 
-/** The text of a file of /proc; undefined where there is none. */
+/** Reads a file of /proc; undefined if there is none. */
 export type ReadProc = (name: string) => string | undefined;
 
 const readProc: ReadProc = (name) => {
@@ -69,12 +69,12 @@ const readProc: ReadProc = (name) => {
 const sectorBytes = 512; // of /proc/diskstats, whatever the disk's own
 const kibibyte = 1024;
 
-/** Whole disks: partitions, loop devices and memory would count the same bytes again. */
+/** Whole disks: partitions, loop devices and memory would count the same bytes twice. */
 const wholeDisk = /^(sd[a-z]+|vd[a-z]+|xvd[a-z]+|hd[a-z]+|nvme\d+n\d+|mmcblk\d+)$/;
 
 export function sampleUtilisation(seconds: number, read: ReadProc = readProc): UtilisationSample {
   const ticks = (/^cpu +(\S.*)$/m.exec(read('stat') ?? '')?.[1] ?? '').split(/\s+/).map(Number);
-  // user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user's already.
+  // user, nice, system, idle, iowait, irq, softirq, steal; user already includes guest time.
   const totalTicks = ticks.slice(0, 8).reduce((sum, value) => sum + value, 0);
   const [, , , idle = 0, waiting = 0] = ticks;
   const memory = read('meminfo') ?? '';
@@ -108,9 +108,9 @@ export function sampleUtilisation(seconds: number, read: ReadProc = readProc): U
 }
 
 /**
- * What two or more samples come to: counters from the first to the last, memory as the mean of all.
+ * Summarizes two or more samples: counters from first to last, memory as the mean.
  *
- * @param gpuShares of each time the GPUs were asked
+ * @param gpuShares of each query of the GPUs
  */
 export function summarise(
   samples: readonly UtilisationSample[],
@@ -147,7 +147,7 @@ export function summarise(
   };
 }
 
-/** The mean over machines; of those that do not tell a figure nothing is counted. */
+/** The mean over machines, without those that lack a figure. */
 export function meanUtilisation(machines: readonly UtilisationSummary[]): UtilisationSummary {
   const [first] = machines;
   if (first === undefined) throw new RangeError('expected machines, got none');
@@ -165,13 +165,13 @@ function finite(value: number): number | null {
 
 const intervalMs = 500;
 
-/** Watches the machine until it is told to stop. */
+/** Observes the machine until stopped. */
 export class UtilisationWatch {
   readonly #samples: UtilisationSample[] = [];
   readonly #gpuShares: number[] = [];
   readonly #timer: NodeJS.Timeout;
 
-  /** @param gpuShare how busy the GPUs are at the moment; undefined where nobody knows. */
+  /** @param gpuShare the current load of the GPUs; undefined if unknown */
   constructor(private readonly gpuShare: () => number | undefined = () => undefined) {
     this.#sample();
     this.#timer = setInterval(() => {

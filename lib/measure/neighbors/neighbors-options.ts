@@ -1,4 +1,4 @@
-// The options of averaging with neighbours: the command `gradlink collectives` and the run have them from here.
+// The options of neighbor averaging, for `gradlink collectives` and its run.
 import type { RunOptions } from '../common-run.js';
 import { callRows, checkRows, rankRows } from '../collectives/collectives-options.js';
 import { choice, flag, list, whole } from '../../options/kinds.js';
@@ -8,9 +8,9 @@ import { neighborDtypes } from './sweep.js';
 
 const count = whole({ min: 1 });
 
-/** Those that no other collective has. */
+/** Options that other collectives lack. */
 export const graphRows = optionTable({
-  /** Who is a neighbour of whom; default `exp2`. */
+  /** The graph of neighbors; default `exp2`. */
   topology: {
     flag: '--topology <graph>',
     help: `with neighbor_all_reduce: ${graphNames.join(', ')} (default: exp2)`,
@@ -18,14 +18,14 @@ export const graphRows = optionTable({
     default: 'exp2',
     ownDefault: true,
   },
-  /** One neighbour a step, each step another. Default: all of the graph in every step. */
+  /** Whether each step has a single, changing neighbor. Default: all neighbors in every step. */
   dynamic: {
     flag: '--dynamic',
     help: 'with neighbor_all_reduce: one neighbour a step, a different one each step',
     kind: flag,
     default: false,
   },
-  /** Ranks that count as one host: a divisor of the ranks; default all. */
+  /** Ranks that count as one host, a divisor of the ranks; default all. */
   ranksPerNode: {
     flag: '--ranks-per-node <count>',
     help: 'with neighbor_all_reduce: ranks that count as one host (default: GRADLINK_RANKS_PER_NODE, or all)',
@@ -34,7 +34,7 @@ export const graphRows = optionTable({
 });
 
 export const neighborsTable = optionTable({
-  /** The hierarchical form is measured beside the plain one, and both beside `all_reduce`. */
+  /** The hierarchical form is measured together with the plain one, and both with `all_reduce`. */
   collective: { kind: choice(neighborCollectives) },
   /** Ranks of this process; default 4. A job has its own number. */
   ranks: { kind: count },
@@ -48,9 +48,9 @@ export const neighborsTable = optionTable({
   ...graphRows,
 });
 
-/** What to measure, and on which ranks. In a job every process calls with the same options. */
+/** The measurement and its ranks. In a job every process calls with the same options. */
 export interface NeighborsOptions
   extends RunOptions, Omit<OptionsOf<typeof neighborsTable>, 'collective'> {
-  /** Which is timed beside `all_reduce`. */
+  /** Timed together with `all_reduce`. */
   readonly collective: NeighborCollective;
 }

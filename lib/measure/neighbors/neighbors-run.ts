@@ -1,5 +1,5 @@
-// The benchmark of averaging with neighbours beside everybody's sum: all that `gradlink collectives neighbor_all_reduce`
-// does but reading its options and printing.
+// The benchmark of neighbor averaging against all_reduce: `gradlink collectives neighbor_all_reduce` without its
+// options and printing.
 import type { HostSweepLimit } from '../collectives/sweep.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { oneOf } from '../../checks.js';
@@ -21,7 +21,7 @@ import {
 
 const defaultRanks = 4;
 
-/** The limit of all processes together; those of one process are one. */
+/** The processes for shared limits; ranks of one process count as one. */
 function peersOf({ members: [first], processes }: NeighborRanks): {
   rank: number;
   gather: (values: readonly number[]) => Promise<readonly (readonly number[])[]>;
@@ -33,11 +33,10 @@ function peersOf({ members: [first], processes }: NeighborRanks): {
 }
 
 /**
- * Times averaging with neighbours and `all_reduce` in turns; every process of a job calls it alike and gets the same
- * figures.
+ * Times neighbor averaging and `all_reduce` alternately; collective in a job, with the same figures for every process.
  *
- * @throws RangeError or TypeError with a code for options that cannot be
- * @throws GradlinkError ERR_TIMEOUT when ranks do not come
+ * @throws RangeError or TypeError with a code for invalid options
+ * @throws GradlinkError ERR_TIMEOUT if ranks are missing
  */
 export async function run(options: NeighborsOptions, events: RunEvents = {}): Promise<Report> {
   checkEvents(events);

@@ -1,4 +1,4 @@
-// What averaging with neighbours does in each step of a measurement: who hears of whom, and how many bytes that sends.
+// The steps of neighbor averaging in a measurement: exchanges, and bytes sent.
 import { collectiveCrossing, type Crossing } from '../../results/crossing.js';
 import {
   exponentialTwoGraph,
@@ -12,7 +12,7 @@ import type { Node, Rank } from '../../topology/rank.js';
 import { onePeerSchedule, type Exchange } from '../../topology/schedules.js';
 import type { Topology } from '../../topology/topology.js';
 
-/** What stands in one table: everybody's sum is what the others are measured against. */
+/** The operations of one table; all_reduce is the baseline. */
 export const neighborOperations = [
   'all_reduce',
   'neighbor_all_reduce',
@@ -20,7 +20,7 @@ export const neighborOperations = [
 ] as const;
 export type NeighborOperation = (typeof neighborOperations)[number];
 
-/** Those that can be asked for. */
+/** Operations that can be requested. */
 export const neighborCollectives = [
   'neighbor_all_reduce',
   'hierarchical_neighbor_all_reduce',
@@ -28,7 +28,7 @@ export const neighborCollectives = [
 /** One of {@link neighborCollectives}. */
 export type NeighborCollective = (typeof neighborCollectives)[number];
 
-/** Graphs, as the command line names them. */
+/** Graphs by their command-line names. */
 export const graphNames = [
   'exp2',
   'symmetric_exp',
@@ -38,10 +38,9 @@ export const graphNames = [
   'star',
   'full',
 ] as const;
-/** Who is a neighbour of whom, as the command line names it. */
+/** A graph's command-line name. */
 export type GraphName = (typeof graphNames)[number];
 
-/** The graphs by their names. */
 export const graphs = {
   exp2: exponentialTwoGraph,
   symmetric_exp: (size: number) => symmetricExponentialGraph(size),
@@ -54,13 +53,13 @@ export const graphs = {
 
 export interface NeighborPlan {
   readonly size: number;
-  /** Ranks of a node; all, where there is one node. */
+  /** Ranks per node; all with a single node. */
   readonly perNode: number;
   readonly graphName: GraphName;
   readonly graph: Topology;
   /** Of nodes. */
   readonly nodeGraph: Topology;
-  /** One neighbour a step, each step another. */
+  /** Whether each step has a single, changing neighbor. */
   readonly dynamic: boolean;
 }
 
@@ -80,7 +79,7 @@ export function planNeighbors(
   };
 }
 
-/** The exchanges of a rank of a graph, step after step; of a graph that does not change there is one. */
+/** A rank's exchanges per step; one step for a static graph. */
 export function exchangesOf<V extends Rank | Node = Rank>(
   graph: Topology,
   rank: number,
@@ -94,7 +93,7 @@ export function exchangesOf(
   if (!dynamic) {
     return [{ sources: graph.sources(rank), destinations: graph.destinations(rank) }];
   }
-  // As many steps as the rank with the most destinations needs to meet them all.
+  // Enough steps for the rank with the most destinations to reach them all.
   const steps = Math.max(1, ...ranksOf(graph).map((one) => graph.destinations(one).length));
   const schedule = onePeerSchedule(graph, rank);
   return Array.from({ length: steps }, () => schedule.next().value);
@@ -102,7 +101,7 @@ export function exchangesOf(
 
 const ranksOf = (graph: Topology) => Array.from({ length: graph.size }, (_, rank) => rank);
 
-/** What a rank's result is made of: the factor of each rank's data. */
+/** The factors of all ranks' data in a rank's result. */
 export function factorsOf(
   plan: NeighborPlan,
   operation: NeighborOperation,
@@ -127,7 +126,7 @@ export function factorsOf(
   );
 }
 
-/** What one call on `bytes` of each rank passes between processes; undefined of sums inside hosts first. */
+/** Bytes between processes for a call on `bytes` per rank; undefined for sums within hosts. */
 export function neighborCrossing(
   plan: NeighborPlan,
   operation: NeighborOperation,
@@ -148,15 +147,15 @@ export function neighborCrossing(
 }
 
 export interface SentBytes {
-  /** By the rank that sends most, on average over the steps. */
+  /** Of the rank that sends most, averaged over the steps. */
   readonly perRank: number;
-  /** To other hosts, by the host that sends most. */
+  /** To other hosts, of the host that sends most. */
   readonly perHost: number;
 }
 
 /**
- * What one call on `bytes` of each rank must send, each message counted once: all_reduce as a ring does, over ranks and
- * over hosts.
+ * The bytes that a call on `bytes` per rank must send, counting each message once; all_reduce as a ring over ranks and
+ * hosts.
  */
 export function sentBytes(
   plan: NeighborPlan,
@@ -191,7 +190,7 @@ export function sentBytes(
       return steps.reduce((sum, { destinations }) => sum + destinations.length, 0) / steps.length;
     }),
   );
-  // The first rank of a node takes part in its sum, speaks for it, and passes the result on.
+  // A node's first rank takes part in its sum, exchanges it, and distributes the result.
   const inside = perNode > 1 ? ring(perNode) + bytes : 0;
   return { perRank: inside + outside * bytes, perHost: outside * bytes };
 }

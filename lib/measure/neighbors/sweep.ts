@@ -1,5 +1,4 @@
-// Times averaging with neighbours beside everybody's sum, on the same ranks and in turns: what changes on the machine
-// meanwhile falls on all alike.
+// Times neighbor averaging and all_reduce on the same ranks alternately, so that changes on the machine affect both.
 import { Communicator } from '../../communicator/communicator.js';
 import { allocate, elementBytes, parseDType } from '../../tensor/dtype.js';
 import type { Node } from '../../topology/rank.js';
@@ -21,12 +20,11 @@ import { batchFor, type Average, type HostSweepLimit } from '../collectives/swee
 import type { Filled, OptionsOf } from '../../options/table.js';
 import type { neighborsTable } from './neighbors-options.js';
 
-/** Types whose arrays JavaScript reads. */
+/** Types that JavaScript can read. */
 export const neighborDtypes = ['float32', 'float64'] as const;
 /** One of {@link neighborDtypes}. */
 export type NeighborDType = (typeof neighborDtypes)[number];
 
-/** What is timed of each operation. */
 export interface NeighborTiming
   extends
     Pick<
@@ -42,7 +40,7 @@ export interface NeighborSweep extends NeighborTiming {
 
 type Data = Float32Array | Float64Array;
 
-/** Ranks of this process that each have a communicator; the others are in other processes. */
+/** Ranks of this process with one communicator each; the others are in other processes. */
 export interface NeighborRanks {
   readonly members: readonly Communicator[];
   readonly size: number;
@@ -72,7 +70,7 @@ interface Bench {
   readonly environment: EnvironmentInfo;
 }
 
-/** One call of one rank in a step: how, and with which arrays. */
+/** One rank's calls and arrays in a step. */
 class RankCalls {
   readonly data: Data;
   readonly #options: { out?: Data };
@@ -131,7 +129,7 @@ class RankCalls {
   }
 }
 
-/** All of this process: the calls of a rank alone block, those of several wait for each other. */
+/** For all ranks of this process: a single rank's calls block, several wait for each other. */
 async function runAll(
   calls: readonly RankCalls[],
   operation: NeighborOperation,
@@ -146,7 +144,7 @@ async function barrier({ members }: NeighborRanks): Promise<void> {
   else await Promise.all(members.map((one) => one.barrier()));
 }
 
-/** The worst relative error of all ranks. */
+/** The largest relative error of all ranks. */
 async function errorOf(
   { ranks, sweep: { plan } }: Bench,
   calls: readonly RankCalls[],
@@ -287,16 +285,16 @@ function countsOf({ sizes }: NeighborSweep, dtype: NeighborDType): ReadonlySet<n
   return new Set(sizes.map((bytes) => Math.max(Math.floor(bytes / width), 1)));
 }
 
-/** How many rows a sweep has when nothing fails. */
+/** Number of rows of a sweep without failures. */
 export function neighborRows(sweep: NeighborSweep): number {
   const counts = sweep.dtypes.map((dtype) => countsOf(sweep, dtype).size);
   return placements.length * counts.reduce((sum, count) => sum + count, 0);
 }
 
 /**
- * All sizes, in place and out of place; every process of a job calls it alike.
+ * Runs all sizes, in place and out of place; collective in a job.
  *
- * @param onRow gets the cases of one size and placement, everybody's sum first
+ * @param onRow receives the cases of one size and placement, all_reduce first
  */
 export async function runNeighborSweep(
   bench: Bench,

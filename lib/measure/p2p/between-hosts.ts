@@ -1,4 +1,4 @@
-// Messages between the hosts of a job: a case for each pair.
+// Messages between the hosts of a job: a case per pair.
 import { native } from '../../native/load.js';
 import { beside, spreadOf, timesText, type Spread } from '../../results/beside.js';
 import type { HostsComparison } from '../../results/hosts.js';
@@ -22,7 +22,7 @@ import { roundsOf } from '../hosts/rounds.js';
 /** The name of its cases. */
 export const betweenHosts = 'between_hosts';
 
-/** The figure of a case: half of what a message takes there and back. */
+/** The figure of a case: half of a round trip. */
 export const thereAndBack = 'there and back';
 
 /** The ranks of a job on several hosts. */
@@ -36,15 +36,15 @@ function gpusHere(): number {
   try {
     return native().gpuCount();
   } catch {
-    // No driver: messages are of the host's memory.
+    // Without a driver, messages use host memory.
     return 0;
   }
 }
 
 /**
- * Joins the job on several hosts that this process is a rank of; where every host has GPUs, ranks are GPUs.
+ * Joins this process's job on several hosts; if every host has GPUs, the ranks are GPUs.
  *
- * @returns undefined without a job, and where all its ranks are on one host
+ * @returns undefined without a job, and if all ranks are on one host
  */
 export async function joinHosts(
   gpus: readonly number[] | undefined,
@@ -119,7 +119,7 @@ function caseOf(
   );
 }
 
-/** Every rank calls it and gets the same. */
+/** Collective, with the same result on every rank. */
 export async function measureBetween(
   world: HostsWorld,
   bytes: number,

@@ -1,42 +1,42 @@
-// What `gradlink p2p` can measure: nvbandwidth's single-node cases by their names and order, a record each. A record
-// says which copies make one figure; everything else follows from that.
+// The cases of `gradlink p2p`: nvbandwidth's single-node cases by name and order, one record each. A record lists the
+// copies of a figure; the rest follows from it.
 import { nativeHostMemory, type NativeGpuCopy } from '../../native/gpu-measure.js';
 import { placeName } from '../machine/gpus.js';
 
 const host = nativeHostMemory;
 
-/** How the copies of one measurement become figures. */
+/** How copies become figures. */
 export type Figures =
-  /** Of the one measured copy. */
+  /** Of the single measured copy. */
   | 'one'
-  /** Of the first of two measured copies, and the sum of what each of them reaches for itself. */
+  /** Of the first of two measured copies, and the sum of their rates. */
   | 'first and sum'
   /** Of all measured copies together. */
   | 'total';
 
-/** Copies that run side by side. */
+/** Copies that run in parallel. */
 export interface CopyPlan {
   readonly copies: readonly NativeGpuCopy[];
-  /** The first so many count; the others disturb them. */
+  /** Number of measured copies; the others are background load. */
   readonly measured: number;
   readonly figures: Figures;
   /** For `total`: the GPU that all data comes from or goes to. */
   readonly one?: number;
 }
 
-/** A list that is followed. */
+/** A linked list to follow. */
 export interface LatencyPlan {
   readonly by: number;
   readonly memory: number;
 }
 
-/** Whose time a latency is. */
+/** The clock of a latency. */
 export type LatencyClock =
-  /** Of the GPU, from copy to copy. */
+  /** The GPU's, from copy to copy. */
   | 'gpu'
-  /** Of the host, until a copy is queued behind others. */
+  /** The host's, until a copy is queued behind others. */
   | 'issue'
-  /** Of the host, from queueing one copy until it is known to have ended. */
+  /** The host's, from queueing a copy until its end is known. */
   | 'complete';
 
 export interface SmallCopies {
@@ -47,13 +47,13 @@ export interface SmallCopies {
 
 export interface P2pCase {
   readonly name: string;
-  /** What is measured, and in which direction the data goes, in words. */
+  /** The measurement and the direction of the data, in words. */
   readonly what: string;
-  /** GPUs that it needs at least. */
+  /** Minimum number of GPUs. */
   readonly gpus: 1 | 2;
-  /** Whether GPUs are to reach each other's memory; left out: where they can. */
+  /** Whether GPUs access each other's memory; absent: if they can. */
   readonly peerAccess?: boolean;
-  /** Copies that are so small that their time counts, not their rate. */
+  /** Copies small enough that their time counts rather than their rate. */
   readonly latency?: SmallCopies;
   readonly plans: (gpus: readonly number[]) => readonly (CopyPlan | LatencyPlan)[];
 }
@@ -67,7 +67,7 @@ const engines: readonly Engine[] = ['ce', 'sm'];
 const engineWords = { ce: 'copy engine', sm: 'multiprocessors' } as const;
 
 interface Group {
-  /** With ENGINE for the engine. */
+  /** ENGINE stands for the engine. */
   readonly name: string;
   readonly what: string;
   readonly gpus: 1 | 2;
@@ -255,7 +255,7 @@ const groups: readonly Group[] = [
   ...fanGroups(),
 ];
 
-/** In nvbandwidth's order: a case's index there is its index here. */
+/** In nvbandwidth's order, so that indices are equal. */
 export const p2pCases: readonly P2pCase[] = [
   ...engines.flatMap((engine) =>
     groups.map(({ name, what, gpus, plan }): P2pCase => ({

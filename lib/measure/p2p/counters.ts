@@ -1,4 +1,4 @@
-// Error counters of GPUs, and what was counted between two looks.
+// Error counters of GPUs and their changes.
 import { native } from '../../native/load.js';
 import type { NativeGpuHealth } from '../../native/gpu.js';
 import { gpuOf, placeName, type Machine } from '../machine/gpus.js';
@@ -24,10 +24,10 @@ const words: Readonly<Record<keyof Counts, string>> = {
   memory: 'memory error',
 };
 
-/** Counters only grow; what grew while a pair was measured belongs to it. */
+/** Counters only grow; growth during a pair's measurement belongs to it. */
 export class GpuCounters {
   private readonly last = new Map<number, Counts>();
-  /** By GPU, of all kinds and looks. */
+  /** By GPU, over all kinds and reads. */
   readonly counted = new Map<number, number>();
 
   constructor(private readonly machine: Machine) {
@@ -36,7 +36,7 @@ export class GpuCounters {
     }
   }
 
-  /** What was counted since the look before: `gpu:0 counted 3 NVLink errors`. */
+  /** Changes since the previous read: `gpu:0 counted 3 NVLink errors`. */
   read(now: ReadonlyMap<number, NativeGpuHealth>): string[] {
     return [...now].flatMap(([gpu, health]) => {
       const before = this.last.get(gpu);
@@ -46,7 +46,7 @@ export class GpuCounters {
     });
   }
 
-  /** The same, asking NVML now. */
+  /** The same with current values from NVML. */
   readNow(gpus: readonly number[]): string[] {
     const now = new Map<number, NativeGpuHealth>();
     for (const gpu of gpus) {

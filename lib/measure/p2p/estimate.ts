@@ -1,24 +1,24 @@
-// How long a run will take: guessed from what its links are said to do, and corrected by what was done took.
+// The remaining time of a run: estimated from its links, and corrected by the time so far.
 
-/** Seconds to allocate the arrays of a figure, page-locked ones among them, and to compare them. */
+/** Rate of allocating (including page-locked) and comparing the arrays of a figure. */
 const bytesPerSecondBeside = 4e9;
 
-/** Of a link of which nothing is known: PCIe generation 3 x16. */
+/** For unknown links: PCIe generation 3 x16. */
 const unknownRate = 12e9;
 
-/** What one figure moves. */
+/** The work of one figure. */
 export interface FigureWork {
-  /** Of one copy. */
+  /** Per copy. */
   readonly bytes: number;
-  /** Copies of all samples and of the warm-up, one after the other. */
+  /** Successive copies of all samples and the warm-up. */
   readonly copies: number;
-  /** Copies side by side. */
+  /** Parallel copies. */
   readonly lanes: number;
-  /** Of the slowest link; undefined where nobody says. */
+  /** Of the slowest link; undefined if unknown. */
   readonly bytesPerSecond: number | undefined;
 }
 
-/** A first guess of the seconds that one figure takes. */
+/** The estimated seconds of one figure. */
 export function figureSeconds({ bytes, copies, lanes, bytesPerSecond }: FigureWork): number {
   return (
     (bytes * copies) / (bytesPerSecond ?? unknownRate) + (bytes * lanes) / bytesPerSecondBeside
@@ -26,11 +26,11 @@ export function figureSeconds({ bytes, copies, lanes, bytesPerSecond }: FigureWo
 }
 
 /**
- * Seconds that are left.
+ * Remaining seconds.
  *
- * @param guessed of all parts, in their order
- * @param done so many of them are over
- * @param elapsed since the first began
+ * @param guessed estimates of all parts, in order
+ * @param done number of finished parts
+ * @param elapsed seconds since the start
  */
 export function secondsLeft(guessed: readonly number[], done: number, elapsed: number): number {
   const sum = (parts: readonly number[]): number => parts.reduce((all, one) => all + one, 0);

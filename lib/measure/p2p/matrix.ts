@@ -1,7 +1,7 @@
-// The cases of `gradlink p2p --matrix`: what the peer test of cuda-samples shows, with peer access off and on.
+// The cases of `gradlink p2p --matrix`: those of cuda-samples' peer test, with peer access off and on.
 import type { CopyPlan, LatencyClock, P2pCase } from './cases.js';
 
-// As cuda-samples has it: the time of so small a copy is the time to start one.
+// As in cuda-samples: the time of such a small copy is its start-up time.
 const latencyBytes = 16;
 const latencyLoops = 100;
 

@@ -1,4 +1,4 @@
-// The benchmark of copies between host memory and GPUs: all that `gradlink p2p` does but reading its options and printing.
+// The benchmark of copies between host memory and GPUs: `gradlink p2p` without its options and printing.
 import { monotonicSeconds } from '../../time.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
@@ -18,10 +18,10 @@ import { secondsLeft } from './estimate.js';
 import { p2pRecords, p2pTable, type P2pOptions } from './p2p-options.js';
 import { P2pTiming } from './timing.js';
 
-/** Calls before the first sample of a figure. */
+/** Copies before the first sample of a figure. */
 const warmup = 4;
 
-/** Larger ones tell no more of a network. */
+/** Larger ones tell nothing more about a network. */
 const mostMessageBytes = 16 * mebibyte;
 
 async function runBetween(
@@ -42,10 +42,10 @@ async function runBetween(
 }
 
 /**
- * Measures bandwidths and latencies. What a machine has too few GPUs for is waived. In a job on several hosts it is
- * messages between them that are measured: every process calls it alike and gets the same figures.
+ * Measures bandwidths and latencies. Cases that need more GPUs are waived. In a job on several hosts it measures
+ * messages between them: collective, with the same figures for every process.
  *
- * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws RangeError or TypeError with a code for invalid options
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
  */
 export async function run(options: P2pOptions = {}, events: RunEvents = {}): Promise<Report> {

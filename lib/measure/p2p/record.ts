@@ -1,4 +1,4 @@
-// One figure of `gradlink p2p` as a record of a report.
+// A figure of `gradlink p2p` as a record of a report.
 import { perSecond } from '../../results/bandwidth.js';
 import { exactCheck, firstWrongText, unchecked } from '../../results/case.js';
 import type { Machine } from '../machine/gpus.js';
@@ -15,31 +15,30 @@ import type {
 } from '../../results/result.js';
 import { describe } from '../../results/statistics.js';
 
-/** What came out of a measurement, before it is judged beside its like. */
+/** A measurement before it is judged against others. */
 export interface Observation {
   readonly identity: CaseIdentity;
   readonly samplesSeconds: readonly number[];
   readonly iterationsPerSample: number;
   readonly warmupIterations: number;
-  /** That one operation moves. */
+  /** Per operation. */
   readonly bytes: number;
-  /** 2 where each byte is read and written in one memory. */
+  /** 2 if each byte is read and written in one memory. */
   readonly factor: 1 | 2;
-  /** Undefined when nothing was checked. */
+  /** Undefined if not checked. */
   readonly wrong: number | undefined;
   readonly firstWrong?: FirstWrong | undefined;
   /** Further figures. */
   readonly values?: Readonly<Record<string, number>>;
-  /** What is known but the figure itself, which follows from the samples. */
+  /** All evidence except the figure, which follows from the samples. */
   readonly evidence: Omit<P2pEvidence, 'value' | 'statistics'>;
 }
 
-/** The time that figures are made of. */
+/** The time for the figure. */
 function centre(statistics: Statistics, mean: boolean): number {
   return mean ? statistics.meanSeconds : statistics.medianSeconds;
 }
 
-/** An observation with its figure. */
 export function evidenceOf(observation: Observation, mean: boolean): P2pEvidence {
   const statistics = describe(observation.samplesSeconds);
   const seconds = centre(statistics, mean);
@@ -50,8 +49,8 @@ export function evidenceOf(observation: Observation, mean: boolean): P2pEvidence
 }
 
 /**
- * @param evidence of this observation
- * @param all of all observations of the case
+ * @param evidence this observation's
+ * @param all evidence of all observations of the case
  */
 export function completeP2p(
   machine: Machine,

@@ -1,4 +1,4 @@
-// Times the cases of `gradlink p2p` and makes records of what came out.
+// Times the cases of `gradlink p2p` and makes records.
 import { native } from '../../native/load.js';
 import type { NativeGpuHealth } from '../../native/gpu.js';
 import {
@@ -24,26 +24,25 @@ import { completeP2p, evidenceOf, type Observation } from './record.js';
 import type { Filled } from '../../options/table.js';
 import type { CaseIdentity, CaseResult, FirstWrong } from '../../results/result.js';
 
-/** How each figure is taken. */
 export interface P2pTimingOptions extends Pick<
   Filled<typeof p2pTable>,
   'bytes' | 'loops' | 'samples' | 'mean' | 'verify' | 'affinity' | 'timeoutMs'
 > {
-  /** Calls before the first sample. */
+  /** Copies before the first sample. */
   readonly warmup: number;
 }
 
-// nvbandwidth's list: 2 MiB of nodes 128 bytes apart. A quarter of its steps, three times over.
+// nvbandwidth's list: 2 MiB of nodes 128 bytes apart. A quarter of its steps, three times.
 const chase = { nodes: 16_384, stride: 128, steps: 2 ** 18 } as const;
 const pointerBytes = 8;
 
-/** Of a figure of latency, by and large: three walks of a quarter million steps of a microsecond. */
+/** Of a latency figure: three walks of 2^18 steps of about a microsecond. */
 const latencySeconds = 1;
 
-// What NVIDIA's sample queues of them.
+// NVIDIA's sample queues this many.
 const mostStaged = { bytes: 160e6, loops: 5 } as const;
 
-/** Runs cases one after the other on one machine, and keeps what must be known between them. */
+/** Runs cases one after another on a machine, with state between them. */
 export class P2pTiming {
   private readonly counters: GpuCounters;
 
@@ -54,14 +53,14 @@ export class P2pTiming {
     this.counters = new GpuCounters(machine);
   }
 
-  /** How many steps {@link run} tells of for a case. */
+  /** Number of steps that {@link run} reports for a case. */
   steps(record: P2pCase): number {
     const { gpus } = this.machine;
     if (gpus.length < record.gpus) return 1;
     return record.plans(gpus.map(({ ordinal }) => ordinal)).length;
   }
 
-  /** About how long {@link run} takes, before anything is known but what the links are said to do. */
+  /** The estimated seconds of {@link run}, from the links alone. */
   guessedSeconds(record: P2pCase): number {
     const ordinals = this.machine.gpus.map(({ ordinal }) => ordinal);
     if (ordinals.length < record.gpus) return 0;
@@ -87,9 +86,9 @@ export class P2pTiming {
   }
 
   /**
-   * The results of all figures of a case: never none.
+   * The results of all figures of a case, at least one.
    *
-   * @param onStep called after each pair of places, or whatever the case measures by itself
+   * @param onStep called after each pair of places, or each separate measurement
    */
   async run(record: P2pCase, onStep: () => void = () => undefined): Promise<CaseResult[]> {
     const ordinals = this.machine.gpus.map(({ ordinal }) => ordinal);
@@ -121,7 +120,7 @@ export class P2pTiming {
     );
   }
 
-  /** Why this pair cannot do it; undefined when it can. */
+  /** Why this pair is not possible; undefined if it is. */
   private whyNot(record: P2pCase, plan: CopyPlan | LatencyPlan): string | undefined {
     const direct: (readonly [number, number])[] = [];
     if (isLatency(plan)) {
@@ -151,7 +150,7 @@ export class P2pTiming {
       warmupIterations: chase.nodes,
       bytes: pointerBytes,
       factor: 1,
-      // The last address is wrong or right; it is checked in any case.
+      // Only the last address is checked, always.
       wrong: result.wrong,
       values: {
         multiprocessors: result.multiprocessorSeconds.length,
@@ -176,7 +175,7 @@ export class P2pTiming {
     };
   }
 
-  /** Copies that the driver stages are slow, and have no room to be queued in: few of them, and no larger than need be. */
+  /** Copies staged by the driver are slow, and its queue is short: use few and small ones. */
   private sizeOf(record: P2pCase, plan: CopyPlan): { bytes: number; loops: number } {
     const { bytes, loops } = this.options;
     const staged = plan.copies.some(
@@ -329,7 +328,7 @@ function isByHost({ latency }: P2pCase): boolean {
   return latency !== undefined && latency.clock !== 'gpu';
 }
 
-/** What all copies of a sample would take together at the sum of their rates, each over its own time; a value a sample. */
+/** The time of all copies of a sample at the sum of their rates; a value per sample. */
 function sumSeconds(seconds: readonly Float64Array[]): Float64Array {
   const [first = new Float64Array()] = seconds;
   return first.map((_, sample) => {
@@ -338,7 +337,7 @@ function sumSeconds(seconds: readonly Float64Array[]): Float64Array {
   });
 }
 
-/** Of one copy of a measured one, a value a sample, by the clock that the case asks for. */
+/** Per copy of a measured one, by the case's clock; a value per sample. */
 function secondsOf(
   { latency }: P2pCase,
   { seconds, issueSeconds, hostSeconds }: NativeGpuCopies,
@@ -349,7 +348,7 @@ function secondsOf(
   return seconds[index] ?? new Float64Array();
 }
 
-/** Parameters that tell a figure from the others of its case, and say in words which way the data goes. */
+/** Parameters that identify a figure within its case, and describe the data's direction. */
 function identityOf(
   record: P2pCase,
   plan: CopyPlan | LatencyPlan,

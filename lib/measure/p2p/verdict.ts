@@ -1,5 +1,5 @@
-// Judges what was measured between GPUs and host memory: against what the links allow, against like pairs, and by what
-// NVML said of the GPUs meanwhile.
+// Judges figures between GPUs and host memory: against the links' limits, against similar pairs, and by NVML's
+// readings.
 import { median } from 'simple-statistics';
 
 import type { NativeGpuHealth } from '../../native/gpu.js';
@@ -8,44 +8,44 @@ import { linksBetween, linksDown, placeName, type Machine } from '../machine/gpu
 import type { Statistics, Verdict, VerdictLevel } from '../../results/result.js';
 import { percentText, shareLevels, sidedText } from '../../results/units.js';
 
-/** All that a verdict may know of one figure. */
+/** The evidence for one figure. */
 export interface P2pEvidence {
   readonly quantity: 'bandwidth' | 'latency';
   /** A latency by the host's clock. */
   readonly byHost: boolean;
-  /** Bytes a second; for a latency, seconds. */
+  /** Bytes per second, or seconds for a latency. */
   readonly value: number;
   readonly limit: ExpectedRate | undefined;
   readonly statistics: Statistics;
-  /** Of one copy, or of all copies of a sum. */
+  /** Per copy, or of all copies of a sum. */
   readonly bytes: number;
-  /** The sum of several copies, of which `from` and `to` are the first's. */
+  /** The sum of several copies; `from` and `to` are the first one's. */
   readonly total: boolean;
-  /** What data goes between; host memory is -1. */
+  /** The two places; host memory is -1. */
   readonly from: number;
   readonly to: number;
-  /** GPUs that took part. */
+  /** The GPUs involved. */
   readonly gpus: readonly number[];
-  /** Between two GPUs that do not reach each other. */
+  /** Between two GPUs without peer access. */
   readonly staged: boolean;
-  /** That was so on purpose. */
+  /** Staging was requested. */
   readonly stagedOnPurpose: boolean;
-  /** Other copies ran at the same time over other pairs. */
+  /** Other pairs had copies at the same time. */
   readonly crowded: boolean;
-  /** While it ran. */
+  /** During the measurement. */
   readonly health: ReadonlyMap<number, NativeGpuHealth>;
-  /** Counted while it ran: `gpu:0 counted 3 NVLink errors`. */
+  /** Counted meanwhile: `gpu:0 counted 3 NVLink errors`. */
   readonly errors: readonly string[];
 }
 
-// Links carry headers too: NVLink reaches 0.8 to 0.92 of its rate with large copies, PCIe 0.8 to 0.9.
+// Links also carry headers: with large copies NVLink reaches 0.8 to 0.92 of its rate, PCIe 0.8 to 0.9.
 const { good: goodRatio, fair: fairRatio } = shareLevels;
-// What is faster than its link goes another way, or is faster than what is said of it: such a limit says nothing.
+// A figure above its link's rate used another path, or the rate is wrong: the limit then says nothing.
 const mostRatio = 1.1;
-// Like pairs of one machine are within a few percent of each other.
+// Similar pairs of a machine are within a few percent.
 const fairOfPeers = 0.8;
 const poorOfPeers = 0.5;
-// A copy takes microseconds to start, whatever it moves.
+// A copy takes microseconds to start, whatever its size.
 const shortestJudged = 5e-6;
 const smallBuffer = 16 * 2 ** 20;
 const noisySpread = 0.35;
@@ -62,7 +62,7 @@ function levelOf(ratio: number, fair: number, poor: number): Level {
   return ratio >= poor ? 'fair' : 'poor';
 }
 
-/** Figures of the same case that should be equal: over the same kind of link, with the same limit. */
+/** Figures of the same case that should be equal: the same kind of link and the same limit. */
 function isLike(one: P2pEvidence, other: P2pEvidence): boolean {
   const local = (evidence: P2pEvidence): boolean => evidence.from === evidence.to;
   return (
@@ -75,7 +75,7 @@ function isLike(one: P2pEvidence, other: P2pEvidence): boolean {
   );
 }
 
-/** 1 is the median of like figures, less is worse; undefined with fewer than two of them. */
+/** Relative to the median of similar figures, less is worse; undefined with fewer than two. */
 function shareOfPeers(
   evidence: P2pEvidence,
   all: readonly P2pEvidence[],
@@ -88,9 +88,7 @@ function shareOfPeers(
   return { share, median: middle, count: values.length };
 }
 
-/**
- * @param all what was measured of the same case, this one among them
- */
+/** @param all the evidence of the same case, including this */
 export function judgeP2p(
   machine: Machine,
   evidence: P2pEvidence,
@@ -176,7 +174,7 @@ function isTooFast({ quantity, value, limit }: P2pEvidence): boolean {
   return value / (limit.linkBytesPerSecond ?? limit.bytesPerSecond) > mostRatio;
 }
 
-/** What is to be said of a figure above its limit. */
+/** The wording for a figure above its limit. */
 function wordOf({ over }: ExpectedRate, ratio: number, tooFast: boolean): string {
   if (ratio <= mostRatio) return '';
   if (!tooFast) return ', which most such links do not reach';
@@ -197,7 +195,7 @@ function comparisonText(
   return `; ${sidedText(times, 2, [fairOfPeers, poorOfPeers])} times the median of ${count} similar figures (${shown})`;
 }
 
-/** Most specific first: what was counted or read comes before what has to be guessed. */
+/** Most specific first: readings come before guesses. */
 function cause(machine: Machine, evidence: P2pEvidence, slowerThanPeers: boolean): string {
   if (evidence.errors.length > 0) {
     return `${evidence.errors.join('; ')}: a cable, bridge or connector that loses packets`;
@@ -227,7 +225,7 @@ function cause(machine: Machine, evidence: P2pEvidence, slowerThanPeers: boolean
   return 'nothing that this run records explains it; look for other load, a virtual machine, or IOMMU and ACS settings';
 }
 
-/** `gpu:0 and gpu:1`, whichever way the data goes. */
+/** `gpu:0 and gpu:1`, in either direction. */
 function bothEnds({ from, to }: P2pEvidence): string {
   return `${placeName(Math.min(from, to))} and ${placeName(Math.max(from, to))}`;
 }
@@ -241,13 +239,13 @@ function downText(machine: Machine, evidence: P2pEvidence): string | undefined {
     return `${down} of ${links.expected} NVLinks between ${bothEnds(evidence)} ${down === 1 ? 'is' : 'are'} down`;
   }
   const without = [from, to].filter((gpu) => linksDown(machine, gpu) > 0);
-  // Only where both lack links may they be missing between the two.
+  // Links may be missing between the two only if both lack some.
   if (links !== undefined || without.length < 2) return undefined;
   return `the NVLinks between ${bothEnds(evidence)} are down`;
 }
 
 function narrowText(evidence: P2pEvidence): string | undefined {
-  // Nothing of it goes over PCIe.
+  // It does not use PCIe.
   if (evidence.limit?.over !== 'pcie') return undefined;
   const texts = evidence.gpus.flatMap((gpu) => {
     const health = evidence.health.get(gpu) ?? null;
@@ -293,7 +291,7 @@ function sharedText(machine: Machine, { gpus, limit }: P2pEvidence): string | un
   return `${shared.join(', ')} share a PCIe switch, and with it the way to the host`;
 }
 
-/** Times that scatter; null when they are steady or too few to tell. */
+/** How far times scatter; null if they are steady or too few. */
 function unsteady({ samples, minSeconds, maxSeconds, medianSeconds }: Statistics): string | null {
   if (samples < 3 || medianSeconds <= 0) return null;
   const spread = (maxSeconds - minSeconds) / medianSeconds;

@@ -1,4 +1,4 @@
-// What was measured between pairs of ranks, as cases: each pair is judged by the others of its kind.
+// Measurements between pairs of ranks as cases: each pair is judged against the others of its kind.
 import {
   beside,
   besideOthers,
@@ -21,36 +21,36 @@ import type { Pair, RankSeconds } from './world.js';
 export interface Point {
   readonly kind: PairKind;
   readonly bytes: number;
-  /** Messages of a sample before the answer; of latency 1. */
+  /** Messages per sample before the answer; 1 for latency. */
   readonly window: number;
   readonly check: boolean;
-  /** Whether each way of a pair has a figure of its own. */
+  /** Whether each direction of a pair has its own figure. */
   readonly eachWay: boolean;
-  /** Partners of each rank, at most. */
+  /** Maximum number of partners per rank. */
   readonly rounds?: number | undefined;
 }
 
 interface Place {
   readonly ranks: readonly RankInfo[];
-  /** Of each rank's host, the cores' worth of time that its ranks have together. */
+  /** The CPU time, in cores, of all ranks on each rank's host. */
   readonly cores: readonly number[];
   readonly backend: string;
 }
 
 export interface PairSamples {
   readonly pair: Pair;
-  /** Of one message: half of there and back, or the window's share; both ways at once: of one each way. */
+  /** Per message: half of a round trip, or the window's share; with both directions at once: per message each way. */
   readonly seconds: readonly number[];
-  /** Exchanges that were not timed, before them. */
+  /** Untimed exchanges first. */
   readonly warmup: number;
   readonly wrong: number;
-  /** For a core, a second, of either rank. */
+  /** Waiting for a core, in seconds per second, of each rank. */
   readonly waited?: readonly [number, number];
-  /** Of the hosts of its ranks. */
+  /** Of the two ranks' hosts. */
   readonly segments?: readonly [Segments | undefined, Segments | undefined];
 }
 
-/** The samples of a pair from what its two ranks brought. */
+/** A pair's samples from its two ranks' results. */
 export function samplesOf(
   { kind, window }: Point,
   pair: Pair,
@@ -77,12 +77,12 @@ function hostOf({ ranks }: Place, rank: number): string {
   return ranks[rank]?.host ?? '';
 }
 
-/** Whether a pair is within a host: what crosses hosts is no measure of it. */
+/** Whether a pair is within a host; it is not compared with pairs between hosts. */
 function isWithin(place: Place, [one, other]: Pair): boolean {
   return hostOf(place, one) === hostOf(place, other);
 }
 
-/** Whether two are the two ways of one pair. */
+/** Whether two are the two directions of one pair. */
 function areOpposite([from, to]: Pair, other: Pair): boolean {
   return from === other[1] && to === other[0];
 }
@@ -103,7 +103,7 @@ export function identityOf(
       window,
       ranks: ranks.length,
       backend,
-      // Of two ranks there is one pair, and its sizes are one line, or each way is.
+      // Two ranks form one pair, with its sizes in one line per direction.
       ...(from === undefined || to === undefined || (ranks.length === 2 && !eachWay)
         ? {}
         : { from: `rank ${from}`, to: `rank ${to}` }),
@@ -118,12 +118,12 @@ interface JudgedPair extends Way<number> {
   readonly pair: Pair;
   readonly sample: PairSamples;
   readonly judged: Judged | undefined;
-  /** Those within hosts, or between hosts, as it is itself. */
+  /** Those within hosts, or those between hosts, like this one. */
   readonly alike: readonly Way<number>[];
   readonly others: number;
 }
 
-/** Each beside its like; beside its own other way where there is no more. */
+/** Judges each against its like, or against its own other direction if there is no other. */
 function judgePairs(
   place: Place,
   { eachWay }: Point,
@@ -161,7 +161,7 @@ function judgePairs(
   });
 }
 
-/** What a slow pair, or one way of it, has in common with others. */
+/** The common feature of slow pairs or directions. */
 function slowCause(
   { pair, judged, alike }: JudgedPair,
   place: Place,
@@ -178,7 +178,7 @@ function slowCause(
   if (isWithin(place, pair)) return 'these two: their cores, or what else runs there';
   const [from, to] = [hostOf(place, pair[0]), hostOf(place, pair[1])];
   const back = all.find((one) => areOpposite(one.pair, pair))?.judged;
-  // Busy cores may be most of what the other way took, but not of this one then.
+  // Busy cores may explain the other direction's time, but then not this one's.
   if (back === undefined || judged!.times < margins.fair * back.times || back.level !== 'good') {
     return `the way between ${from} and ${to}`;
   }
@@ -198,7 +198,7 @@ function slowCause(
   return `the way from ${from} to ${to} alone, not the other direction`;
 }
 
-/** Where the ranks of a host are more than its cores, or their threads where both ways are busy; null elsewhere. */
+/** If a host's ranks exceed its cores, or their threads do with both directions busy; otherwise null. */
 function crowdedCause(
   { kind }: Point,
   { ranks, cores }: Place,
@@ -244,7 +244,7 @@ function verdictOf(
   return besideVerdict(judged, text, crowded ?? slowCause(one, place, all));
 }
 
-/** The hosts count for all their ranks: what a pair lost is known where each of its hosts has no other. */
+/** Hosts count segments for all their ranks: a pair's loss is known only if neither host has another pair. */
 function lossOf(place: Place, { pair, segments = [undefined, undefined] }: PairSamples) {
   const alone = (rank: number): boolean =>
     place.ranks.filter(({ host }) => host === hostOf(place, rank)).length === 1;
@@ -257,7 +257,7 @@ function lossOf(place: Place, { pair, segments = [undefined, undefined] }: PairS
 
 const severity: Readonly<Record<VerdictLevel, number>> = { none: 0, good: 0, fair: 1, poor: 2 };
 
-/** A slow pair may be slow because it loses: both are told, and the worse decides. */
+/** A slow pair may be slow due to losses: reports both, and the worse decides. */
 function withLoss(verdict: Verdict, loss: Loss | undefined): Verdict {
   if (loss === undefined || severity[loss.level] === 0) return verdict;
   const { likelyCause } = verdict;
@@ -281,7 +281,6 @@ const counts = ({ window, kind }: Point, warmup: number) => ({
   warmupIterations: warmup * (kind === 'latency' ? 2 : window),
 });
 
-/** A case for each pair. */
 export function pairCases(
   point: Point,
   place: Place,
@@ -307,7 +306,7 @@ export function pairCases(
   });
 }
 
-/** One case of all pairs that were busy at once: as long as the slowest of them. */
+/** One case for all pairs that were busy at once: as slow as the slowest. */
 export function rateCase(point: Point, place: Place, samples: readonly PairSamples[]): CaseResult {
   const [first, ...others] = samples;
   const slowest = (first?.seconds ?? []).map((one, at) =>

@@ -1,19 +1,19 @@
-// The options of messages between pairs of ranks: `gradlink pairs` and its run have them from here.
+// The options of messages between pairs of ranks, for `gradlink pairs` and its run.
 import type { RunOptions } from '../common-run.js';
 import { mostRounds } from '../hosts/rounds.js';
 import { checkRows, rankRows } from '../collectives/collectives-options.js';
 import { choice, flag, list, whole } from '../../options/kinds.js';
 import { optionTable, type OptionsOf } from '../../options/table.js';
 
-/** What is measured of a pair; message_rate of all pairs of two halves at once. */
+/** The kinds of measurement; message_rate is of all pairs between two halves at once. */
 export const pairKinds = ['latency', 'bandwidth', 'bidirectional', 'message_rate'] as const;
 /** One of {@link pairKinds}. */
 export type PairKind = (typeof pairKinds)[number];
 
-/** What ranks of a job may go over. */
+/** The backends of a job's ranks. */
 const pairBackends = ['shm', 'mpi', 'tcp'] as const;
 
-/** The names of OSU's programs. */
+/** OSU's program names. */
 const osuNames: Readonly<Record<string, PairKind>> = {
   osu_latency: 'latency',
   osu_multi_lat: 'latency',
@@ -31,40 +31,40 @@ export const pairsTable = optionTable({
   kinds: { kind: list(pairKind), default: [...pairKinds] },
   /** Ranks of this process; default 2. A job has its own number. */
   ranks: { kind: count },
-  /** What the ranks of a job go over; absent: as `Communicator.world()` has it. */
+  /** The job's backend; absent: as in `Communicator.world()`. */
   backend: {
     flag: '--backend <name>',
     help: 'what the ranks of a job go over: shm, mpi or tcp (default: as programs of the job have it)',
     kind: choice(pairBackends),
   },
-  /** Bytes of a message, ascending; default 1 B to 4 MiB by doubling, of more than two ranks 8 B and 1 MiB. */
+  /** Bytes of a message, ascending; default 1 B to 4 MiB by doubling, and 8 B and 1 MiB for more than two ranks. */
   sizes: { kind: list(whole({ min: 1 })) },
-  /** Timed samples; absent: 1000 of latency, 100 of others; of more than 8 KiB 100 and 20; fewer of slow messages. */
+  /** Timed samples; absent: 1000 for latency, 100 for others; above 8 KiB 100 and 20; fewer for slow messages. */
   iterations: {
     flag: '-i, --iters <count>',
     help: 'samples (default: 1000 messages there and back, 100 windows; above 8K 100 and 20)',
     kind: count,
   },
-  /** Samples that are not timed; absent: a tenth as many. */
+  /** Untimed samples; absent: a tenth of the samples. */
   warmup: {
     flag: '-w, --warmup_iters <count>',
     help: 'samples that are not timed (default: a tenth as many)',
     kind: whole({ min: 0, max: 1e6 }),
   },
-  /** Messages on their way before an answer; default 64. */
+  /** Messages in flight before an answer; default 64. */
   window: {
     flag: '-W, --window-size <count>',
     help: 'messages that are sent before an answer is waited for; not for latency',
     kind: count,
     default: 64,
   },
-  /** Whether bandwidth is measured from either rank of a pair to the other; default of more than two ranks. */
+  /** Whether bandwidth is measured in each direction; default for more than two ranks. */
   eachWay: {
     flag: '--each-way',
     help: 'bandwidth from either rank of a pair to the other, one after the other (default: with more than two ranks)',
     kind: flag,
   },
-  /** Of many ranks: so many other ranks each has for a partner at most; default 63. */
+  /** With many ranks: the maximum number of partners per rank; default 63. */
   rounds: {
     flag: '--rounds <count>',
     help: 'with many ranks: partners of each, spread over all (default: 63)',
@@ -74,10 +74,10 @@ export const pairsTable = optionTable({
   timeoutMs: rankRows.timeoutMs,
 });
 
-/** What to measure, and between which ranks. In a job every process calls with the same options. */
+/** The measurement and its ranks. In a job every process calls with the same options. */
 export interface PairsOptions extends RunOptions, OptionsOf<typeof pairsTable> {}
 
-/** OSU's: larger messages are sent less often. */
+/** As in OSU: larger messages get fewer repetitions. */
 const mostSmall = 8192;
 
 export function iterationsOf(

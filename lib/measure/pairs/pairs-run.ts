@@ -1,4 +1,4 @@
-// Messages between pairs of ranks: all that `gradlink pairs` does but reading its options and printing.
+// Messages between pairs of ranks: `gradlink pairs` without its options and printing.
 import { mean } from 'simple-statistics';
 
 import { argumentError, GradlinkError } from '../../errors.js';
@@ -26,20 +26,20 @@ import { iterationsOf, pairsTable, type PairKind, type PairsOptions } from './pa
 import { openPairs, type Exchange, type Pair, type PairWorld, type RankSeconds } from './world.js';
 
 const defaultRanks = 2;
-/** OSU's. */
+/** OSU's sizes. */
 const sizesOfTwo: readonly number[] = Array.from({ length: 23 }, (_, power) => 2 ** power);
-/** Where there are many pairs: one size that latency decides, one that bandwidth does. */
+/** For many pairs: one size for latency, one for bandwidth. */
 const sizesOfMany: readonly number[] = [8, 2 ** 20];
-/** Of an answer to a window, as OSU's. */
+/** OSU's size of the answer to a window. */
 const answerBytes = 4;
-/** Of the samples of a round: over 1 Gbit/s a window of 64 MiB takes half a second, and a few of them are enough. */
+/** Limit of a round's samples: over 1 Gbit/s a window of 64 MiB takes half a second, and a few are enough. */
 const mostSeconds = 3;
 
 /**
- * Who exchanges with whom, one round after the other; of the message rate the first half of the ranks with the second.
+ * The pairs of each round; for message rates the first half of the ranks with the second.
  *
- * @param eachWay each round is followed by one from the higher ranks to the lower
- * @param most rounds, before that
+ * @param eachWay adds a reversed round after each round
+ * @param most maximum number of rounds before that
  */
 export function roundsFor(kind: PairKind, size: number, eachWay = false, most?: number): Pair[][] {
   if (kind === 'message_rate') {
@@ -57,8 +57,7 @@ export function roundsFor(kind: PairKind, size: number, eachWay = false, most?: 
 }
 
 /**
- * Times a round. Where nobody said how many samples there are to be, slow messages have fewer: every rank learns from the
- * same figures how long they take.
+ * Times a round. Without a given number of samples, slow messages get fewer; every rank decides from the same figures.
  */
 async function timeRound(
   world: PairWorld,
@@ -75,7 +74,7 @@ async function timeRound(
     const found = await world.time(pairs, trial, bothWays);
     return Math.max(...found.map(({ seconds }) => mean(seconds)));
   };
-  // The first is cold; the rest of the warm-up tells better, and of rare losses, unless it would take long itself.
+  // The first sample is cold; the rest of the warm-up is more accurate, also about rare losses, unless it takes long.
   const first = await tried(1);
   const more = Math.min(exchange.warmup - 1, Math.floor(mostSeconds / 10 / first));
   const each = more < 1 ? first : await tried(more);
@@ -152,12 +151,12 @@ async function measureAll(
 }
 
 /**
- * Times messages between all pairs of ranks: latency, bandwidth one way and both ways at once, and the rate of messages.
- * Every process of a job calls it alike and gets the same figures. What fails is part of the report, and the rest goes on
- * while the ranks can.
+ * Times messages between all pairs of ranks: latency, bandwidth in one and both directions, and message rate.
+ * Collective in a job, with the same figures for every process. Failures are part of the report, and the rest continues
+ * as long as the ranks can.
  *
- * @throws RangeError or TypeError with a code for options that cannot be
- * @throws GradlinkError ERR_TIMEOUT when ranks do not come
+ * @throws RangeError or TypeError with a code for invalid options
+ * @throws GradlinkError ERR_TIMEOUT if ranks are missing
  */
 export async function run(options: PairsOptions = {}, events: RunEvents = {}): Promise<Report> {
   checkEvents(events);

@@ -1,21 +1,21 @@
-// What TCP of this host sent, and what of it was lost on the way: the kernel counts both for all its connections.
+// TCP segments sent and lost by this host: the kernel counts them for all connections.
 import { readFileSync } from 'node:fs';
 
 import { levelOf, losses, type Level } from '../../results/beside.js';
 import { percentText } from '../../results/units.js';
 
-/** In some time. */
+/** Counts over some time. */
 export interface Segments {
   readonly sent: number;
-  /** Sent again, without those that the receiver had already: its answer was late, which busy cores do. */
+  /** Retransmissions, without those that the receiver already had: its answer was late, as with busy cores. */
   readonly again: number;
 }
 
-/** Fewer tell of no share as small as that: one lost segment may be chance. */
+/** With fewer, one lost segment may be chance. */
 const leastSent = 1000;
 const leastAgain = 5;
 
-/** A counter of tables as /proc/net has them: a line of names, then a line of values. */
+/** A counter in the format of /proc/net: a line of names, then a line of values. */
 function counterOf(tables: string, table: string, name: string): number | undefined {
   const [names = [], values = []] = tables
     .split('\n')
@@ -25,7 +25,7 @@ function counterOf(tables: string, table: string, name: string): number | undefi
   return at < 0 ? undefined : Number(values[at]);
 }
 
-/** Of the texts of snmp and netstat; undefined where they have no such counters. */
+/** From the texts of snmp and netstat; undefined without such counters. */
 export function segmentsIn(snmp: string, netstat: string): Segments | undefined {
   const sent = counterOf(snmp, 'Tcp', 'OutSegs');
   const again = counterOf(snmp, 'Tcp', 'RetransSegs');
@@ -37,7 +37,7 @@ export function segmentsIn(snmp: string, netstat: string): Segments | undefined 
   return { sent, again: again - needless };
 }
 
-/** Since the host came up; undefined where its kernel does not tell. */
+/** Since the host's boot; undefined if unknown. */
 export function readSegments(): Segments | undefined {
   const textOf = (name: string): string => readFileSync(`/proc/net/${name}`, 'utf8');
   try {
@@ -47,21 +47,21 @@ export function readSegments(): Segments | undefined {
   }
 }
 
-/** A host at one end of a pair. */
+/** The host at one end of a pair. */
 export interface End {
   readonly host: string;
   readonly segments: Segments | undefined;
 }
 
 export interface Loss {
-  /** Of the host that sent most again. */
+  /** Of the host with the most retransmissions. */
   readonly share: number;
   readonly level: Level;
   readonly text: string;
   readonly cause: string;
 }
 
-/** What two hosts lost; undefined where neither tells, or too little was sent. */
+/** The losses of two hosts; undefined if unknown, or if too little was sent. */
 export function lossBetween(ends: readonly [End, End]): Loss | undefined {
   const told = ends.flatMap(({ host, segments }) =>
     segments === undefined || segments.sent < leastSent

@@ -14,35 +14,34 @@ import type { PairsOptions } from './pairs-options.js';
 import { readSegments, type Segments } from './segments.js';
 import { waitedSeconds } from './waiting.js';
 
-/** Two ranks: the one that takes the time first, which sends the windows. */
+/** Two ranks; the first measures the time and sends the windows. */
 export type Pair = readonly [number, number];
 
-/** How the messages of a pair are timed. */
 export type Exchange = Omit<NativeMessageOptions, 'peer' | 'first'>;
 
-/** What each rank of a world brings: as many seconds as there are samples, and bytes that came wrong. */
+/** Each rank's results: seconds per sample, and wrong bytes. */
 export interface RankSeconds {
   readonly seconds: readonly number[];
   readonly wrong: number;
-  /** Of its host in that time; undefined where it does not tell. */
+  /** Of its host during that time; undefined if unknown. */
   readonly segments?: Segments;
-  /** For a core, a second, by its threads together; undefined of a thread of this process, and where nobody tells. */
+  /** Seconds per second that its threads waited for a core; undefined for threads of this process, and if unknown. */
   readonly waitedShare?: number;
 }
 
 export interface PairWorld {
   readonly size: number;
-  /** First rank of this process: 0 prints. */
+  /** First rank of this process; rank 0 prints. */
   readonly rank: number;
   readonly backend: string;
   readonly ranks: readonly RankInfo[];
-  /** Of each rank's host, the cores' worth of time that its ranks have together. */
+  /** The CPU time, in cores, of all ranks on each rank's host. */
   readonly cores: readonly number[];
   /**
-   * All pairs at once, no rank in two; what every rank found, in their order. Of a pair the first rank has the seconds,
-   * where both ways are busy the other one those of its own; the rest have zeros. All processes call it alike.
+   * Times disjoint pairs in parallel; returns every rank's results in rank order. The first rank of a pair has the
+   * seconds, and with both directions busy also the second; others have zeros. Collective.
    *
-   * @param bothWays each way on a communicator of its own, as two threads of a program would
+   * @param bothWays each direction has its own communicator, as for two threads of a program
    */
   time(
     pairs: readonly Pair[],
@@ -52,14 +51,13 @@ export interface PairWorld {
   close(): Promise<void>;
 }
 
-/** One rank of this process. */
 interface Member {
   readonly there: Communicator;
-  /** Where messages the other way have a thread of their own. */
+  /** For messages in the opposite direction on another thread. */
   readonly back: Communicator;
 }
 
-/** On `back` the second rank of a pair takes the time; undefined of a rank in no pair. */
+/** On `back` the second rank of a pair measures; undefined for ranks without a pair. */
 async function timeOne(
   comm: Communicator,
   pairs: readonly Pair[],
@@ -83,12 +81,12 @@ async function timeMember(
   exchange: Exchange,
   bothWays: boolean,
 ): Promise<readonly number[]> {
-  // Nobody begins while the round before still keeps a core busy.
+  // Nobody starts while the previous round keeps a core busy.
   await there.barrier();
   const [before, waited, start] = [readSegments(), waitedSeconds(), monotonicSeconds()];
   const ways = [timeOne(there, pairs, exchange, false)];
   if (bothWays) ways.push(timeOne(back, pairs, exchange, true));
-  // All are awaited, so that a failure leaves none behind.
+  // Awaits all, so that a failure leaves none pending.
   const settled = await Promise.allSettled(ways);
   const failed = settled.find((one) => one.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
@@ -138,7 +136,7 @@ function opened(
           seconds: values.slice(0, exchange.samples),
           wrong,
           ...(told ? { segments: { sent, again } } : {}),
-          // Threads of one process wait for one another, too.
+          // Threads of one process also wait for one another.
           ...(Number.isFinite(waitedShare) && members.length === 1 ? { waitedShare } : {}),
         };
       });
@@ -157,9 +155,9 @@ async function withBack(there: Communicator): Promise<Member> {
 }
 
 /**
- * Opens the ranks: those of the job where there is one, else `size` threads of this process.
+ * Opens the ranks of the job, or without one `size` threads of this process.
  *
- * @throws RangeError ERR_OUT_OF_RANGE for a backend between hosts without a job; else what `Communicator.world()` throws
+ * @throws RangeError ERR_OUT_OF_RANGE for a backend between hosts without a job; else as `Communicator.world()`
  */
 export async function openPairs(
   size: number,

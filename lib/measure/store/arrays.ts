@@ -1,10 +1,9 @@
-// The arrays that one run of a store pushes from and pulls into: the host's, or copies of them on GPUs.
+// The arrays of a store's run: in host memory, or copies on GPUs.
 import { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { KVStore } from '../../kvstore/kvstore.js';
 import type { GradientArray, GradientType } from './gradients.js';
 import { allocateByDevice } from './memory.js';
 
-/** One array, wherever it is. */
 export type StoreArray = GradientArray | DeviceBuffer;
 
 export interface StoreArrays extends AsyncDisposable {
@@ -12,15 +11,15 @@ export interface StoreArrays extends AsyncDisposable {
   readonly gradients: readonly (readonly StoreArray[])[];
   /** outs[array][device]. */
   readonly outs: readonly (readonly StoreArray[])[];
-  /** What was pulled, on the host. Valid until the next call. */
+  /** The pulled values in host memory, valid until the next call. */
   results(): Promise<readonly (readonly GradientArray[])[]>;
 }
 
 /**
- * @param gradients what is pushed, on the host
+ * @param gradients the pushed values in host memory
  * @param gpus the GPU of each device; null for CPU devices
- * @param store where its servers read arrays where they lie, these are such
- * @throws GradlinkError ERR_OUT_OF_MEMORY naming the GPU that has no room
+ * @param store allocates arrays that its servers read in place
+ * @throws GradlinkError ERR_OUT_OF_MEMORY naming the full GPU
  */
 export async function openStoreArrays(
   dtype: GradientType,
@@ -35,7 +34,7 @@ export async function openStoreArrays(
       ? gradients.map((devices) => devices.map(like))
       : allocateByDevice(dtype, lengths, gradients[0]?.length ?? 0);
   if (gpus === null) {
-    // One that is summed with others is read by this process alone.
+    // Only this process reads an array that is summed with others.
     const pushed = gradients.map((devices) =>
       devices.length > 1 || store.numServers === 0
         ? devices

@@ -1,4 +1,4 @@
-// Times one store as MXNet's tools/bandwidth/measure.py does: a network's gradients through it, batch by batch.
+// Times one store like MXNet's tools/bandwidth/measure.py: a network's gradients, batch by batch.
 import { cpus } from 'node:os';
 
 import { KVStore } from '../../kvstore/kvstore.js';
@@ -19,10 +19,9 @@ import type { BatchOptions, StoreMode } from './store-options.js';
 import { StoreReference } from './reference.js';
 import { storeTraffic } from './traffic.js';
 
-/** How a store merges on GPUs. */
 export type Merging = Pick<BatchOptions, 'merge' | 'peer'>;
 
-/** Of several stores of a run, each takes what there is to choose for its type. */
+/** Of several stores in a run, each uses the options of its type. */
 export function mergingOf({
   kvStore,
   merge,
@@ -33,7 +32,7 @@ export function mergingOf({
   return merge !== undefined && mergesOf(kind).includes(merge) ? { merge } : {};
 }
 
-/** What every store of one run shares: drawing gradients takes longer than pushing them. */
+/** Shared by all stores of a run, because drawing gradients takes longer than pushing them. */
 export interface BatchContext {
   /** The GPU of each device; null for CPU devices. */
   readonly gpus: readonly number[] | null;
@@ -45,11 +44,11 @@ export interface BatchContext {
 
 export interface BatchEvents {
   onLine(line: IterationLine): void;
-  /** After each batch, warm-up included, outside the timed region. */
+  /** Called after each batch, including warm-up, outside the timed region. */
   onBatch(): void;
 }
 
-/** Bytes of the arrays of one run: gradients, weights, the stored value and what the check keeps. */
+/** Bytes of all arrays of a run: gradients, weights, stored values and the check's copies. */
 export function memoryNeed(
   options: Pick<BatchOptions, 'network' | 'dtype' | 'devices' | 'compression' | 'optimizer'>,
 ): number {
@@ -63,27 +62,27 @@ function isHalf(dtype: GradientType): boolean {
   return dtype === 'float16' || dtype === 'bfloat16';
 }
 
-/** Half precision steps on float32 weights: in the type itself small gradients' squares would be 0. */
+/** Half precision uses float32 weights: small gradients' squares would be 0 otherwise. */
 function optimizerOf(name: string, dtype: GradientType): Optimizer {
   return createOptimizer(name, { multiPrecision: isHalf(dtype) });
 }
 
-/** Arrays of the size of a weight that an optimizer keeps, in units of the weight's type: read off its own states. */
+/** The optimizer's state in weight sizes, derived from its states. */
 function stateArrays(name: string, dtype: GradientType): number {
   const probe = optimizerOf(name, 'float64');
   const length = 4096;
   probe.update(0, new Float64Array(length), new Float64Array(length));
   const arrays = Math.floor(probe.saveStates().length / (length * Float64Array.BYTES_PER_ELEMENT));
-  // Half types keep float32 states and a float32 weight.
+  // Half types keep float32 states and float32 weights.
   return isHalf(dtype) ? 2 * (arrays + 1) : arrays;
 }
 
-/** One batch: the same arrays pushed and pulled. */
+/** One batch on the same arrays. */
 type Batch = () => Promise<void>[];
 
 /**
- * Each array by a call of its own, as the original: everything is issued before anything is awaited. Its priorities
- * are the index, so the last layers come first.
+ * Each array by its own call, as in the original: all calls are issued before any is awaited. The priority is the
+ * index, so the last layers come first.
  */
 function eachArray(store: KVStore, mode: StoreMode, { gradients, outs }: StoreArrays): Batch {
   const keys = gradients.map((_, key) => key);
@@ -104,8 +103,8 @@ function eachArray(store: KVStore, mode: StoreMode, { gradients, outs }: StoreAr
 }
 
 /**
- * All arrays in one call, in the order that the original's priorities come down to. A GPU moves a network's arrays in
- * less time than JavaScript takes for a call for each.
+ * All arrays in one call, in the original's priority order. A GPU moves a network's arrays faster than JavaScript can
+ * call for each.
  */
 function allArrays(store: KVStore, mode: StoreMode, arrays: StoreArrays): Batch {
   const keys = arrays.gradients.map((_, key) => key).reverse();
@@ -123,7 +122,7 @@ async function time(batch: Batch): Promise<number> {
   return (performance.now() - start) / 1000;
 }
 
-/** What a batch took and came to in the whole job: the slowest worker's time, everybody's faults. */
+/** The result of a batch over the job: the slowest worker's time, and all errors. */
 interface Outcome {
   readonly seconds: number;
   readonly error: number;
@@ -140,8 +139,8 @@ async function together(job: StoreJob, mine: Outcome): Promise<Outcome> {
 }
 
 /**
- * What pulls must give; undefined where that is not known: of an asynchronous store with an optimizer, since how many
- * updates a pull finds depends on the others.
+ * The expected values of pulls; undefined for an asynchronous store with an optimizer, where the number of updates
+ * depends on the other workers.
  */
 function referenceOf(
   options: BatchOptions,
@@ -155,7 +154,7 @@ function referenceOf(
   return new StoreReference({
     dtype,
     gradients,
-    // Without an optimizer each push assigns, and all workers push the same.
+    // Without an optimizer pushes assign, and all workers push the same.
     workers: asynchronous ? 1 : workers,
     optimizer: optimizer === null ? undefined : optimizerOf(optimizer, 'float64'),
     compression: compression ?? undefined,
@@ -163,7 +162,6 @@ function referenceOf(
   });
 }
 
-/** The mean of a line's batches. */
 function lineOf(
   iteration: number,
   times: readonly number[],
@@ -180,7 +178,7 @@ function lineOf(
   };
 }
 
-/** @throws GradlinkError where it cannot be opened */
+/** @throws GradlinkError if it cannot be opened */
 export function openStore(
   options: Pick<BatchOptions, 'kvStore' | 'devices' | 'bigArrayBound'> & Merging,
 ): Promise<KVStore> {
@@ -189,10 +187,10 @@ export function openStore(
 }
 
 /**
- * Times one store and closes it, with all workers of the job where it is made of them: then a batch takes as long as the slowest
- * worker's. The result of a wrong run comes back as a failed case.
+ * Times one store and closes it. In a job of workers a batch takes as long as the slowest one's. Wrong results become a
+ * failed case.
  *
- * @throws GradlinkError where the store fails
+ * @throws GradlinkError if the store fails
  */
 export async function timeStore(
   options: BatchOptions,
@@ -291,7 +289,7 @@ export async function timeStore(
         ...limit.context,
         compressed: options.compression !== null,
         optimizer: options.optimizer,
-        // The launcher binds each process to cores of its own; the job has them all.
+        // The launcher binds each process to some cores; the job has them all.
         ...(after === undefined
           ? {}
           : {
@@ -305,14 +303,14 @@ export async function timeStore(
       traffic,
     });
   const { sized, copyBytesPerSecond, between } = limit;
-  // Compressed, less passes than what was pushed.
+  // With compression less is transferred than pushed.
   const passed = options.compression === null ? between : undefined;
   return sized === undefined
     ? complete({ copyBytesPerSecond })
     : await sized.complete(volume, complete, passed);
 }
 
-/** A Uint16Array must be told which of the half types it holds. */
+/** A Uint16Array needs its half type. */
 function halfOption(dtype: GradientType): { dtype?: 'float16' | 'bfloat16' } {
   return dtype === 'float16' || dtype === 'bfloat16' ? { dtype } : {};
 }

@@ -1,4 +1,4 @@
-// The gradients that `measure` pushes: the same for the same seed, on every machine and worker.
+// The gradients of `measure`: equal for equal seeds on every machine and worker.
 import { native } from '../../native/load.js';
 import { parseDType } from '../../tensor/dtype.js';
 import { allocateByDevice } from './memory.js';
@@ -12,7 +12,7 @@ export type GradientArray = Float32Array | Float64Array | Uint16Array;
 const goldenRatio = 0x9e3779b9;
 const mixer = 0x21f0aaad;
 
-/** Where a stream of 2^32 begins: far apart for neighbouring (seed, array, device). */
+/** The start within a stream of 2^32: far apart for adjacent (seed, array, device). */
 function startOf(seed: number, array: number, device: number): number {
   let state = seed | 0;
   for (const part of [array, device]) {
@@ -22,9 +22,10 @@ function startOf(seed: number, array: number, device: number): number {
 }
 
 /**
- * Uniform numbers from [-1, 1], one stream for each seed, array and device: gradients[array][device]. Drawn by all threads.
+ * Uniform numbers in [-1, 1] as gradients[array][device], with a stream for each seed, array and device. Drawn by all
+ * threads.
  *
- * @param lengths elements, by array
+ * @param lengths elements per array
  */
 export function drawGradients(
   dtype: GradientType,

@@ -1,5 +1,4 @@
-// The workers that run a store together, as far as measuring needs them: they start each batch together and tell one
-// another what it took.
+// The workers of a store for measurements: they start each batch together and exchange times.
 import { Communicator } from '../../communicator/communicator.js';
 import { readJob } from '../../communicator/joining/job.js';
 import { parseStoreType } from '../../kvstore/types.js';
@@ -10,13 +9,13 @@ export interface StoreJob extends AsyncDisposable {
   readonly rank: number;
   readonly size: number;
   barrier(): Promise<void>;
-  /** What each worker brings, in the order of ranks; all bring equally many. */
+  /** The values of each worker, in rank order; all give the same number. */
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
-  /** Measures what passes between the workers; undefined of several hosts. Absent where there is one worker. */
+  /** Measures the limit between workers; undefined for several hosts. Absent with one worker. */
   readonly measureCores?: (availableCores: number) => Promise<CoresLimit | undefined>;
 }
 
-/** A store of one process. */
+/** For a store of one process. */
 export const aloneInJob: StoreJob = {
   rank: 0,
   size: 1,
@@ -25,16 +24,15 @@ export const aloneInJob: StoreJob = {
   [Symbol.asyncDispose]: () => Promise.resolve(),
 };
 
-/** Whether a store of this type is made of all workers of a job. */
 export function isShared(kvStore: string): boolean {
   const { kind } = parseStoreType(kvStore);
   return kind === 'allreduce' || kind.startsWith('dist_');
 }
 
-// Checking a large network's results takes one worker longer than another.
+// Checking a large network takes some workers longer than others.
 const timeoutMs = 300_000;
 
-/** The job's workers where one of the stores is made of them; else this process alone. */
+/** The job's workers if one of the stores needs them; otherwise this process alone. */
 export async function openStoreJob(kvStores: readonly string[]): Promise<StoreJob> {
   if (!kvStores.some(isShared) || readJob() === undefined) return aloneInJob;
   const world = await Communicator.world({ timeoutMs });

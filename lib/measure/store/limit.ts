@@ -1,4 +1,4 @@
-// The limit that a store's time stands beside: what must move, against what the memory or the links carry.
+// The limit of a store's time: the bytes to move, and the rate of memory or links.
 import { parseStoreType } from '../../kvstore/types.js';
 import type { Volume } from '../../results/bandwidth.js';
 import type { CaseInput, ExpectedTime } from '../../results/case.js';
@@ -12,35 +12,32 @@ import { measureSharedLimit } from '../machine/shared-limit.js';
 import { sizedLimit, type Between, type SizedLimit } from '../machine/sized-limit.js';
 import type { StoreJob } from './job.js';
 
-/** What a case says of its limit. */
+/** The limit in a case. */
 export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
   readonly context: Pick<
     NonNullable<CaseInput['context']>,
     'threads' | 'availableCores' | 'lastLevelCacheBytes' | 'onGpus'
   >;
-  /** Of CPU devices, by size. */
+  /** For CPU devices, by size. */
   readonly sized?: SizedLimit;
-  /** What the workers must pass to one another; absent where nothing passes, or nobody measured how fast it can. */
+  /** Traffic between workers; absent if there is none or its limit is unknown. */
   readonly between?: Between;
 };
 
-/** By the type of the store and what it moves. */
+/** By the store's type and its volume. */
 export type StoreLimits = (kvStore: string, volume: Volume, peer: boolean) => StoreLimit;
 
-/** Of the stores whose workers sum one another's arrays: those of servers lie where both reach them. */
+/** For stores whose workers sum each other's arrays; servers' arrays are accessible to both. */
 const isSummed = (kvStore: string): boolean => parseStoreType(kvStore).kind === 'allreduce';
 
-/**
- * Of CPU devices: the copy bandwidth of the cores of all workers, measured now, by all of them at the same time, and
- * what these cores pass to one another.
- */
+/** For CPU devices: measures the copy bandwidth of all workers' cores, in parallel, and the limit between cores. */
 export async function measureHostLimits(
   workers: Pick<StoreJob, 'rank' | 'size' | 'gather' | 'measureCores'>,
   environment: EnvironmentInfo,
   kvStores: readonly string[],
 ): Promise<StoreLimits> {
   const { lastLevelCacheBytes } = environment;
-  // As the arrays of a run: memory.ts.
+  // As for the arrays of a run: memory.ts.
   const hugePages = true;
   const shared = await measureSharedLimit(workers, lastLevelCacheBytes, undefined, hugePages);
   const { copyBytesPerSecond, threads, availableCores } = shared;
@@ -61,10 +58,10 @@ export async function measureHostLimits(
 }
 
 /**
- * Of GPUs: on one GPU its own copies, measured now; between GPUs, and to the host's memory, what NVML says of the links,
- * or where it says nothing the copies of all GPUs together.
+ * For GPUs: measures copies on a single GPU. Between GPUs and to host memory it uses NVML's facts of the links or,
+ * without them, the copies of all GPUs together.
  *
- * @param gpus one for each device; may repeat
+ * @param gpus one per device; may repeat
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
  */
 export async function measureGpuLimits(gpus: readonly number[]): Promise<StoreLimits> {
@@ -84,18 +81,18 @@ export async function measureGpuLimits(gpus: readonly number[]): Promise<StoreLi
   });
 }
 
-/** Whether a store's values lie in the memory of a host, its own or a server's. */
+/** Whether a store's values are in host memory, its own or a server's. */
 function mergesOnHost(kvStore: string): boolean {
   const { kind } = parseStoreType(kvStore);
   return kind === 'local' || kind.startsWith('dist_');
 }
 
-/** What each direction of the slowest of the GPUs' links to the host keeps while both are used. */
+/** The rate per direction of the slowest host link with both directions busy. */
 function bothWays(machine: Machine, gpus: readonly number[]): ExpectedRate | undefined {
   return besideOpposite(narrowest(gpus.map((gpu) => hostLimit(machine, gpu))), false);
 }
 
-/** All arrays of a GPU go down its link, and come up, both at a time. */
+/** All arrays of a GPU go down its link and come back, both at once. */
 function throughHost(
   machine: Machine,
   gpus: readonly number[],

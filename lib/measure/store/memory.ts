@@ -1,15 +1,14 @@
-// Memory of the arrays that one run of a store pushes from and pulls into: many in one buffer, so that most of it lies on
-// huge pages, touched by all threads.
+// Memory for the arrays of a store's run: many in one buffer, mostly on huge pages, touched by all threads.
 import { native } from '../../native/load.js';
 import { arrayOver, elementBytes, parseDType } from '../../tensor/dtype.js';
 import type { GradientArray, GradientType } from './gradients.js';
 
-// A reservation that systems grant at once; a larger array has a buffer of its own.
+// Systems grant a reservation of this size at once; larger arrays have their own buffer.
 const bufferBytes = 2 ** 30;
-// malloc puts every large array alike in its cache lines, and stores past the caches go by that.
+// malloc aligns every large array within its cache line, which affects stores past the caches.
 const lineBytes = 64;
 
-/** Zeros, arrays of so many elements each. */
+/** Zeroed arrays of these lengths. */
 export function allocateArrays(dtype: GradientType, lengths: readonly number[]): GradientArray[] {
   const number = parseDType(dtype);
   const bytesOf = (length: number): number => length * (elementBytes[number] ?? 1);
@@ -33,8 +32,8 @@ export function allocateArrays(dtype: GradientType, lengths: readonly number[]):
 }
 
 /**
- * The same by array and device: arrays[array][device]. A device's arrays lie together, as in its own memory; those of one
- * array that a few MiB part, where one pass reads and writes all of them, took a sixth longer (EPYC Zen 5).
+ * The same by array and device: arrays[array][device]. A device's arrays are adjacent, as in its own memory. Placing
+ * the arrays of one key a few MiB apart made a pass over them a sixth slower (EPYC Zen 5).
  */
 export function allocateByDevice(
   dtype: GradientType,

@@ -1,28 +1,28 @@
-// What a store's pulls must give, computed without the store: sums in float64, the optimizer's own copy in float64,
-// the compression by its definition. Outside every timed region.
+// The expected values of a store's pulls, computed without the store: sums and optimizer in float64, compression by its
+// definition. Outside every timed region.
 import { native } from '../../native/load.js';
 import type { NativeChecked, NativePushed, NativePushRule } from '../../native/measure.js';
 import type { Optimizer } from '../../optimizers/index.js';
 import { parseDType } from '../../tensor/dtype.js';
 import type { GradientArray, GradientType } from './gradients.js';
 
-/** How a store compresses gradients: see `KVStore.setGradientCompression`. */
+/** A store's compression: see `KVStore.setGradientCompression`. */
 export interface Compression {
-  /** As `setGradientCompression` takes it. */
+  /** As for `setGradientCompression`. */
   readonly type: '2bit' | '1bit';
-  /** What a compressed element stands for, with its sign. */
+  /** The magnitude of a compressed element. */
   readonly threshold: number;
 }
 
-/** What came out against what had to. */
+/** The difference between actual and expected values. */
 export interface Comparison {
   /**
-   * MXNet's: the sum over arrays, devices and elements of |out - expected|, by the sum over arrays and elements of
-   * |expected|. A relative error e of every element therefore shows as devices * e. 0 where both sums are 0, Infinity
-   * where only the expected one is.
+   * MXNet's error: the sum over arrays, devices and elements of |out - expected|, divided by the sum over arrays and
+   * elements of |expected|. A relative error e of all elements gives devices * e. 0 if both sums are 0, Infinity if
+   * only the expected one is.
    */
   readonly error: number;
-  /** Elements further off than rounding can explain. */
+  /** Elements whose error exceeds rounding. */
   readonly wrong: number;
 }
 
@@ -32,14 +32,14 @@ export interface ReferenceOptions {
   readonly gradients: readonly (readonly GradientArray[])[];
   /** Workers that push the same gradients. */
   readonly workers: number;
-  /** An instance of its own, with the store's settings. */
+  /** A separate instance with the store's settings. */
   readonly optimizer?: Optimizer | undefined;
   readonly compression?: Compression | undefined;
-  /** Whether a worker's devices are summed, in float32, before anything is compressed: stores with servers. */
+  /** Whether a worker's devices are summed in float32 before compression: stores with servers. */
   readonly compressesSums?: boolean;
 }
 
-/** Largest relative error of rounding a number to the type. */
+/** Largest relative rounding error of the type. */
 const roundoff: Readonly<Record<GradientType, number>> = {
   float64: 2 ** -53,
   float32: 2 ** -24,
@@ -48,10 +48,10 @@ const roundoff: Readonly<Record<GradientType, number>> = {
 };
 
 /**
- * Bound of {@link Comparison.error} for right results. A sum of n numbers below 1 is off by at most n roundings of
- * partial sums below n, that is n u of what it may reach, on each of n devices: n n u, taken four times since random
- * sums come out smaller than they might. Half types are summed in float32 and rounded once: n u. An optimizer adds
- * about sixteen roundings an update to each of n weights, for half types those of their float32 copy.
+ * Bound of {@link Comparison.error} for correct results. A sum of n numbers below 1 has at most n roundings of partial
+ * sums below n, relative error n u, on each of n devices: n n u, times four because random sums are smaller than
+ * possible. Half types are summed in float32 and rounded once: n u. An optimizer adds about sixteen roundings per
+ * update to each of n weights; half types use float32 weights.
  */
 export function errorTolerance(dtype: GradientType, devices: number, updates: number): number {
   const half = dtype === 'float16' || dtype === 'bfloat16';
@@ -72,7 +72,7 @@ function ruleOf({ dtype, workers, compression, compressesSums }: ReferenceOption
   };
 }
 
-/** What goes into one array's sum, with what its compression keeps. */
+/** The terms of one array's sum, with compression residuals. */
 function pushedOf(
   gradients: readonly GradientArray[],
   { compression, compressesSums }: ReferenceOptions,
@@ -83,7 +83,7 @@ function pushedOf(
   return { count, gradients, residuals };
 }
 
-/** The expected values of one store; `compare` once a batch, since optimizers and residuals go on from it. */
+/** The expected values of one store; call `compare` once per batch, because optimizers and residuals carry over. */
 export class StoreReference {
   private readonly rule: NativePushRule;
   private readonly pushed: readonly NativePushed[];
@@ -110,8 +110,8 @@ export class StoreReference {
   }
 
   /**
-   * Bound of one element. Sums are held to it. Optimizers are not: where one takes a sign or a quotient, a rounding next to
-   * zero may flip an element.
+   * Bound per element, for sums only. With optimizers that use signs or quotients, a rounding near zero may flip an
+   * element.
    */
   private get bound(): number {
     const { dtype, compression, workers } = this.options;
@@ -121,9 +121,9 @@ export class StoreReference {
   }
 
   /**
-   * Goes one batch on and compares.
+   * Advances by one batch and compares.
    *
-   * @param outs outs[array][device], as pulled; absent: only goes on
+   * @param outs outs[array][device], as pulled; absent: only advances
    */
   compare(outs?: readonly (readonly GradientArray[])[]): Comparison {
     this.updates += 1;
@@ -144,7 +144,7 @@ export class StoreReference {
       for (let out = 0; out < compared.length; out += 1, next += 1) {
         const off = differences[next] ?? 0;
         difference += off;
-        // With an optimizer an array is wrong when it is off on the whole, and so where it holds a NaN.
+        // With an optimizer an array is wrong if its total error is too large, or it holds a NaN.
         const whole = this.weights !== undefined && !(off <= this.tolerance * size) ? 1 : 0;
         wrongs += Math.max(wrong[next] ?? 0, whole);
       }
@@ -153,7 +153,7 @@ export class StoreReference {
     return { error, wrong: wrongs };
   }
 
-  /** The optimizer's step of every array. */
+  /** The optimizer's step for every array. */
   private step(): void {
     const { optimizer } = this.options;
     this.weights?.forEach((weight, array) => {

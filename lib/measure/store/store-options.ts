@@ -1,4 +1,4 @@
-// The options of the benchmark of stores: `gradlink measure` and its run have them from here.
+// The options of the store benchmark, for `gradlink measure` and its run.
 import type { RunOptions } from '../common-run.js';
 import { anObject, having, oneOf, oneOfWords, aPositive } from '../../checks.js';
 import { GradlinkError } from '../../errors.js';
@@ -21,12 +21,12 @@ import { optionTable, type Filled, type OptionsOf } from '../../options/table.js
 import { gradientTypes } from './gradients.js';
 import type { Compression } from './reference.js';
 
-/** `push-pull`: all pushes, then all pulls, as the original; `pushpull`: one call for both. */
+/** `push-pull`: all pushes, then all pulls, as in the original; `pushpull`: one call for both. */
 export const storeModes = ['push-pull', 'pushpull'] as const;
 /** One of {@link storeModes}. */
 export type StoreMode = (typeof storeModes)[number];
 
-/** A type of store, by any of its names. */
+/** A store type by any of its names. */
 export const storeType: Kind<StoreTypeName> = {
   parse(text) {
     try {
@@ -40,7 +40,7 @@ export const storeType: Kind<StoreTypeName> = {
   choices: storeKinds,
 };
 
-/** The original's word for none, Python's. */
+/** The original's Python name. */
 const noOptimizer = 'None';
 const typedOptimizer = choice([noOptimizer, ...optimizerNames]);
 const optimizer: Kind<string | null> = {
@@ -72,27 +72,27 @@ const network: Kind<Network> = { ...ofPrograms(anObject), show: ({ name }) => na
 const count = whole({ min: 1, max: 1e6 });
 
 export const storeTable = optionTable({
-  /** Types, measured one after the other; default `device` alone. */
+  /** Types to measure one after another; default `device`. */
   kvStores: { kind: list(storeType), default: ['device'] },
-  /** `cpu:0` or `gpu:0`; one GPU may be several devices. Default four of the CPU. */
+  /** `cpu:0` or `gpu:0`; a GPU may be repeated. Default four CPU devices. */
   devices: { kind: devices, default: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'] },
-  /** Whose arrays are moved; default resnet with 152 layers. */
+  /** The network whose arrays are moved; default resnet with 152 layers. */
   network: { kind: network },
-  /** Of float32 gradients; null, the default: none. */
+  /** Of float32 gradients; default null: none. */
   compression: { kind: compression, default: null },
-  /** Of types that merge on GPUs, as for `KVStore.create`; undefined elsewhere. */
+  /** For types that merge on GPUs, as for `KVStore.create`; otherwise undefined. */
   merge: {
     flag: '--merge <how>',
     help: 'what merges on GPUs: nccl, peers (copies between GPUs), or, with the store device, auto: NCCL where it can start',
     kind: choice(mergeNames),
   },
-  /** Of the type `device`: false keeps the GPUs from reaching one another. */
+  /** For type `device`: false prevents direct access between GPUs. */
   peer: {
     flag: '--no-peer',
     help: 'with the store device: GPUs exchange through the memory of the host, not directly',
     kind: flag,
   },
-  /** Of stores with servers, as for `KVStore.create`. */
+  /** For stores with servers, as for `KVStore.create`. */
   bigArrayBound: {
     flag: '--big-array-bound <count>',
     help: "with servers: arrays of at least this many elements are split over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
@@ -100,21 +100,21 @@ export const storeTable = optionTable({
   },
   /** Timed batches; default 5. */
   batches: { flag: '--num-batches <count>', help: 'timed batches', kind: count, default: 5 },
-  /** Batches a line is the mean of; default 1. */
+  /** Batches per printed line, which shows their mean; default 1. */
   display: {
     flag: '--disp-batches <count>',
     help: 'batches that a line averages',
     kind: count,
     default: 1,
   },
-  /** Every batch is compared with what is expected; default true. */
+  /** Whether every batch is compared with expected values; default true. */
   check: {
     flag: '--test-results <0|1>',
     help: 'compare every batch with the expected result; 0: do not',
     kind: zeroOrOne,
     default: true,
   },
-  /** A name of createOptimizer; null, the default: pushes assign. */
+  /** A name for createOptimizer; default null: pushes assign. */
   optimizer: {
     flag: '--optimizer <name>',
     help: 'optimizer of the store; None: pushes assign',
@@ -135,7 +135,7 @@ export const storeTable = optionTable({
     kind: choice(gradientTypes),
     default: 'float32',
   },
-  /** Batches before the first timed one; default 1. */
+  /** Untimed batches first; default 1. */
   warmup: {
     flag: '--warmup <count>',
     help: 'batches before the first timed one',
@@ -151,16 +151,16 @@ export const storeTable = optionTable({
   },
 });
 
-/** Which stores to measure, with what. In a job every process calls with the same options. */
+/** The stores to measure. In a job every process calls with the same options. */
 export interface StoreOptions extends RunOptions, OptionsOf<typeof storeTable> {}
 
-/** What goes through one store, and how. */
+/** The batches of one store. */
 export interface BatchOptions extends Omit<
   Filled<typeof storeTable>,
   'kvStores' | 'network' | 'seed'
 > {
-  /** Spelt as for `KVStore.create`. */
+  /** A name for `KVStore.create`. */
   readonly kvStore: StoreTypeName;
-  /** Whose arrays are moved. */
+  /** The network whose arrays are moved. */
   readonly network: Network;
 }

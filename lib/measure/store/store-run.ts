@@ -1,5 +1,4 @@
-// The benchmark of a network's gradients through key-value stores: all that `gradlink measure` does but reading its
-// options and printing.
+// The benchmark of a network's gradients through key-value stores: `gradlink measure` without its options and printing.
 import { readJob } from '../../communicator/joining/job.js';
 import { GradlinkError } from '../../errors.js';
 import { parseDevices } from '../../kvstore/devices.js';
@@ -18,27 +17,27 @@ import { isShared, openStoreJob, type StoreJob } from './job.js';
 import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
 import { storeTable, type BatchOptions, type StoreOptions } from './store-options.js';
 
-/** What a run of stores tells besides. */
+/** Further callbacks of store benchmarks. */
 export interface StoreEvents extends RunEvents {
-  /** Before anything is measured: this build or machine has no such store, and its case will be waived. */
+  /** Before any measurement: this build or machine lacks the store, and its case will be waived. */
   onUnavailable?(kvStore: string, reason: string): void;
   /** Before a store's first batch. */
   onStore?(kvStore: string, arrays: number, bytes: number): void;
-  /** The mean of as many batches as `display` says. */
+  /** The mean of `display` batches. */
   onLine?(line: IterationLine): void;
 }
 
-/** Stores that are to be timed, by type: open, or why this build or machine has none of a type it knows by name. */
+/** The stores to time, by type: opened, or the reason why one is unavailable. */
 class Stores implements AsyncDisposable {
   readonly unavailable = new Map<string, string>();
   private readonly open = new Map<string, KVStore>();
 
-  /** Opens them: NCCL takes seconds to start, so what shows that it can is what is timed. */
+  /** Opens them in advance: NCCL takes seconds to start, so the opened store is also the timed one. */
   async openAll(given: Omit<BatchOptions, 'kvStore'>, types: readonly StoreTypeName[]) {
     for (const kvStore of types) {
-      // All workers and servers meet for each of these, in their order.
+      // All workers and servers join for each of these in order, so they are opened later.
       if (isShared(kvStore) && readJob() !== undefined) continue;
-      // One that is named twice is opened anew at its second turn.
+      // A repeated type is opened again for its second turn.
       if (this.open.has(kvStore)) continue;
       try {
         this.open.set(kvStore, await openStore({ ...given, kvStore }));
@@ -50,7 +49,7 @@ class Stores implements AsyncDisposable {
     }
   }
 
-  /** The one that is open, the first time that it is asked for. */
+  /** The opened store, for its first use. */
   take(kvStore: string): KVStore | undefined {
     const store = this.open.get(kvStore);
     this.open.delete(kvStore);
@@ -62,7 +61,7 @@ class Stores implements AsyncDisposable {
   }
 }
 
-/** On GPUs one worker measures, while nobody else uses them. */
+/** On GPUs one worker measures while the others are idle. */
 async function limitsOf(
   job: StoreJob,
   gpus: readonly number[] | null,
@@ -76,7 +75,7 @@ async function limitsOf(
   return limits;
 }
 
-/** One store; what it fails with is its case. */
+/** One store; its failure becomes its case. */
 async function storeCase(
   options: BatchOptions,
   context: BatchContext,
@@ -108,10 +107,10 @@ function defaultNetwork(): Network {
 }
 
 /**
- * Measures stores; every process of a job calls it alike. A store that this build or machine lacks is waived.
+ * Measures stores; collective in a job. Unavailable stores are waived.
  *
- * @throws RangeError or TypeError with a code for options that cannot be
- * @throws GradlinkError ERR_UNSUPPORTED for a type that no build knows, ERR_TIMEOUT when workers do not come
+ * @throws RangeError or TypeError with a code for invalid options
+ * @throws GradlinkError ERR_UNSUPPORTED for an unknown type, ERR_TIMEOUT if workers are missing
  */
 export async function run(options: StoreOptions = {}, events: StoreEvents = {}): Promise<Report> {
   checkEvents(events);

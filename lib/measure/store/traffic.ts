@@ -1,4 +1,4 @@
-// What each worker and server of a store did in the timed batches, and which part of the work took the time.
+// The work of each worker and server of a store in the timed batches, and the parts that took the time.
 import type { StoreReport } from '../../kvstore/report.js';
 import type { ServerReport, WorkerReport } from '../../native/dist.js';
 import { perSecond } from '../../results/bandwidth.js';
@@ -15,9 +15,9 @@ function sum(values: readonly number[] = []): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** A worker's counters as numbers, to be gathered. */
+/** A worker's counters as numbers, for exchange. */
 const workerFields: readonly ((worker: WorkerReport) => number)[] = [
-  // Without servers, each sum of n workers moves 2(n-1)/n of its bytes out of and into each of them.
+  // Without servers, a sum of n workers moves 2(n-1)/n of its bytes out of and into each.
   ({ bytesSent, bytesReduced = 0 }) => (bytesSent === undefined ? bytesReduced : sum(bytesSent)),
   ({ bytesReceived, bytesReduced = 0 }) =>
     bytesReceived === undefined ? bytesReduced : sum(bytesReceived),
@@ -45,9 +45,8 @@ function most<T>(of: readonly T[], value: (one: T) => number): number {
 }
 
 /**
- * The busiest worker's and server's seconds by the seconds of all batches, both sums over the same batches. They work at
- * the same time, so that the shares may come to more than 1 together, but none of them alone; a worker's waiting that
- * no merging or updating explains is the wire's.
+ * The busiest worker's and server's seconds as shares of all batches' seconds. They work in parallel, so shares may
+ * exceed 1 in total but not each. A worker's waiting without merging or updating is transfer time.
  */
 function sharesOf(
   workers: readonly WorkerTraffic[],
@@ -74,11 +73,11 @@ function sharesOf(
 }
 
 /**
- * Collective: every worker calls it.
+ * Collective.
  *
- * @param before the counters when the first timed batch began
- * @param samples this worker's own timed batches, in seconds
- * @param jobSamples those of the whole job
+ * @param before the counters at the start of the first timed batch
+ * @param samples this worker's timed batches in seconds
+ * @param jobSamples the job's timed batches in seconds
  */
 export async function storeTraffic(
   job: StoreJob,

@@ -4,7 +4,7 @@ import { runStatistics } from './statistics.js';
 import { unchecked, completeCase } from '../../results/case.js';
 import type { CaseIdentity, CaseResult } from '../../results/result.js';
 
-/** `imagesPerSecond`, `sentencesPerSecond`: what a sample is, in the names of figures. */
+/** The name of samples in figures: `imagesPerSecond`, `sentencesPerSecond`. */
 export function samplesName(sampleName: TrainResult['sampleName']): 'images' | 'sentences' {
   return sampleName === 'img' ? 'images' : 'sentences';
 }
@@ -27,7 +27,7 @@ export function trainIdentity(config: TrainConfig, workers: number): CaseIdentit
   };
 }
 
-/** The slowest rank of an iteration is what a step took: the others wait for it, here or in the next. */
+/** The slowest rank of an iteration determines the step time: the others wait for it. */
 export function stepSeconds(result: TrainResult, stepsPerIteration: number): number[] {
   const [first = []] = result.iterationSeconds;
   return first.map(

@@ -7,7 +7,7 @@ import { distOptimizers } from './train-options.js';
 import { weightMethod } from './weight-methods.js';
 
 /**
- * The method that `config.distOptimizer` names; all ranks start from rank 0's weights. Collective.
+ * Collective. Creates the method of `config.distOptimizer`; all ranks start from rank 0's weights.
  *
  * @throws TypeError for an unknown name.
  */

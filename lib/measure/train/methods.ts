@@ -1,4 +1,4 @@
-// Ways to train, by the names that `--dist-optimizer` takes.
+// Training methods by their `--dist-optimizer` names.
 import type { Optimizer, Scalar } from '@tensorflow/tfjs-core';
 import type { LayersModel } from '@tensorflow/tfjs-layers';
 
@@ -16,7 +16,6 @@ import type { TrainingMethod } from './method.js';
 import type { TrainOptimizer } from './train-options.js';
 import type { StepParts, TrainConfig } from './types.js';
 
-/** What every method is made with. */
 export interface MethodOptions {
   readonly model: LayersModel;
   readonly communicator: Communicator;
@@ -35,7 +34,7 @@ export function makeOptimizer(name: TrainOptimizer, learningRate: number): Optim
   }
 }
 
-/** The state of an optimizer that every rank keeps whole, as arrays, and back. */
+/** The state of an optimizer that every rank keeps whole, as arrays, and its restoration. */
 export function wholeState(
   { model, communicator }: MethodOptions,
   optimizer: InnerOptimizer,
@@ -51,7 +50,7 @@ export function wholeState(
   };
 }
 
-/** As 0.2 and earlier versions wrote it, whole: by `getWeights()`. */
+/** As in version 0.2 and earlier: whole, by `getWeights()`. */
 const isOld = (arrays: readonly NamedArray[]): boolean =>
   arrays.some(({ name }) => name.startsWith('optimizer/0/'));
 
@@ -68,7 +67,7 @@ async function setOldState(
   await optimizer.setWeights(weights);
 }
 
-/** Bytes and number of the arrays that are trained. */
+/** Bytes and number of the trained arrays. */
 export function gradientSizes(model: LayersModel): {
   readonly gradientBytes: number;
   readonly gradientArrays: number;
@@ -116,14 +115,14 @@ export async function gradientAllReduceMethod(options: MethodOptions): Promise<T
   };
 }
 
-/** Its value; it is disposed. */
+/** The scalar's value; disposes it. */
 export function take(scalar: Scalar): number {
   const [value = NaN] = scalar.dataSync();
   scalar.dispose();
   return value;
 }
 
-/** The parts that a pass has measured itself. */
+/** The parts that a pass has timed. */
 function passParts({
   forwardSeconds,
   backwardSeconds,
@@ -141,7 +140,7 @@ function passParts({
   };
 }
 
-/** The parts of a step that took `seconds`: its pass, `updateSeconds` of applying, and the rest, which is exchanging weights. */
+/** The parts of a step of `seconds`: its pass, `updateSeconds` of applying, and the rest for exchanging weights. */
 export function stepParts(times: PassTimes, seconds: number, updateSeconds: number) {
   const pass = passParts(times);
   const { forwardSeconds, backwardSeconds, copySeconds, exposedSeconds } = pass;
@@ -149,7 +148,7 @@ export function stepParts(times: PassTimes, seconds: number, updateSeconds: numb
   return { ...pass, updateSeconds, modelSeconds: Math.max(0, rest - updateSeconds) };
 }
 
-/** The optimizer, and how long its steps took since `seconds` was set to 0. */
+/** The optimizer with the duration of its steps since `seconds` was reset. */
 export function timedUpdate(optimizer: Optimizer): {
   readonly optimizer: Optimizer;
   seconds: number;

@@ -1,42 +1,42 @@
-// A grid of training runs, as a YAML file has it: of TianShu or of ElasticDL, whose tables differ.
+// A grid of training runs from a YAML file, in TianShu's or ElasticDL's format, whose tables differ.
 import { parse } from 'yaml';
 
 import { printableTree } from '../../printable.js';
 
-/** Machines, and devices on each. */
+/** Machines, and devices per machine. */
 export interface GridCell {
   readonly machines: number;
   readonly devices: number;
 }
 
-/** Whose table the runs make. */
+/** The format of the table. */
 export type GridStyle = 'tianshu' | 'elasticdl';
 
 export interface GridPlan {
-  /** Networks; none: that of the command line. */
+  /** Networks; empty: the command line's. */
   readonly models: readonly string[];
   readonly cells: readonly GridCell[];
   readonly batchSizes: readonly number[];
-  /** Runs of each cell; TianShu counts their median. */
+  /** Runs per cell; TianShu uses their median. */
   readonly repeats: number;
-  /** How each run measures, as options of `gradlink train`. */
+  /** The measuring options of each run, for `gradlink train`. */
   readonly measuring: readonly string[];
-  /** Efficiency that TianShu asks for. */
+  /** TianShu's required efficiency. */
   readonly target: number;
-  /** Names of machines; without any, cells of several machines cannot run. */
+  /** Host names; without any, cells with several machines cannot run. */
   readonly hosts: readonly string[];
   readonly launcher: string;
-  /** Further arguments of `gradlink launch`, not checked here. */
+  /** Further arguments of `gradlink launch`, not validated here. */
   readonly launch: readonly string[];
-  /** Of stores with servers. */
+  /** For stores with servers. */
   readonly servers: number;
-  /** Of one run. */
+  /** Per run. */
   readonly timeoutSeconds?: number | undefined;
-  /** Further options of `gradlink train`, by their long names. */
+  /** Further options of `gradlink train` by long name. */
   readonly options: Readonly<Record<string, string>>;
 }
 
-/** What TianShu's protocol alone has. */
+/** Keys of TianShu's protocol only. */
 const tianshuKeys = ['warmup', 'steps', 'target'];
 const ownKeys = [
   'model',
@@ -53,12 +53,12 @@ const ownKeys = [
 ];
 
 /**
- * Reads a plan, which may come from somebody else: it is data, and names no file and no program. What is no word of a plan
- * is an option of `gradlink train`. Control characters in its texts become escapes.
+ * Reads an untrusted plan: it is data without files or programs. Other keys are options of `gradlink train`. Control
+ * characters become escapes.
  *
- * @param known the long names of the options that a plan may have, without the dashes
- * @param style whose table it makes: ElasticDL times tasks, by the options of the same names
- * @throws Error that says which entry is wrong and what it should be.
+ * @param known the long names of allowed options, without dashes
+ * @param style the format: ElasticDL times tasks, by the options of the same names
+ * @throws Error with the wrong entry and the expected form.
  */
 export function parsePlan(
   text: string,

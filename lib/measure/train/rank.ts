@@ -1,4 +1,4 @@
-// One rank of `gradlink train`: puts model, data and method together, trains, and gathers what all ranks have to say.
+// One rank of `gradlink train`: sets up model, data and method, trains, and gathers all ranks' results.
 
 import { traceInto } from '../../communicator/base.js';
 import { Communicator } from '../../communicator/communicator.js';
@@ -21,18 +21,18 @@ import { partNames, type StepParts, type TrainConfig, type TrainResult } from '.
 
 /** Options of {@link trainOnRank}. */
 export interface RankOptions {
-  /** Called on rank 0 after each measured iteration, with its own samples a second. */
+  /** Called on rank 0 after each measured iteration, with its own samples per second. */
   readonly onIteration?: ((iteration: number, samplesPerSecond: number) => void) | undefined;
-  /** Called on rank 0 before the first step and after each, warm-up included. */
+  /** Called on rank 0 before the first step and after each, including warm-up. */
   readonly onStep?: ((step: number, steps: number) => void) | undefined;
   /** Called on rank 0 before the first step. */
   readonly onStart?: ((workers: number, backend: Backend) => void) | undefined;
 }
 
 /**
- * Trains as this process's rank of the job, alone where it is in none. Every rank calls it.
+ * Trains as this process's rank of the job, or alone without one. Every rank calls it.
  *
- * @returns on rank 0 what all ranks measured.
+ * @returns all ranks' measurements on rank 0.
  */
 export async function trainOnRank(
   config: TrainConfig,
@@ -45,7 +45,7 @@ export async function trainOnRank(
     config.timeline === undefined
       ? undefined
       : new Timeline(ownFile(timelineFile(config.timeline, rank)), { rank });
-  // What its own buckets and servers bring is there anyway.
+  // Buckets and servers record their own events.
   if (timeline !== undefined) traceInto(communicator, timeline);
   try {
     const kind: ModelKind = modelKinds[config.model];
@@ -78,7 +78,7 @@ export async function trainOnRank(
       timeline,
       onIteration: rank === 0 ? options.onIteration : undefined,
       onStep: rank === 0 ? options.onStep : undefined,
-      // Elsewhere the driver would be loaded to tell of GPUs that do not compute.
+      // Otherwise the driver would be loaded for GPUs that do not compute.
       gpuShare: backend.device === 'GPU' ? gpuShares() : undefined,
     });
     const gathered = await gather(communicator, run, backend);
@@ -131,7 +131,7 @@ async function gather(
   const meanOf = (index: number): number =>
     ranks.reduce((sum, rank) => sum + of(rank, index), 0) / size;
   const each = Array.from({ length: iterations }, (_, iteration) => iteration);
-  // Ranks of one host watch the same machine.
+  // Ranks of one host observe the same machine, so one per host counts.
   const watching = ranks.filter((rank) => hosts.indexOf(hosts[rank]!) === rank);
   const deviceAt = own.length - 1;
   const usedAt = deviceAt - utilisationNames.length;
@@ -149,7 +149,7 @@ async function gather(
   };
 }
 
-/** From figures in the order of their names, NaN where the machine did not tell. */
+/** From figures in the order of their names, NaN if unknown. */
 function summaryOf(figure: (index: number) => number): UtilisationSummary {
   const entries = utilisationNames.map((name, index): [string, number | null] => {
     const value = figure(index);

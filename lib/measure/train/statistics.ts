@@ -1,4 +1,4 @@
-// BlueFog's and Horovod's figures of the same run. They differ, and are not to be compared with each other.
+// BlueFog's and Horovod's figures of a run, which differ and must not be compared with each other.
 import { mean, standardDeviation } from 'simple-statistics';
 
 /** A mean and half its interval: 1.96 population standard deviations. */
@@ -8,13 +8,13 @@ export interface Spread {
 }
 
 export interface RunStatistics {
-  /** Samples a second of each rank in each iteration. */
+  /** Samples per second of each rank in each iteration. */
   readonly perRank: readonly (readonly number[])[];
-  /** Of each rank. */
+  /** Per rank. */
   readonly ranks: readonly Spread[];
   /** Of rank 0. */
   readonly rank0: Spread;
-  /** BlueFog: the ranks' figures of an iteration are summed; mean and deviation are those of the sums. */
+  /** BlueFog: mean and deviation of the ranks' summed figures per iteration. */
   readonly bluefog: Spread;
   /** Horovod: rank 0's mean and interval, both times the number of ranks. */
   readonly horovod: Spread;
@@ -26,8 +26,8 @@ function spread(values: readonly number[]): Spread {
 }
 
 /**
- * @param iterationSeconds of each rank, as many iterations each, at least one
- * @param samplesPerIteration of one rank
+ * @param iterationSeconds per rank, with the same number of iterations, at least one
+ * @param samplesPerIteration per rank
  */
 export function runStatistics(
   iterationSeconds: readonly (readonly number[])[],

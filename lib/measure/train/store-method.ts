@@ -33,11 +33,11 @@ function storeOptimizer({ optimizer, learningRate }: TrainConfig): StoreOptimize
 }
 
 /**
- * Each gradient is pushed to a store of this type, and pulled: as a sum, with which every worker makes the same step, or,
- * from stores where every push is a step (`dist_async`), as the weights that come of it.
+ * Pushes each gradient to a store of this type and pulls the sum, with which every worker makes the same step. If every
+ * push is a step (`dist_async`), pulls the weights.
  *
- * @throws GradlinkError ERR_UNSUPPORTED for a store of one worker in a job of several, and for checkpoints of a store that
- *   keeps the weights.
+ * @throws GradlinkError ERR_UNSUPPORTED for a single-worker store in a job of several, and for checkpoints with a store
+ *   that keeps the weights.
  */
 export async function storeMethod(type: string, options: MethodOptions): Promise<TrainingMethod> {
   const { model, communicator, config, timeline } = options;

@@ -1,4 +1,4 @@
-// The options of a training run: `gradlink train` and its run have them from here.
+// The options of a training run, for `gradlink train` and its run.
 import type { RunOptions } from '../common-run.js';
 import { storeKinds } from '../../kvstore/types.js';
 import { above, choice, flag, inUnits, text, whole, type Kind } from '../../options/kinds.js';
@@ -7,12 +7,12 @@ import { mebibyte } from '../../results/units.js';
 import { reduceModes, type BucketHookName } from '../../train/buckets/types.js';
 import { backendNames, datasetNames, modelNames } from '../../train/names.js';
 
-/** Optimizers of TensorFlow.js that a training run can have. */
+/** The TensorFlow.js optimizers of a training run. */
 export const trainOptimizers = ['sgd', 'momentum', 'adam'] as const;
 /** One of {@link trainOptimizers}. */
 export type TrainOptimizer = (typeof trainOptimizers)[number];
 
-/** How ranks are kept together: BlueFog's names, further algorithms, and key-value stores as `kv:TYPE`. */
+/** How ranks are synchronized: BlueFog's names, further algorithms, and key-value stores as `kv:TYPE`. */
 export const distOptimizers = [
   'gradient_allreduce',
   'allreduce',
@@ -36,14 +36,14 @@ const methods: readonly DistOptimizer[] = [
   ...distOptimizers,
   ...storeKinds.map((kind) => `kv:${kind}` as const),
 ];
-/** Names of the benchmarks that this one stands in for, and stores whose names say enough. */
+/** Names in the benchmarks that this one replaces, and stores with unambiguous names. */
 const methodAliases: Readonly<Record<string, DistOptimizer>> = {
   horovod: 'gradient_allreduce',
   ...Object.fromEntries(
     storeKinds.filter((kind) => kind !== 'allreduce').map((kind) => [kind, `kv:${kind}` as const]),
   ),
 };
-/** Programs may name a store in all ways that a store has. */
+/** Stores are accepted by all their names. */
 const distOptimizer: Kind<DistOptimizer> = {
   ...choice(methods, methodAliases),
   check(value, name) {
@@ -67,25 +67,25 @@ export const trainTable = optionTable({
     help: `${datasetNames.join(', ')}, synthetic, from --seed (default: tokens for bert-tiny, else cifar10)`,
     kind: choice(datasetNames),
   },
-  /** CIFAR-10's binary files are read from there. */
+  /** The folder of CIFAR-10's binary files. */
   dataFolder: {
     flag: '--data-dir <folder>',
     help: "read CIFAR-10's binary files from there",
     kind: text(),
   },
-  /** Pixels of a side of synthetic images. */
+  /** Side of synthetic images in pixels. */
   imageSize: {
     flag: '--image-size <pixels>',
     help: 'height and width of synthetic images',
     kind: positive,
   },
-  /** Tokens of a sequence; default 128. */
+  /** Tokens per sequence; default 128. */
   sequenceLength: {
     flag: '--sequence-length <tokens>',
     help: 'tokens of a sequence (default: 128)',
     kind: positive,
   },
-  /** Tokens that there are; default 30,522. */
+  /** Number of different tokens; default 30,522. */
   vocabulary: {
     flag: '--vocabulary <tokens>',
     help: 'size of the vocabulary (default: 30522)',
@@ -97,14 +97,14 @@ export const trainTable = optionTable({
     help: "classes (default: the data set's)",
     kind: positive,
   },
-  /** Of one rank; default 32. */
+  /** Per rank; default 32. */
   batchSize: {
     flag: '--batch-size <samples>',
     help: 'of each worker',
     kind: positive,
     default: 32,
   },
-  /** Steps that are not measured; default 10. */
+  /** Unmeasured steps first; default 10. */
   warmupSteps: {
     flag: '--num-warmup-batches <steps>',
     help: 'steps before measuring (default: 10; 50 for elasticdl, 20 for tianshu, 1 with --steps)',
@@ -120,7 +120,7 @@ export const trainTable = optionTable({
     default: 10,
     ownDefault: true,
   },
-  /** Measured; default 10. */
+  /** Measured iterations; default 10. */
   iterations: {
     flag: '--num-iters <count>',
     help: 'iterations that are measured (default: 10; 2 for elasticdl, 100 for tianshu)',
@@ -137,7 +137,7 @@ export const trainTable = optionTable({
   },
   /** Default 0.01. */
   learningRate: { flag: '--lr <rate>', help: 'learning rate', kind: above(0), default: 0.01 },
-  /** What keeps the ranks together; default gradient_allreduce. */
+  /** How ranks are synchronized; default gradient_allreduce. */
   distOptimizer: {
     flag: '--dist-optimizer <name>',
     help: `what keeps workers in step: ${distOptimizers.join(', ')}, or a key-value store: kv:TYPE`,
@@ -151,80 +151,83 @@ export const trainTable = optionTable({
     kind: choice(reduceModes),
     default: 'overlap',
   },
-  /** How gradients travel in gradient_allreduce; default as they are. */
+  /** Compression of gradients in gradient_allreduce; default none. */
   hook: {
     flag: '--compression <name>',
     help: `compression of gradients with gradient_allreduce: ${compressions.join(', ')} (default: none)`,
     kind: choice<BucketHookName>(compressions),
   },
-  /** Of gradient_allreduce; default 25 MiB, the first 1. */
+  /** For gradient_allreduce; default 25 MiB, with a first bucket of 1 MiB. */
   bucketCapBytes: {
     flag: '--bucket-cap-mb <MiB>',
     help: 'bucket size with gradient_allreduce (default: 25, the first 1)',
     kind: inUnits(above(0), mebibyte, above(0)),
   },
-  /** With gradient_allreduce: each worker steps some of the variables, and keeps the optimizer's state of these alone. */
+  /**
+   * With gradient_allreduce: each worker updates a part of the variables, and keeps the optimizer's state only for
+   * these.
+   */
   shard: {
     flag: '--shard',
     help: 'with gradient_allreduce: share steps and the state of the optimizer among the workers',
     kind: flag,
     default: false,
   },
-  /** Of neighbor_allreduce: a neighbour a step, instead of the graph's all. Default true. */
+  /** For neighbor_allreduce: one neighbor per step, instead of all in the graph. Default true. */
   dynamicTopology: {
     flag: '--disable-dynamic-topology',
     help: 'average with all neighbours of the graph in each step, not with one',
     kind: flag,
     default: true,
   },
-  /** Adapt, then combine, instead of both side by side. */
+  /** Whether to adapt, then combine, instead of both in parallel. */
   adaptThenCombine: {
     flag: '--atc-style',
     help: 'adapt, then combine, instead of both side by side',
     kind: flag,
     default: false,
   },
-  /** Of weights, samples and their order; default 0. */
+  /** Seed of weights, samples and their order; default 0. */
   seed: {
     flag: '--seed <number>',
     help: 'for weights, samples and their order',
     kind: whole({ min: 0, max: 100_000 }),
     default: 0,
   },
-  /** Default the first that is installed. */
+  /** Default the first installed one. */
   backend: {
     flag: '--backend <name>',
     help: `${backendNames.join(', ')} (default: the first that is installed)`,
     kind: choice(backendNames),
   },
-  /** Whether `'node-gpu'` may compute on the CPU where there is no GPU. */
+  /** Whether `'node-gpu'` may compute on the CPU if there is no GPU. */
   allowCpu: {
     flag: '--allow-cpu',
     help: 'let node-gpu compute on the CPU where TensorFlow finds no GPU',
     kind: flag,
   },
-  /** A Chrome trace of each rank, which adds its number to the file's name. */
+  /** A Chrome trace of each rank, with its number in the file name. */
   timeline: {
     flag: '--timeline <file>',
     help: 'write a Chrome trace of each worker: trace.json of rank 3 is trace.rank-3.json',
     kind: text(),
   },
-  /** Checkpoints are written there, and the last one is gone on from. */
+  /** The folder of checkpoints; resumes from the last one. */
   checkpointFolder: {
     flag: '--checkpoint-dir <folder>',
     help: 'write checkpoints there, and resume from the last one',
     kind: text(),
   },
-  /** Steps from one checkpoint to the next; default 100. */
+  /** Steps between checkpoints; default 100. */
   checkpointEvery: {
     flag: '--checkpoint-every <steps>',
     help: 'steps from one checkpoint to the next',
     kind: positive,
     default: 100,
   },
-  /** The case says on how many machines it ran, and with how many devices on each: it is a cell of a grid. */
+  /** Whether the case tells its number of machines and of devices on each, as a cell of a grid. */
   placed: { kind: flag, default: false },
 });
 
-/** What to train, and how. In a job every process calls with the same options; outside one there is one worker. */
+/** The training. In a job every process calls with the same options; without a job there is one worker. */
 export interface TrainOptions extends RunOptions, OptionsOf<typeof trainTable> {}

@@ -1,4 +1,4 @@
-// The benchmark of training on all workers: all that one run of `gradlink train` does but reading its options and printing.
+// The benchmark of training on all workers: one run of `gradlink train` without its options and printing.
 import type { CaseResult, Report, ReportHead } from '../../results/result.js';
 import type { Backend } from '../../train/backends.js';
 import { modelKinds, type ModelKind } from '../../train/models/index.js';
@@ -8,13 +8,13 @@ import { trainCase } from './case.js';
 import { trainTable, type TrainOptions } from './train-options.js';
 import type { TrainConfig, TrainResult } from './types.js';
 
-/** What a training tells besides. */
+/** Further callbacks of a training. */
 export interface TrainEvents extends RunEvents {
   /** Before the first step. */
   onTraining?(workers: number, backend: Backend): void;
-  /** After each measured iteration, with the samples a second of rank 0. */
+  /** After each measured iteration, with rank 0's samples per second. */
   onIteration?(iteration: number, samplesPerSecond: number): void;
-  /** What all ranks measured. */
+  /** All ranks' measurements. */
   onResult?(result: TrainResult): void;
 }
 
@@ -24,11 +24,11 @@ function placedCase(made: CaseResult, { workers, machines }: TrainResult): CaseR
 }
 
 /**
- * Trains, and measures while it does; every process of a job calls it alike. TensorFlow.js must be installed.
+ * Trains and measures; collective in a job. TensorFlow.js must be installed.
  *
- * @returns in rank 0 the run as one case; in the others a report without any
- * @throws RangeError or TypeError with a code for options that cannot be
- * @throws Error that names the packages where TensorFlow.js is missing
+ * @returns on rank 0 the run as one case; on the others a report without cases
+ * @throws RangeError or TypeError with a code for invalid options
+ * @throws Error that names the missing packages of TensorFlow.js
  */
 export async function run(options: TrainOptions = {}, events: TrainEvents = {}): Promise<Report> {
   checkEvents(events);

@@ -1,4 +1,4 @@
-// The loop of a training run, the same for every method, model and data set.
+// The training loop, the same for every method, model and data set.
 import type * as Core from '@tensorflow/tfjs-core';
 import type { LayersModel } from '@tensorflow/tfjs-layers';
 
@@ -13,7 +13,6 @@ import type { Timeline } from '../../files/timeline.js';
 import type { TrainingMethod } from './method.js';
 import { partNames, type StepParts, type TrainConfig } from './types.js';
 
-/** What a run is made of on one rank. */
 export interface Training {
   readonly core: typeof Core;
   readonly communicator: Communicator;
@@ -23,11 +22,11 @@ export interface Training {
   readonly batches: Batches;
   readonly method: TrainingMethod;
   readonly timeline?: Timeline | undefined;
-  /** How busy the GPUs are; absent where the backend uses none. */
+  /** The load of the GPUs; absent if the backend uses none. */
   readonly gpuShare?: (() => number | undefined) | undefined;
   /** Called on every rank after each measured iteration. */
   readonly onIteration?: ((iteration: number, samplesPerSecond: number) => void) | undefined;
-  /** Called before the first step and after each, warm-up included; the time it takes is no iteration's. */
+  /** Called before the first step and after each, including warm-up; its time is not measured. */
   readonly onStep?: ((step: number, steps: number) => void) | undefined;
 }
 
@@ -45,9 +44,8 @@ export interface RankRun {
 }
 
 /**
- * Trains from the last checkpoint, or from the start, to the end that the configuration names: warm-up, then measured
- * iterations. A run that goes on warms up again, and measures what is left; where nothing is left, it makes and measures
- * one iteration more.
+ * Trains from the last checkpoint, or from the start, to the configured end: warm-up, then measured iterations. A
+ * resumed run repeats the warm-up and measures the rest, at least one iteration.
  */
 export async function runTraining(training: Training): Promise<RankRun> {
   const { config, communicator } = training;
@@ -69,7 +67,7 @@ export async function runTraining(training: Training): Promise<RankRun> {
     await makeStep(training, state);
     tell();
   }
-  // So that no rank's first iteration contains another's start.
+  // So that no rank's first iteration includes another's start.
   await communicator.barrier();
   const parts = emptyParts();
   const iterationSeconds: number[] = [];
@@ -106,7 +104,7 @@ export async function runTraining(training: Training): Promise<RankRun> {
 interface State {
   step: number;
   samplesSeen: number;
-  /** What checkpoints and the caller took. */
+  /** Time of checkpoints and callbacks. */
   asideSeconds: number;
 }
 
@@ -175,7 +173,7 @@ async function resume(training: Training): Promise<State> {
   const { checkpoint: last, arrays } = found;
   const weights = arrays.filter(({ name }) => name.startsWith('model/'));
   const tensors = weights.map(({ data, shape }) => core.tensor(data, [...shape]));
-  // Checks their number and shapes.
+  // Validates their number and shapes.
   model.setWeights(tensors);
   core.dispose(tensors);
   await method.setState(arrays.filter(({ name }) => !name.startsWith('model/')));

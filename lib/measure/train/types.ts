@@ -1,4 +1,4 @@
-// What a training run is asked for, and what it tells.
+// The configuration and results of a training run.
 import type { GpuShare } from '../../launch/gpus.js';
 import type { Backend } from '../../train/backends.js';
 import type { DatasetName } from '../../train/names.js';
@@ -6,25 +6,25 @@ import type { Filled } from '../../options/table.js';
 import type { trainTable } from './train-options.js';
 import type { UtilisationSummary } from '../machine/utilisation.js';
 
-/** A run as every rank is told it. */
+/** The configuration, the same on every rank. */
 export interface TrainConfig extends Omit<Filled<typeof trainTable>, 'dataset' | 'placed'> {
-  /** What is trained on. */
+  /** The data set. */
   readonly dataset: DatasetName;
 }
 
-/** The parts of a step in seconds, one after the other. What one method does not do is 0. */
+/** The parts of a step in seconds; 0 for parts that a method lacks. */
 export interface StepParts {
   /** Making the batch. */
   dataSeconds: number;
-  /** Of the forward pass. */
+  /** The forward pass. */
   forwardSeconds: number;
-  /** Computing gradients, with what communication runs beside it. */
+  /** Computing gradients, with overlapping communication. */
   backwardSeconds: number;
-  /** Gradients and weights between the backend and the memory that travels: from device to host and back. */
+  /** Copying gradients and weights between the backend and communication memory. */
   copySeconds: number;
-  /** Communication that nothing hid. */
+  /** Communication without overlap. */
   exposedSeconds: number;
-  /** Getting weights: from neighbours, or from a store. */
+  /** Receiving weights from neighbors or a store. */
   modelSeconds: number;
   /** The optimizer. */
   updateSeconds: number;
@@ -40,42 +40,42 @@ export const partNames = [
   'updateSeconds',
 ] as const satisfies readonly (keyof StepParts)[];
 
-/** What rank 0 knows after a run. */
+/** A run's results on rank 0. */
 export interface TrainResult {
-  /** That trained. */
+  /** Number of workers. */
   readonly workers: number;
-  /** Hosts that the workers run on. */
+  /** Number of hosts. */
   readonly machines: number;
-  /** Of TensorFlow.js. */
+  /** The TensorFlow.js backend. */
   readonly backend: string;
-  /** What computed; GPU only where every rank had one. */
+  /** The device; GPU only if every rank had one. */
   readonly device: Backend['device'];
-  /** The GPU that rank 0 was given; absent outside a job and without GPUs. */
+  /** Rank 0's GPU; absent outside a job and without GPUs. */
   readonly gpu?: GpuShare | undefined;
-  /** Of TensorFlow.js. */
+  /** The version of TensorFlow.js. */
   readonly tfjsVersion: string;
-  /** With what was made up: `cifar10 (synthetic)`. */
+  /** Tells synthetic data: `cifar10 (synthetic)`. */
   readonly datasetName: string;
-  /** What rates count. */
+  /** The name of a sample. */
   readonly sampleName: 'img' | 'sentence';
-  /** Measured iterations of each rank: seconds, without those of checkpoints. */
+  /** Seconds of each rank's measured iterations, without checkpoints. */
   readonly iterationSeconds: readonly (readonly number[])[];
   /** Mean over all ranks' measured steps. */
   readonly parts: StepParts;
   /** Loss of each measured iteration's last step, mean over the ranks. */
   readonly losses: readonly number[];
-  /** That a worker exchanges in a step. */
+  /** Bytes that a worker exchanges per step. */
   readonly gradientBytes: number;
-  /** That a worker exchanges in a step. */
+  /** Arrays that a worker exchanges per step. */
   readonly gradientArrays: number;
-  /** Elements of all weights that are trained. */
+  /** Elements of all trained weights. */
   readonly trainableParameters: number;
-  /** Before the first that was timed. */
+  /** Untimed steps first. */
   readonly warmupSteps: number;
-  /** The step that the run went on from; 0 for one from the start. */
+  /** The step that the run resumed from; 0 for a new run. */
   readonly resumedAt: number;
-  /** All steps, those before included. */
+  /** All steps, including earlier ones. */
   readonly steps: number;
-  /** While it was measured, the mean over the machines. */
+  /** Mean over the machines during the measurement. */
   readonly utilisation: UtilisationSummary;
 }

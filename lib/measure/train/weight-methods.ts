@@ -26,7 +26,7 @@ import {
 import type { TrainingMethod } from './method.js';
 import type { TrainConfig } from './types.js';
 
-/** What a name means; undefined for the name of another method. */
+/** The algorithm of a name; undefined for other methods. */
 function algorithmOf(config: TrainConfig): TrainingAlgorithm | undefined {
   switch (config.distOptimizer) {
     case 'allreduce':
@@ -45,26 +45,29 @@ function algorithmOf(config: TrainConfig): TrainingAlgorithm | undefined {
   }
 }
 
-/** One neighbour a step, over the exponential graph: each rank sends to one and receives from one. */
+/** One neighbor per step on the exponential graph: each rank sends to one and receives from one. */
 function onePeer(rank: number, size: number): (step: number) => StepNeighbors {
   const schedule = onePeerSchedule(exponentialTwoGraph(size), rank);
   return () => uniformWeights(schedule.next().value);
 }
 
-/** BlueFog's choice: over several hosts one rank of each exchanges outside, the others inside; else one neighbour a step. */
+/**
+ * BlueFog's choice: over several hosts one rank of each exchanges outside, the others inside; otherwise one neighbor
+ * per step.
+ */
 export async function dynamicNeighbors(
   communicator: Communicator,
 ): Promise<(step: number) => StepNeighbors> {
   const { rank, size } = communicator;
   const several = (await communicator.isHomogeneous()) && communicator.machineSize > 1;
-  // Of two ranks a node, nothing would ever pass from one to the other.
+  // With two ranks per node, nothing would pass between them.
   if (!several || communicator.localSize < 3) return onePeer(rank, size);
   const place = { size, ranksPerNode: communicator.localSize, rank };
   const schedule = innerOuterExponentialSchedule(place);
   return () => uniformWeights(schedule.next().value);
 }
 
-/** One node a step, over the exponential graph of nodes. */
+/** One node per step on the exponential graph of nodes. */
 export function oneMachine({
   rank,
   size,
@@ -77,7 +80,7 @@ export function oneMachine({
   };
 }
 
-/** @returns undefined where `config.distOptimizer` names another kind of method. */
+/** @returns undefined if `config.distOptimizer` names another kind of method */
 export async function weightMethod(options: MethodOptions): Promise<TrainingMethod | undefined> {
   const { model, communicator, config, timeline } = options;
   const algorithm = algorithmOf(config);
