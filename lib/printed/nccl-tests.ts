@@ -1,8 +1,8 @@
-// Tables of nccl-tests, of any age, and `gradlink collectives`, which prints its columns.
+// Parses tables of nccl-tests of any version, and of `gradlink collectives`, which prints the same columns.
 import { cellsOf } from './plain.js';
 import { numberOf } from './tokens.js';
 
-/** The figures of one placement; null where the table has `N/A`. */
+/** The figures of one placement; null for `N/A`. */
 export interface NcclFigures {
   readonly microseconds: number;
   /** GB/s. */
@@ -21,16 +21,16 @@ export interface NcclRow {
   readonly inPlace: NcclFigures | null;
 }
 
-/** Columns of the heading's line: `size count type redop root time algbw busbw #wrong ...`. */
+/** Columns of the heading: `size count type redop root time algbw busbw #wrong ...`. */
 export type NcclHeading = readonly string[];
 
-/** The columns that the heading's line names; undefined for another line. */
+/** The columns of a heading; undefined for other lines. */
 export function ncclHeading(cells: readonly string[]): NcclHeading | undefined {
   const names = cells[0] === '#' ? cells.slice(1) : undefined;
   return names?.[0] === 'size' && names.includes('busbw') ? names : undefined;
 }
 
-/** The mean that stands below a table, in GB/s; undefined for another line. */
+/** The mean below a table in GB/s; undefined for other lines. */
 export function ncclAverage(cells: readonly string[]): number | undefined {
   const [, value] = /^(?:# ?)?Avg bus bandwidth ?: ?(\S+)$/.exec(cells.join(' ')) ?? [];
   return numberOf(value ?? '');
@@ -40,7 +40,7 @@ const isWhole = (text: string | undefined): boolean => text !== undefined && /^\
 const isWord = (text: string | undefined): text is string =>
   text !== undefined && text !== 'N/A' && /^[a-z]\w*$/i.test(text);
 
-/** Where the cells of one placement are. */
+/** The cells of one placement. */
 interface Group {
   readonly time: number;
   readonly algbw: number | undefined;
@@ -57,10 +57,10 @@ interface Places {
   readonly inPlace: Group | undefined;
 }
 
-/** A replayed trace has blanks in the place of what it does not run out of place. */
+/** A replayed trace leaves missing out-of-place figures blank. */
 const leftOut = / {30}/;
 
-/** By the heading, which tells what a narrow terminal left out too. */
+/** By the heading, which also shows columns dropped in a narrow terminal. */
 function placesBy(heading: NcclHeading, cells: readonly string[], line: string): Places {
   const at = (names: readonly string[], from = 0, to = heading.length): number | undefined => {
     const index = heading.findIndex((name, i) => i >= from && i < to && names.includes(name));
@@ -86,13 +86,13 @@ function placesBy(heading: NcclHeading, cells: readonly string[], line: string):
     root: at(['root']),
   };
   const one = group(first, second);
-  // Before the figures nothing is left blank.
+  // Nothing before the figures is left blank.
   if (leftOut.test(line.trimStart())) return { ...names, outOfPlace: undefined, inPlace: one };
   return { ...names, outOfPlace: one, inPlace: group(second, heading.length) };
 }
 
 const figureCells = 4;
-/** `-I` prints four more of each placement. */
+/** `-I` prints four more per placement. */
 const withIterations = 8;
 
 const groupFrom = (at: number): Group => ({
@@ -102,13 +102,13 @@ const groupFrom = (at: number): Group => ({
   wrong: at + 3,
 });
 
-/** How far a printed number may be from what it stands for: `1e+03` has one digit, `12.90` four. */
+/** The rounding error of a printed number: `1e+03` has one digit, `12.90` four. */
 function looseness(text: string): number {
   const significant = (text.split(/e/i)[0] ?? '').replaceAll(/\D/g, '').replace(/^0+/, '').length;
   return 0.02 + 0.6 * 10 ** (1 - Math.max(1, significant));
 }
 
-/** Whether time and algbw belong to the size: what tells a root from a time where no heading does. */
+/** Whether time and algbw match the size, which distinguishes a root from a time without a heading. */
 function fits(bytes: number, cells: readonly string[], at: number): boolean {
   const figures = figuresOf(cells, groupFrom(at));
   if (typeof figures?.algbw !== 'number' || figures.microseconds <= 0) return false;
@@ -117,7 +117,7 @@ function fits(bytes: number, cells: readonly string[], at: number): boolean {
   return Math.abs(figures.algbw - expected) <= 0.0051 + loose * expected;
 }
 
-/** By the numbers themselves, of a piece of a log without the heading. */
+/** From the numbers alone, for logs without the heading. */
 function placesIn(bytes: number, cells: readonly string[], line: string): Places | undefined {
   if (!isWhole(cells[1]) || !isWord(cells[2])) return undefined;
   const redop = isWord(cells[3]) ? 3 : undefined;
@@ -142,7 +142,7 @@ function placesIn(bytes: number, cells: readonly string[], line: string): Places
     [outOfPlace, inPlace].some((group) => group !== undefined && fits(bytes, cells, group.time)),
   );
   if (fitting !== undefined) return fitting;
-  // Of sizes that the bandwidths do not count whole the number of cells tells.
+  // If bandwidths do not count whole sizes, the number of cells decides.
   return rooted && cells.length - next - 1 >= 2 * figureCells ? candidates[0] : undefined;
 }
 
@@ -154,7 +154,7 @@ function figuresOf(cells: readonly string[], group: Group | undefined): NcclFigu
   if (microseconds === undefined || busbw === undefined) return null;
   if (microseconds < 0 || busbw < 0) return null;
   const wrong = cells[group.wrong ?? NaN] ?? '';
-  // Older versions print how far the results were off, such as 1e-06, and no count.
+  // Older versions print an error such as 1e-06 instead of a count.
   const isCount = Number.isInteger(numberOf(wrong) ?? NaN) && !wrong.startsWith('0e');
   return {
     microseconds,
@@ -164,7 +164,7 @@ function figuresOf(cells: readonly string[], group: Group | undefined): NcclFigu
   };
 }
 
-/** The row in a line that `plainLine` gave; undefined for a line that is none. */
+/** The row of a line from `plainLine`; undefined for other lines. */
 export function ncclRow(line: string, heading?: NcclHeading): NcclRow | undefined {
   const cells = cellsOf(line);
   if (!isWhole(cells[0])) return undefined;

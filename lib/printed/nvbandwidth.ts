@@ -1,15 +1,15 @@
-// Text of nvbandwidth: for each test its name, a caption with the unit, a matrix and the sum.
+// Parses text of nvbandwidth: for each test its name, a caption with the unit, a matrix and the sum.
 import { numberOf } from './tokens.js';
 import { unitNamed, type Unit } from './units.js';
 
-/** One cell: from the place of the row to that of the column, as the caption has it. */
+/** A cell from the row's place to the column's, as in the caption. */
 export interface NvCell {
   readonly row: string;
   readonly column: string;
   readonly value: number;
 }
 
-/** What a line of its output was. */
+/** The kind of a line. */
 export type NvLine =
   | { readonly kind: 'test'; readonly test: string }
   | { readonly kind: 'caption'; readonly caption: string; readonly unit: Unit }
@@ -18,20 +18,20 @@ export type NvLine =
   | { readonly kind: 'sum'; readonly test: string; readonly value: number; readonly unit: Unit }
   | { readonly kind: 'waived'; readonly text: string };
 
-/** What a caption measures. */
+/** The unit of a caption. */
 export function nvUnit(caption: string): Unit | undefined {
   return unitNamed(/\(([^()]*)\)\s*$/.exec(caption)?.[1] ?? '');
 }
 
 const isPlace = (text: string): boolean => /^\d+$/.test(text);
 
-/** Reads line after line. */
+/** Reads line by line. */
 export class NvText {
   private test: string | undefined;
   private unit: Unit | undefined;
   private expected: 'columns' | 'nothing' | readonly string[] = 'nothing';
 
-  /** @returns undefined for a line that is not nvbandwidth's */
+  /** @returns undefined for other programs' lines */
   read(line: string, cells: readonly string[]): NvLine | undefined {
     const [, test] = /^Running ([\w-]+)\.?$/.exec(line.trim()) ?? [];
     if (test !== undefined) {
@@ -52,7 +52,7 @@ export class NvText {
   private sumOf([what, test = '', value = '', ...more]: readonly string[]): NvLine | undefined {
     const sum = numberOf(value);
     if (what !== 'SUM' || sum === undefined || more.length > 0) return undefined;
-    // The caption may have been left out; a name says as much.
+    // The caption may be missing; the name also tells the unit.
     const unit =
       (test === this.test ? this.unit : undefined) ??
       unitNamed(test.includes('latency') ? 'ns' : 'GB/s');

@@ -1,23 +1,23 @@
-// Tables of the OSU micro-benchmarks: `# Size  Avg Latency(us) ...`, then a line for each size.
+// Parses tables of the OSU micro-benchmarks: `# Size Avg Latency(us) ...`, then a line for each size.
 import { numberOf } from './tokens.js';
 import { unitNamed, type Unit } from './units.js';
 
 export interface OsuColumn {
   /** `avg latency`, `bandwidth`, `rate`. */
   readonly name: string;
-  /** Undefined where the heading has none, as of `Iterations`. */
+  /** Undefined if the heading has none, as for `Iterations`. */
   readonly unit: Unit | undefined;
 }
 
 export interface OsuHeading {
-  /** Of a barrier there is no size. */
+  /** A barrier has no size. */
   readonly sized: boolean;
   readonly columns: readonly OsuColumn[];
 }
 
 export interface OsuRow {
   readonly bytes: number | null;
-  /** Beside their columns; undefined where it is no number (`Pass`). */
+  /** By column; undefined if not a number (`Pass`). */
   readonly values: readonly (number | undefined)[];
 }
 
@@ -32,7 +32,7 @@ function columnOf(title: string): OsuColumn {
   return { name, unit: inBrackets === undefined ? undefined : unitNamed(inBrackets.trim()) };
 }
 
-/** The columns of a heading; undefined for another line. Titles are apart by more than one blank. */
+/** The columns of a heading; undefined for other lines. Titles are separated by several spaces. */
 export function osuHeading(line: string): OsuHeading | undefined {
   const text = line.trim();
   if (!text.startsWith('#')) return undefined;
@@ -42,14 +42,14 @@ export function osuHeading(line: string): OsuHeading | undefined {
     .split(/\t+ *| {2,}\t*/);
   const sized = /^Size(?: ?\(B\))?$/.test(first);
   const columns = (sized ? others : [first, ...others]).map(columnOf);
-  // Other comments have no units; those of a table without sizes begin with one.
+  // Other comments have no units; without sizes the first title has one.
   const known = sized
     ? columns.some(({ unit }) => unit !== undefined)
     : columns[0]?.unit?.dimension === 'time' && columns[0].name.includes('latency');
   return known ? { sized, columns } : undefined;
 }
 
-/** A row below a heading; undefined for a line that is none. */
+/** A row below a heading; undefined for other lines. */
 export function osuRow(cells: readonly string[], heading: OsuHeading): OsuRow | undefined {
   const expected = heading.columns.length + (heading.sized ? 1 : 0);
   if (cells.length !== expected) return undefined;

@@ -1,36 +1,36 @@
-// A line as numbers, words and marks. Every reader of free text works on these, so that a number is one everywhere.
+// Splits a line into numbers, words and marks, for all readers of free text.
 
-/** A number, as people print it, with what is not one beside it kept apart. */
+/** A number with its suffix, a word, or a mark. */
 export type Token =
   | { readonly kind: 'number'; readonly value: number; readonly text: string }
-  /** In lower case, but units are told by theirs: `exact` is as printed. */
+  /** In lower case; `exact` keeps the case for units. */
   | {
       readonly kind: 'word';
       readonly text: string;
       readonly exact: string;
       readonly glued: boolean;
     }
-  /** What is neither: one character, `+-` for any way to write a tolerance, `nan`. */
+  /** Anything else: one character, `+-` for any tolerance, `nan`. */
   | { readonly kind: 'mark'; readonly text: string };
 
 const scales: Readonly<Record<string, number>> = { '': 1, k: 1e3, K: 1e3, M: 1e6, G: 1e9 };
 
 const digits = String.raw`(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?|\.\d+`;
 const numberText = new RegExp(String.raw`^[+-]?(?:${digits})(?:[eE][+-]?\d{1,3})?$`);
-// With `1.2k`; not of `1.2kB`, `1.2 k`.
+// Including `1.2k`, but not `1.2kB` or `1.2 k`.
 const numberHere = new RegExp(
   String.raw`([+-]?(?:${digits})(?:[eE][+-]?\d{1,3})?)([kKMG](?![\w/]))?`,
   'y',
 );
-/** What goes on after a number so is no number: a date, a time, a version, an address, `1,5`. */
+/** Followed by this it is not a number: a date, a time, a version, an address, `1,5`. */
 const goesOn = /[.,:]\d|-\d|_/y;
 const blob = /[\w.,:+/-]*/y;
 const wordHere = /[A-Za-zµμ][\dA-Za-zµμ]*/y;
 const tolerance = /\+\/-|\+-|±/y;
-/** What stands where a number would, so that it is no word of a label: `loss: nan 12.3k tokens/s`. */
+/** In place of a number, so not a word of a label: `loss: nan 12.3k tokens/s`. */
 const noNumber = /(?:nan|inf(?:inity)?|n\/a|none|null)(?![\w/-])/iy;
 
-/** The number of a cell: `1,234.5`, `1e-06`, `.5`; undefined for all else, `N/A` and `nan` among them. */
+/** The number of a cell: `1,234.5`, `1e-06`, `.5`; undefined for others, including `N/A` and `nan`. */
 export function numberOf(text: string): number | undefined {
   return numberText.test(text) ? Number(text.replaceAll(',', '')) : undefined;
 }

@@ -1,11 +1,11 @@
-// Units as people print them, each with what it measures and how many of the base unit it is.
+// Units as programs print them, with dimension and factor.
 
 export interface Unit {
   /** Its spelling here. */
   readonly unit: string;
-  /** Those of one dimension can be converted. */
+  /** Units of the same dimension can be converted. */
   readonly dimension: string;
-  /** In the dimension's base: seconds, bytes a second, things a second. */
+  /** In the dimension's base: seconds, bytes per second, items per second. */
   readonly factor: number;
 }
 
@@ -27,7 +27,7 @@ export function timeUnit(text: string): Unit | undefined {
   return Object.hasOwn(times, text) ? times[text] : undefined;
 }
 
-/** What is counted a second, by its names. */
+/** Names of counted items. */
 const things: ReadonlyMap<string, string> = new Map(
   [
     ['images', 'img', 'imgs', 'image'],
@@ -50,7 +50,7 @@ const things: ReadonlyMap<string, string> = new Map(
   ].flatMap(([unit = '', ...others]) => [unit, ...others].map((one) => [one, unit] as const)),
 );
 
-/** `samples`, `kit`, `Ktokens`: what is counted, and how many of them one is. */
+/** `samples`, `kit`, `Ktokens`: the item and its factor. */
 export function thingOf(
   exact: string,
 ): { readonly thing: string; readonly count: number } | undefined {
@@ -80,7 +80,7 @@ const powers: Readonly<Record<string, number>> = {
 
 const dataWord = /^([KMGT]i|[kKMGT])?(B|[Bb]ytes?|b|[Bb]its?)$/;
 
-/** Bytes or bits: `GB`, `GiB`, `Gbit`, `MBytes`. `gb` may be either, so it is none. */
+/** Bytes or bits: `GB`, `GiB`, `Gbit`, `MBytes`. `gb` is ambiguous, so it is neither. */
 function dataOf(exact: string): { readonly text: string; readonly bytes: number } | undefined {
   const [, power = '', what] = dataWord.exec(exact) ?? [];
   if (what === undefined) return undefined;
@@ -98,7 +98,7 @@ function dataRate(exact: string): Unit | undefined {
   return { unit: `${data.text}/s`, dimension: 'bytes/s', factor: data.bytes };
 }
 
-/** Of one word that is a whole rate: `Gbps`, `MBps`, `TFLOPS`. */
+/** A whole rate in one word: `Gbps`, `MBps`, `TFLOPS`. */
 function wholeRate(exact: string): Unit | undefined {
   if (exact.endsWith('ps')) {
     const data = dataRate(exact.slice(0, -2));
@@ -112,7 +112,7 @@ function wholeRate(exact: string): Unit | undefined {
 
 export const rateWords = { dataRate, wholeRate } as const;
 
-/** The unit of a column's title or of a label's parentheses, whole: `us`, `GB/s`, `Messages/s`, `MB/sec`. */
+/** The unit of a column's title or a label's parentheses: `us`, `GB/s`, `Messages/s`, `MB/sec`. */
 export function unitNamed(text: string): Unit | undefined {
   const [first = '', second, ...more] = text.split('/');
   if (more.length > 0) return undefined;

@@ -1,21 +1,21 @@
-// What cases beside one another are called: what they have in common is said once, and each by what tells it apart.
+// Names of the cases in a list: common facts once, then the distinguishing ones per case.
 import type { CaseIdentity, Scalar } from '../results/result.js';
 import { parameterText, parameterTitle, parameterWords } from './charts/parameters.js';
 
-/** What follows from another parameter, or is said in words elsewhere. */
+/** Derived from another parameter, or described in words elsewhere. */
 export const derivedParameters: ReadonlySet<string> = new Set(['count', 'flow']);
 
-/** What a case that is alone is called by. */
+/** Name a case on its own. */
 const leading: ReadonlySet<string> = new Set(['bytes', 'placement']);
 
-/** A value that all cases have, with what it is of: `4 ranks`, `dtype float32`. */
+/** A common value with its parameter: `4 ranks`, `dtype float32`. */
 export function constantWords(name: string, value: Scalar | undefined): string {
   return typeof value === 'string'
     ? `${parameterTitle(name)} ${value}`
     : parameterWords(name, value);
 }
 
-/** Which cases have what some of them tell: nothing for all, ` (NAMES)`, undefined where only a part of a name's do. */
+/** The cases that a fact applies to: empty for all, ` (NAMES)`, undefined if it applies to only some of a name's. */
 export function ofWhom(
   telling: readonly CaseIdentity[],
   all: readonly CaseIdentity[],
@@ -27,18 +27,17 @@ export function ofWhom(
 }
 
 export interface CaseNames {
-  /** What all have in common: `dtype float32`, `2 ranks`, and of some names `op sum (all_reduce)`. */
+  /** Common facts: `dtype float32`, `2 ranks`, or for some names `op sum (all_reduce)`. */
   readonly common: readonly string[];
-  /** What tells a case of its name from the others: `4 MiB`, `out-of-place`. */
+  /** The distinguishing facts of a case among those of its name: `4 MiB`, `out-of-place`. */
   readonly parts: (one: CaseIdentity) => readonly string[];
 }
 
-/** The value of a parameter; undefined where the case has none. */
+/** The value of a parameter; undefined if absent. */
 function valueOf({ parameters }: CaseIdentity, name: string): Exclude<Scalar, null> | undefined {
   return parameters[name] ?? undefined;
 }
 
-/** Names for cases in one list. */
 export function caseNames(cases: readonly CaseIdentity[]): CaseNames {
   const common: string[] = [];
   const telling: string[] = [];

@@ -19,14 +19,14 @@ function textOf(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
 }
 
-/** What a part is called. */
+/** The title of a part. */
 function titleOf(result: CaseResult): string {
   const { host } = result.parameters;
   if (typeof host !== 'string') return partTitle(result);
   return result.name === 'host' ? `host ${host}` : `${host}: ${partTitle(result)}`;
 }
 
-/** What a sum is over. */
+/** The participants of an all-reduce. */
 const placeWords: Readonly<Record<string, string>> = {
   gpus: 'GPUs',
   'gpus of hosts': 'hosts, a GPU of each',
@@ -53,7 +53,7 @@ function isGood(result: CaseResult): boolean {
 }
 
 /**
- * Each bad host once: those that a scheduler is to leave out. A way between two good hosts is none of either.
+ * The bad hosts, which a scheduler should exclude. A bad link between two good hosts counts for neither.
  *
  * @param own the host of the parts of one machine
  */
@@ -66,7 +66,7 @@ export function badHosts({ cases }: Pick<Report, 'cases'>, own: string): string[
   return [...new Set(hosts.filter((host) => host !== undefined))];
 }
 
-/** What is otherwise than in an earlier report: the names of parts. */
+/** Names of the parts that differ from an earlier report. */
 function changesSince({ cases }: Report, previous: Report): readonly string[] {
   const ofAll = (all: readonly CaseResult[]): Map<string, boolean> =>
     new Map(
@@ -100,20 +100,20 @@ function changesSince({ cases }: Report, previous: Report): readonly string[] {
   return lines.length === 0 ? [`${since}: no part has changed`] : [`${since}:`, ...lines];
 }
 
-/** The good and fair ones count; what cannot run here does not. */
+/** Counts good and fair parts; waived ones do not count. */
 function countsOf(cases: readonly CaseResult[]): { readonly good: number; readonly all: number } {
   const shown = cases.filter(({ status }) => status !== 'waived');
   return { good: shown.filter(isGood).length, all: shown.length };
 }
 
 function problemOf(result: CaseResult): string {
-  // What follows is in the part's own line.
+  // The part's own line has the rest.
   const [reason = ''] = (result.status === 'ok' ? '' : result.reason).split('; ');
-  // A way's reason begins with its share: `gpu:3 to gpu:5 at 41 % of ...`.
+  // A link's reason begins with its share: `gpu:3 to gpu:5 at 41 % of ...`.
   return `${titleOf(result)}${/^[\d.]+ %/.test(reason) ? ' at ' : ': '}${reason}`;
 }
 
-/** The one whose figure is furthest from what it should be comes first; each way, and each sum's ranks, once. */
+/** Sorts by the distance from the expected figure; each link, and each all-reduce's ranks, only once. */
 function worstFirst(bad: readonly CaseResult[]): CaseResult[] {
   const ratio = (one: CaseResult): number =>
     hasMeasurement(one) && one.check.passed ? (one.limit?.ratio ?? 0) : -1;
@@ -150,7 +150,7 @@ export function checkAnswer(cases: readonly CaseResult[]): string {
   return `bad: ${[...named, ...rest].join('; ')}; ${String(good)} of ${String(all)} good`;
 }
 
-/** Parts of a kind that are all good are one line. */
+/** Kinds of parts that share a line if all are good. */
 const kinds: Readonly<Record<string, string>> = {
   host: 'hosts that answer',
   latency: 'host to host, latency',
@@ -170,7 +170,7 @@ function figureOf({ bytes, busBandwidth, statistics, parameters: { quantity } }:
   return bytes > 0 ? bandwidthText(busBandwidth.bytesPerSecond) : '';
 }
 
-/** What a row's word is worth. */
+/** The level of a row's word. */
 const levels: Readonly<Record<string, VerdictLevel>> = { bad: 'poor', fair: 'fair', good: 'good' };
 const order: readonly VerdictLevel[] = ['poor', 'fair', 'good', 'none'];
 
@@ -217,7 +217,7 @@ function slowest(cases: readonly Measured[]): Measured {
   return cases.reduce((a, b) => (rate(b) < rate(a) ? b : a));
 }
 
-/** Several that are good, or not judged beside the same fault, in one line. */
+/** Merges several good parts, or several excused by the same fault, into one line. */
 function kindRows(group: readonly CaseResult[], kind: string | undefined): Row[] {
   if (kind === undefined) return group.map(rowOf);
   const taken = new Set<CaseResult>();
@@ -234,7 +234,7 @@ function kindRows(group: readonly CaseResult[], kind: string | undefined): Row[]
   return [...group.filter((one) => !taken.has(one)).map(rowOf), ...together];
 }
 
-/** What each host of a cluster is by itself: a line for a good one, and one for each part that is not. */
+/** The own parts of a cluster's host: one line if good, else one for each part that is not. */
 function hostRows(host: string, group: readonly CaseResult[]): Row[] {
   const good = group.filter(
     (one) => isWell(one) || (hasMeasurement(one) && one.verdict.level === 'none'),
@@ -290,7 +290,7 @@ export function checkToolSince(previous?: Report): Tool {
         .toSorted((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
       return { text: checkAnswer(cases), level: parts[0]?.level ?? 'poor', parts };
     },
-    // The answer comes first, and is known last.
+    // The answer comes first but is known last.
     head: () => [],
     groups: (cases) => [cases],
     rows: () => [],

@@ -27,7 +27,7 @@ function placed(title: string, unit: string, width: number, where: string, weigh
   return { ...left(title, unit, width, weight), name: `${title} ${where}` };
 }
 
-/** Figures of a placement; those in place are lighter. */
+/** Figures of a placement; in-place ones are dropped first. */
 function figures(where: string, weights: readonly (number | undefined)[]): FixedColumn[] {
   return [
     placed('time', '(us)', 10, where, weights[0]),
@@ -39,8 +39,8 @@ function figures(where: string, weights: readonly (number | undefined)[]): Fixed
 
 /**
  * The table of nccl-tests: size, count, type, redop, root, then time, algbw, busbw and #wrong out of place and in
- * place. Two columns more at the end say how near the limit each came; lines that are no data begin with `#`. Where a
- * terminal has no room, the lightest are left out.
+ * place. Two further columns have the shares of the limit; comment lines begin with `#`. A narrow terminal drops the
+ * columns with the lowest weight.
  */
 const columns: readonly FixedColumn[] = [
   left('size', '(B)', 12),
@@ -53,13 +53,13 @@ const columns: readonly FixedColumn[] = [
   { ...left('out', '', 8), name: 'of limit out-of-place' },
   { ...left('in', '', 8, 6), name: 'of limit in-place' },
 ];
-/** Where the ranks are split. */
+/** For split ranks. */
 const groupColumn: FixedColumn = { ...left('group', '', 8), name: 'group' };
 
 const tableIn = (room: number, split: boolean): FixedTable =>
   new FixedTable(split ? [...columns, groupColumn] : columns, room);
 
-/** The columns of some indices have a title in common, in the middle above those that are shown. */
+/** A common title of several columns, centered above those that are shown. */
 function heading(
   titles: readonly (readonly [title: string, first: number, end: number])[],
   shown: readonly number[],
@@ -81,7 +81,7 @@ export const collectivesTool: Tool = {
   foot,
 };
 
-/** What ran and where, and the names of the columns. */
+/** The run and the column names. */
 function head(report: ReportHead, ranks: readonly RankInfo[] = [], room = Infinity): string[] {
   const parts = [
     ['', 0, 5],
@@ -105,8 +105,8 @@ function rankLines(ranks: readonly RankInfo[]): string[] {
 }
 
 /**
- * One line for the cases of one size: those that differ by `placement` only. A case that did not run is `N/A` in the
- * line, with its reason in a line of its own.
+ * One line for the cases of one size, which differ only in `placement`. A case that did not run is `N/A`, with its
+ * reason on a separate line.
  */
 function rows(cases: readonly CaseResult[], room = Infinity): string[] {
   const first = cases[0];
@@ -131,7 +131,7 @@ function rows(cases: readonly CaseResult[], room = Infinity): string[] {
   return [` ${line}`.trimEnd(), ...values, ...reasons];
 }
 
-/** What nccl-tests' -I, -C and -S ask for. */
+/** The figures of nccl-tests' -I, -C and -S. */
 function valueLines(result: CaseResult | undefined): string[] {
   if (result === undefined || !hasMeasurement(result) || result.values === undefined) return [];
   const { values } = result;
@@ -151,7 +151,7 @@ function valueLines(result: CaseResult | undefined): string[] {
   return told.length === 0 ? [] : [`# ${shown(result.parameters.placement)}: ${told.join(', ')}`];
 }
 
-/** Of this machine's clock, as nccl-tests writes it. */
+/** Local time in nccl-tests' format. */
 function timestamp(seconds: number): string {
   const date = new Date(seconds * 1e3);
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -159,7 +159,7 @@ function timestamp(seconds: number): string {
   return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`;
 }
 
-/** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */
+/** Wrong values, mean bus bandwidth as in nccl-tests, and the summary of the largest size. */
 function foot(report: Pick<Report, 'run' | 'cases' | 'hosts'>): string[] {
   const measured = report.cases.filter(hasMeasurement);
   const wrong = measured.reduce((sum, { check }) => sum + (check.wrong ?? 0), 0);
@@ -186,12 +186,12 @@ function foot(report: Pick<Report, 'run' | 'cases' | 'hosts'>): string[] {
   ];
 }
 
-/** How the ranks were split; undefined where they were not. */
+/** The split of the ranks; undefined without one. */
 function splitOf({ run: { options } }: Pick<Report, 'run'>): string | undefined {
   return typeof options.split === 'string' ? options.split : undefined;
 }
 
-/** Each group at the largest size, and the slowest of them by its ranks. */
+/** Each group at the largest size, and the slowest one with its ranks. */
 function groupLines(
   report: Pick<Report, 'run'>,
   measured: readonly Measured[],
@@ -215,7 +215,7 @@ function groupLines(
   return [...lines, `# Slowest group: ${slowest}, ${share} of the median of the others`];
 }
 
-/** Of the cycles of a case one summary: medians, and the range they lie in. */
+/** One summary for the cycles of a case: medians with their range. */
 function repeatedSummary(repeats: readonly Measured[]): string[] {
   const lines = summaryLines(mergedRepeats(repeats));
   if (repeats.length === 1) return lines;
@@ -224,7 +224,7 @@ function repeatedSummary(repeats: readonly Measured[]): string[] {
   return [...lines, field('cycles', `medians of ${String(repeats.length)}; bandwidth ${range}`)];
 }
 
-/** What NCCL chose, as a line for each run of sizes with one choice. */
+/** NCCL's choices, a line for each range of sizes with the same choice. */
 function choiceLines(cases: readonly Measured[]): string[] {
   const lines: { choice: string; first: number; last: number }[] = [];
   for (const { parameters, bytes } of cases) {
@@ -241,7 +241,7 @@ function choiceLines(cases: readonly Measured[]): string[] {
   );
 }
 
-/** Cases that differ by placement only are one line. */
+/** Groups cases that differ only in placement. */
 function groupBySize(cases: readonly CaseResult[]): CaseResult[][] {
   const keyOf = ({ name, parameters }: CaseResult): string =>
     JSON.stringify([name, Object.entries(parameters).filter(([key]) => key !== 'placement')]);
@@ -268,7 +268,7 @@ function limitShare({ limit }: Measurement): string {
   return limit === null ? '-' : percentText(limit.ratio);
 }
 
-/** Two decimals while they mean something. */
+/** Two decimals if they are significant. */
 function microseconds(seconds: number): string {
   const value = seconds * 1e6;
   return value.toFixed(value < 1e3 ? 2 : value < 1e5 ? 1 : 0);

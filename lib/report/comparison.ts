@@ -1,4 +1,4 @@
-// A comparison in words: text, Markdown, JSON and JUnit.
+// A comparison as text, Markdown, JSON and JUnit.
 import {
   changes,
   countChanges,
@@ -18,7 +18,7 @@ import type { CaseIdentity } from '../results/result.js';
 import { percentText, timeText } from '../results/units.js';
 import { groupBy } from '../results/grouping.js';
 
-/** What `gradlink compare --format` takes. */
+/** Formats of `gradlink compare --format`. */
 export const comparisonFormats = ['text', 'json', 'markdown', 'junit'] as const;
 export type ComparisonFormat = (typeof comparisonFormats)[number];
 
@@ -32,12 +32,12 @@ const columns: readonly Column[] = [
 ];
 
 interface Naming {
-  /** What all cases have in common. */
+  /** Common to all cases. */
   readonly everywhere: string;
   readonly nameOf: (one: CaseIdentity) => string;
 }
 
-/** `4 MiB out-of-place`, and before it which operation, where there are several. */
+/** `4 MiB out-of-place`, with the operation first if there are several. */
 function naming(cases: readonly CaseIdentity[]): Naming {
   const { common, parts } = caseNames(cases);
   const names = new Set(cases.map(({ name }) => name));
@@ -71,14 +71,14 @@ function runsText(info: RunsInfo): string {
     : `${name} (${startedText(info)}${several})`;
 }
 
-/** `1.06 ± 0.02`: a factor with half the width of its interval, in as many digits as that has. */
+/** `1.06 ± 0.02`: a factor with half the width of its interval, in matching digits. */
 function factorText({ median, lower, upper }: Omit<Ratio, 'confidence'>): string {
   const half = (upper - lower) / 2;
   const digits = half < 0.005 ? 3 : 2;
   return `${median.toFixed(digits)} ± ${half.toFixed(digits)}`;
 }
 
-/** How much faster in one sentence; undefined where no case has figures on both sides. */
+/** The speed-up in a sentence; undefined without figures on both sides. */
 function speedSentence({ ratio, cases }: Comparison): string | undefined {
   if (ratio === null) return undefined;
   const isSlower = ratio.lower > 1;
@@ -98,7 +98,7 @@ function speedSentence({ ratio, cases }: Comparison): string | undefined {
   return `${sentence} as fast as base${mean}: no clear difference`;
 }
 
-/** `3 same, 1 worse`: what there is. */
+/** `3 same, 1 worse`: nonzero counts. */
 function countsText(comparison: Comparison): string {
   const counts = countChanges(comparison);
   return changes
@@ -107,7 +107,7 @@ function countsText(comparison: Comparison): string {
     .join(', ');
 }
 
-/** Whether something counts as worse that one run of each side says alone. */
+/** Whether a case counts as worse based on single runs. */
 function onSingleRuns(comparison: Comparison): boolean {
   return comparison.cases.some(
     ({ change, base, next }) => change === 'worse' && base?.runs === 1 && next?.runs === 1,
@@ -117,7 +117,7 @@ function onSingleRuns(comparison: Comparison): boolean {
 const singleRuns =
   ', from one run each, which cannot show how much runs differ; take several (collectives -N 8, or a folder of runs)';
 
-/** One sentence: how it ended, and what follows. */
+/** The result in a sentence. */
 export function comparisonVerdict(comparison: Comparison): string {
   const counts = countChanges(comparison);
   const limit = `beyond ${percentText(comparison.tolerance, [comparison.tolerance])}`;
@@ -140,13 +140,13 @@ export function comparisonVerdict(comparison: Comparison): string {
   return `no regression ${limit}`;
 }
 
-/** Without figures on both sides a case needs a word. */
+/** Changes without figures on both sides, which need a word. */
 const spoken: ReadonlySet<Change> = new Set<Change>(['failed', 'missing', 'mended']);
 
-/** So many are named; of more it is said how many they are. */
+/** Maximum number of named cases; beyond it only their count. */
 const mostNamed = 3;
 
-/** What the table does not tell, once for all cases that it is true of. */
+/** Notes that the table lacks, once for all cases that share them. */
 function notes(cases: readonly ComparedCase[], { nameOf }: Naming): string[] {
   const told = cases.flatMap((one) => {
     const { change, text, advice = spoken.has(change) ? text : undefined } = one;
@@ -162,7 +162,7 @@ function notes(cases: readonly ComparedCase[], { nameOf }: Naming): string[] {
   );
 }
 
-/** Those that changed first; among equals as they ran. */
+/** Changed cases first, then in the order of the run. */
 function inOrder(cases: readonly ComparedCase[]): ComparedCase[] {
   return [...cases].sort((a, b) => changes.indexOf(a.change) - changes.indexOf(b.change));
 }
@@ -227,7 +227,6 @@ function junitCase(one: ComparedCase): JunitCase {
   return { ...title, output: `${one.change}: ${one.text}` };
 }
 
-/** A comparison in one of the formats, ending in a line break. */
 export function renderComparison(
   comparison: Comparison,
   format: ComparisonFormat,

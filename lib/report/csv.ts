@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 
-/** Finer than any clock; what is beyond is what adding and subtracting left. */
+/** Finer than any clock; further digits are rounding noise. */
 const digits = 12;
 
 function rounded(value: number): number {
@@ -8,8 +8,8 @@ function rounded(value: number): number {
 }
 
 /**
- * Rows as RFC 4180 has them. A text that a spreadsheet would compute, because it begins as a formula, gets an apostrophe
- * in front; numbers have at most twelve digits, whole ones all. Nothing, and what a table shows as `-`, is an empty cell.
+ * Rows in RFC 4180. A text that a spreadsheet would take for a formula gets a leading apostrophe. Fractions have at
+ * most twelve digits. Missing values, and `-` in a table, become empty cells.
  */
 export function csvText(rows: readonly (readonly (string | number | boolean | null)[])[]): string {
   const filled = rows.map((row) =>

@@ -1,4 +1,4 @@
-// A comparison of data parallelism as compare_ddp prints it: a table for each bucket size and phase.
+// A data-parallel comparison in compare_ddp's format: a table for each bucket size and phase.
 import {
   hasMeasurement,
   type CaseResult,
@@ -27,13 +27,13 @@ function milliseconds(seconds: number | null | undefined): string {
   return typeof seconds === 'number' ? (seconds * 1e3).toFixed(2) : '';
 }
 
-/** `+2.5 %`; nothing without `overlap` to compare with. */
+/** `+2.5 %`; empty without `overlap` to compare with. */
 function delta(percent: number | null | undefined): string {
   if (typeof percent !== 'number') return '';
   return `${percent < 0 ? '-' : '+'}${Math.abs(percent).toFixed(1)} %`;
 }
 
-/** The mean and its delta are what the modes are compared by. */
+/** Mean and delta stay longest, because they compare the modes. */
 function weightOf(figure: (typeof figures)[number], weight: number): { weight?: number } {
   return figure === 'mean' ? {} : { weight };
 }
@@ -53,7 +53,6 @@ function columnsOf(phase: string): Column[] {
   ];
 }
 
-/** Lines of the cases of one bucket size. */
 function rows(cases: readonly CaseResult[], room?: number): string[] {
   const [first] = cases;
   if (first === undefined) return [];
@@ -97,7 +96,7 @@ function rows(cases: readonly CaseResult[], room?: number): string[] {
   return lines;
 }
 
-/** What ran, before the first table. */
+/** The run, before the first table. */
 function head({ run, environment }: ReportHead): string[] {
   const { options } = run;
   const original = options['originalUnits'] === true;
@@ -112,14 +111,14 @@ function head({ run, environment }: ReportHead): string[] {
   ];
 }
 
-/** Outcome and verdicts, behind the last table. */
+/** Result and verdicts, after the last table. */
 function foot(report: Report): string[] {
   const overlap = report.cases
     .filter(hasMeasurement)
     .filter(
       ({ parameters }) => parameters['mode'] === 'overlap' && parameters['phase'] === 'backward',
     );
-  // The page's answer, by the same rule: what has the shortest median.
+  // The page's answer, by the same rule: the shortest median.
   const best = overlap.toSorted(
     (a, b) => a.statistics.medianSeconds - b.statistics.medianSeconds,
   )[0];

@@ -3,7 +3,7 @@ import type { Diagnosis, Finding, Topology, TopologyLink } from '../doctor/types
 import { matrixLines as blocks, tableLines, type Column } from './table.js';
 import { bandwidthText } from '../results/units.js';
 
-/** A line a finding, with what to do below those that are not ok. */
+/** One line per finding, with the remedy below those that are not ok. */
 export function doctorLines(
   { findings, topology, packageVersion, seconds }: Diagnosis,
   room = Infinity,
@@ -24,7 +24,7 @@ export function doctorLines(
   ];
 }
 
-/** NUMA nodes, networks, GPUs and the matrix of the ways between these. */
+/** NUMA nodes, networks, GPUs and the matrix of links. */
 export function topologyLines(topology: Topology, room = Infinity): string[] {
   return [
     ...nodeLines(topology, room),
@@ -42,7 +42,7 @@ export function topologyLines(topology: Topology, room = Infinity): string[] {
   ];
 }
 
-/** What a GPU's link could be is told below the table too. */
+/** The possible PCIe link is also described below the table. */
 const weights: Readonly<Record<string, number>> = { 'PCIe possible': 1, PCI: 2 };
 
 function columns(titles: readonly string[], right: readonly string[] = []): Column[] {
@@ -114,7 +114,7 @@ const legend: Readonly<Record<string, string>> = {
   '?': '? = unknown',
 };
 
-/** As `nvidia-smi topo -m`: the way from the row's GPU to the column's. */
+/** As in `nvidia-smi topo -m`: the link from the row's GPU to the column's. */
 function matrixLines({ gpus, links }: Topology, room: number): string[] {
   const kind = (from: number, to: number): string => {
     if (from === to) return 'X';

@@ -1,4 +1,4 @@
-// What a machine's GPUs reach, as one table: each rate beside its limit and the share that is asked for.
+// The rates of a machine's GPUs in one table, each with its limit and the target share.
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { gpuLines } from './summary.js';
 import { tableLines, type Column } from './table.js';
@@ -16,7 +16,7 @@ const columns: readonly Column[] = [
 
 const gigabytes = (bytesPerSecond: number): string => (bytesPerSecond / 1e9).toFixed(2);
 
-/** What is measured quickly is measured wrongly: then no target counts. */
+/** Quick measurements are inaccurate, so no target applies. */
 function cells(result: CaseResult, quick: boolean): string[] {
   if (!hasMeasurement(result)) return [result.name, '', '', '', result.status, ''];
   const { limit, algorithmBandwidth, values = {} } = result;

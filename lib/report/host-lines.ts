@@ -1,4 +1,4 @@
-// The hosts of a run beside one another, in words.
+// The comparison of a run's hosts as text.
 import type { HostsComparison, SlowestHost } from '../results/hosts.js';
 import { bandwidthText, sidedText, sizeText, timeText } from '../results/units.js';
 
@@ -44,7 +44,7 @@ function linkLine(comparison: HostsComparison): string[] {
   return [`slowest link: ${way}, ${figure} (${took})${like}`];
 }
 
-/** At most two lines: the slowest host, and the slowest link between two, by name. */
+/** At most two lines: the slowest host, and the slowest link. */
 export function hostLines(comparison: HostsComparison | undefined): string[] {
   if (comparison === undefined) return [];
   const { slowestHost } = comparison;

@@ -1,5 +1,4 @@
-// JUnit's XML, as CI systems read it: one suite, a test for each case. Control characters are no characters of XML, not even
-// escaped.
+// JUnit XML for CI systems: one suite with a test per case. XML cannot contain control characters, not even escaped.
 
 import { printableLines } from '../printable.js';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
@@ -18,7 +17,7 @@ export interface JunitCase {
   readonly error?: Problem;
   /** Why it did not run. */
   readonly skipped?: string;
-  /** Words about one that passed. */
+  /** Text of a passed case. */
   readonly output?: string;
 }
 
@@ -38,14 +37,14 @@ const escapes: Readonly<Record<string, string>> = {
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
-  // In an attribute a reader makes a space of each that is not written by its number.
+  // In attributes, readers turn unescaped ones into spaces.
   '\t': '&#x9;',
   '\n': '&#xA;',
 };
 const escaped = (text: string, which: RegExp): string =>
   printableLines(text).replace(which, (one) => escapes[one]!);
 
-/** An element on lines of its own; `inside`: its text, or the lines of its elements. */
+/** An element on separate lines; `inside`: its text, or the lines of its elements. */
 function element(
   name: string,
   attributes: Readonly<Record<string, string | number>>,
@@ -74,7 +73,6 @@ function testcase(suite: string, one: JunitCase): string[] {
   ]);
 }
 
-/** The document, ending in a line break. */
 export function junitXml({ name, timestamp, cases }: JunitSuite): string {
   const counts = {
     tests: cases.length,
@@ -103,7 +101,7 @@ function junitCase(result: CaseResult): JunitCase {
   return hasMeasurement(result) ? { ...title, failure: problem } : { ...title, error: problem };
 }
 
-/** A report: a wrong result is a failure, what threw an error, what was waived is skipped. */
+/** A report: wrong results are failures, exceptions errors, waived cases skipped. */
 export function toJunit({ run, cases }: Report): string {
   return junitXml({
     name: `gradlink ${run.tool}`,

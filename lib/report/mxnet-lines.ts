@@ -9,12 +9,12 @@ import { caseTitle, reportSummary } from './summary.js';
 import type { Tool } from './tool.js';
 
 /**
- * The lines of MXNet's tools/bandwidth/measure.py as its releases print them (Python's logging at INFO, six
- * decimals), so that whatever reads the original's output reads ours.
+ * The lines of MXNet's tools/bandwidth/measure.py as its releases print them (Python's logging at INFO, six decimals),
+ * for programs that parse the original's output.
  */
 const prefix = 'INFO:root:';
 
-/** The original's options, all of which its first line has. */
+/** The original's options, all of which are in its first line. */
 const original: ReadonlySet<string> = new Set([
   'disp_batches',
   'gc_threshold',
@@ -31,8 +31,8 @@ const original: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The original's options as argparse shows them, names in alphabetical order, values as Python writes them; and ours on a
- * line of their own, which no reader of the original's looks for.
+ * The original's options as argparse prints them, in alphabetical order with Python's values; ours are on a separate
+ * line, which its readers ignore.
  */
 export function optionsLines(options: Readonly<Record<string, Scalar>>): string[] {
   const entries = Object.entries(options)
@@ -58,7 +58,7 @@ export function iterationLine({
   error,
 }: IterationLine): string {
   const bandwidth = (bytesPerSecond / 1e9).toFixed(6);
-  // Python prints an error that is no number as nan.
+  // Python prints NaN as nan.
   const shownError = error === null ? 'nan' : error.toFixed(6);
   return `${prefix}iter ${iteration}, ${seconds.toFixed(6)} sec, ${bandwidth} GB/sec per gpu, error ${shownError}`;
 }
@@ -82,7 +82,7 @@ export const storeTool: Tool = {
   foot: reportSummary,
 };
 
-/** `kv-store` and `kvStore` are `kv_store` there. */
+/** `kv-store` and `kvStore` become `kv_store`. */
 function pythonName(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).replaceAll('-', '_');
 }
@@ -92,7 +92,7 @@ function pythonValue(value: Scalar): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (typeof value === 'number') return String(value);
   const escaped = value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
-  // Python prefers single quotes and changes to double ones rather than escape.
+  // Python prefers single quotes, and double quotes over escapes.
   if (escaped.includes("'") && !escaped.includes('"')) return `"${escaped}"`;
   return `'${escaped.replaceAll("'", "\\'")}'`;
 }

@@ -8,7 +8,7 @@ import { headLines, nothingRan } from './summary.js';
 import { FixedTable, type FixedColumn } from './table.js';
 import type { Tool } from './tool.js';
 
-/** Averaging with neighbours and everybody's sum beside it: one line for each operation, size and placement. */
+/** Neighbor averaging with all_reduce: one line per operation, size and placement. */
 const columns: readonly FixedColumn[] = [
   { title: 'size', unit: '(B)', width: 12, align: 'right' },
   { title: 'type', unit: '', width: 10, align: 'right', weight: 4 },
@@ -22,7 +22,7 @@ const columns: readonly FixedColumn[] = [
   { title: 'error', unit: '', width: 11, align: 'right', weight: 5 },
 ];
 const operation = 3;
-/** Below this the name of an operation is without what all of them share. */
+/** Below this width operation names lose their common part. */
 const narrow = 100;
 const shortOperation = 23;
 
@@ -72,7 +72,7 @@ function line(result: CaseResult, room = Infinity): string {
   return ` ${tableIn(room).row(cells)}`.trimEnd();
 }
 
-/** What failed, or that nothing did. */
+/** The failures, or that there are none. */
 function foot({ cases }: Pick<Report, 'cases'>): string[] {
   const failed = cases.filter(({ status }) => status === 'error');
   return [

@@ -1,4 +1,4 @@
-// `gradlink p2p` as text: a matrix for each case, what fell short beneath it, and the slow links at the end.
+// `gradlink p2p` as text: a matrix per case with its shortfalls below, and the slow links at the end.
 import {
   hasMeasurement,
   type CaseResult,
@@ -30,7 +30,7 @@ function groupByName(cases: readonly CaseResult[]): CaseResult[][] {
   return [...groupBy(cases, ({ name }) => name).values()];
 }
 
-/** The results of one case: at most two matrices, then a line for whatever is not good. */
+/** The results of one case: at most two matrices, then a line for each figure that is not good. */
 function rows(results: readonly CaseResult[], room = Infinity): string[] {
   const [first] = results;
   if (first === undefined) return [];
@@ -57,7 +57,7 @@ function rows(results: readonly CaseResult[], room = Infinity): string[] {
   ];
 }
 
-/** How many ran, and every way that is slow, by name. */
+/** The number of cases, and every slow link by name. */
 function foot({ cases, hosts }: Pick<Report, 'cases' | 'hosts'>): string[] {
   const statuses = groupByName(cases).map((results) =>
     results.some(({ status }) => status === 'error')
@@ -88,10 +88,10 @@ function isLatency({ parameters }: CaseResult): boolean {
   return parameters.quantity === 'latency';
 }
 
-/** Size over time, as nvbandwidth has it; in the matrix of pairs the diagonal is what the memory reads and writes. */
+/** Size over time, as in nvbandwidth; the diagonal of the pair matrix is the memory's reads and writes. */
 const localCase = 'device_local_copy';
 
-/** What stands in the matrix: GB/s, or nanoseconds. */
+/** A cell of the matrix: GB/s, or nanoseconds. */
 function cell(result: Measured): string {
   const { busBandwidth, algorithmBandwidth, statistics } = result;
   const bandwidth = result.name === localCase ? algorithmBandwidth : busBandwidth;
@@ -130,7 +130,7 @@ function matrixLines(results: readonly CaseResult[], which: string, room: number
   );
 }
 
-/** What the memory did in a local copy, which is what its limit holds for. */
+/** The memory bandwidth of a local copy, which its limit applies to. */
 function memoryLine(measured: readonly Measured[]): string[] {
   const local = measured.filter(({ name }) => name === localCase);
   if (local.length === 0) return [];
@@ -141,7 +141,7 @@ function memoryLine(measured: readonly Measured[]): string[] {
   return [`  read and written: ${each.join(', ')} GB/s`];
 }
 
-/** How far multiprocessors are from the memory that they read. */
+/** The distance of multiprocessors from their memory. */
 function multiprocessorsLine(measured: readonly Measured[]): string[] {
   const of = (name: string): number[] =>
     measured.map(({ values }) => values?.[name] ?? NaN).filter(Number.isFinite);
@@ -205,7 +205,7 @@ function reasonLines(results: readonly CaseResult[]): string[] {
   return [...new Set(lines)];
 }
 
-/** `gpu:3 to gpu:5`; nothing for what goes nowhere. */
+/** `gpu:3 to gpu:5`; empty without ends. */
 export function wayOf({ parameters: { from, to, figure } }: CaseResult): string {
   if (typeof from !== 'string' || typeof to !== 'string') return '';
   if (figure === thereAndBack) return `${from} - ${to}`;
@@ -220,7 +220,7 @@ interface SlowWay {
   readonly worst: Measured;
 }
 
-/** Each way once, with its worst figure; those with the same cause in one line. */
+/** Each link once, with its worst figure; links with the same cause share a line. */
 function slowWays(measured: readonly Measured[]): string[] {
   const ways = new Map<string, Measured[]>();
   for (const result of measured) {

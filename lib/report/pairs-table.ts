@@ -1,4 +1,4 @@
-// `gradlink pairs` as text: near to what OSU's programs print, a line for each size; below it who is slow.
+// `gradlink pairs` as text: similar to OSU's programs, with a line for each size; slow pairs are listed below.
 import { median } from 'simple-statistics';
 
 import {
@@ -15,7 +15,7 @@ import type { Measured } from './repeats.js';
 import type { Tool } from './tool.js';
 import { groupBy } from '../results/grouping.js';
 
-/** OSU's, for its size and for each figure. */
+/** OSU's widths of the size and of each figure. */
 const sizeWidth = 10;
 const figureWidth = 18;
 
@@ -24,7 +24,7 @@ interface Column {
   readonly read: (cases: readonly Measured[]) => string;
 }
 
-/** Of several pairs the one in the middle. */
+/** The median of several pairs. */
 const middle = (cases: readonly Measured[], read: (one: Measured) => number): number =>
   median(cases.map(read));
 
@@ -105,7 +105,7 @@ function wayOf({ name, parameters: { from, to, hosts } }: CaseResult): string {
   return `${from} ${name === 'bandwidth' ? 'to' : '-'} ${to}${typeof hosts === 'string' ? ` (${hosts})` : ''}: `;
 }
 
-/** At the smallest size, where latency is asked for, else at the largest. */
+/** At the smallest size for latency, else at the largest. */
 function shownAt(cases: readonly Measured[]): Measured[] {
   const sizes = cases.map(({ parameters }) => Number(parameters.bytes));
   const isLatency = cases[0]?.name === 'latency';
@@ -121,7 +121,7 @@ function figureOf(one: Measured): string {
 
 const unitOf = (name: string): string => (name === 'latency' ? 'us' : 'GB/s');
 
-/** Of what is of both ways alike, from the lower rank of each pair to the higher one. */
+/** Symmetric figures only from the lower rank of each pair to the higher one. */
 function matrix(cases: readonly Measured[], room: number): string[] {
   const [first] = cases;
   if (first === undefined) return [];
@@ -149,7 +149,7 @@ function matrix(cases: readonly Measured[], room: number): string[] {
   ];
 }
 
-/** Matrices of the pairs, and every slow one by name; wrong bytes and failures were told where they came. */
+/** Matrices of the pairs, and every slow one by name; errors were reported when they occurred. */
 function foot({ cases }: Pick<Report, 'cases'>, room = Infinity): string[] {
   const measured = cases.filter(hasMeasurement);
   const pairs = measured.filter(({ parameters }) => typeof parameters.from === 'string');
@@ -174,7 +174,7 @@ function noneSlow(pairs: readonly Measured[]): string {
   return `# No pair is slow beside the others${but}.`;
 }
 
-/** What may explain figures that are not judged, once for each kind. */
+/** Explanations of figures that are not judged, once for each kind. */
 function notes(measured: readonly Measured[]): string[] {
   const lines = measured.flatMap(({ name, verdict: { level, likelyCause } }) =>
     level === 'none' && likelyCause !== null ? [`# Note: ${name}: ${likelyCause}`] : [],

@@ -1,7 +1,7 @@
-// A line drawn with letters of a terminal: Braille has 2 x 4 dots in each.
+// A line plot in a terminal with Braille characters, which have 2 x 4 dots each.
 import { max, median, min } from 'simple-statistics';
 
-/** Of the dots of one letter: columns of rows from the top. */
+/** The dots of a character: columns of rows from the top. */
 const dots = [
   [0x01, 0x02, 0x04, 0x40],
   [0x08, 0x10, 0x20, 0x80],
@@ -9,13 +9,12 @@ const dots = [
 const blank = 0x2800;
 
 export interface PlotSize {
-  /** Letters of a line, axis included. */
+  /** Characters per line, including the axis. */
   readonly columns: number;
-  /** Lines of the drawing. */
   readonly rows: number;
 }
 
-/** As many values as there are columns of dots: the means of neighbours where there are more. */
+/** Fits values to the columns of dots, by means of neighbors if there are more. */
 function fitted(values: readonly number[], count: number): number[] {
   if (values.length <= count) return [...values];
   return Array.from({ length: count }, (_, index) => {
@@ -33,7 +32,7 @@ function short(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** Lines of text with an axis from the least to the greatest value; nothing for no values. */
+/** Lines of text with an axis from the least to the greatest value; empty without values. */
 export function plotLines(values: readonly number[], { columns, rows }: PlotSize): string[] {
   if (values.length === 0) return [];
   const least = min(values);
@@ -54,7 +53,7 @@ export function plotLines(values: readonly number[], { columns, rows }: PlotSize
   points.forEach((value, x) => {
     const from = level(points[x - 1] ?? value);
     const to = level(value);
-    // A stroke to the point before, so that steep lines have no holes; it keeps to this column.
+    // A vertical stroke towards the previous point fills gaps in steep lines.
     const step = Math.sign(from - to);
     for (let y = to; step !== 0 && y !== from; y += step) set(x, y);
     set(x, to);
@@ -69,7 +68,7 @@ export function plotLines(values: readonly number[], { columns, rows }: PlotSize
   });
 }
 
-/** A drawing with what it shows above it and the latest, least, median and greatest value below. */
+/** A plot with its name above, and the latest, least, median and greatest value below. */
 export function namedPlot(
   { name, unit, values }: { name: string; unit: string; values: readonly number[] },
   size: PlotSize,

@@ -1,4 +1,4 @@
-// A forecast in words. Every predicted figure has a tilde before it: none can be taken for one that was measured.
+// A forecast as text. Every predicted figure has a tilde, to distinguish it from measurements.
 import type { Banded, PredictedStep, Prediction } from '../predict/scaling.js';
 import { isAllReduce } from '../predict/schemes.js';
 import type { Validation } from '../predict/validate.js';
@@ -7,7 +7,7 @@ import { tableLines, type Column } from './table.js';
 import { percentText, sidedText, sizeText, timeText } from '../results/units.js';
 import { groupBy } from '../results/grouping.js';
 
-/** What `gradlink predict --format` takes. */
+/** Formats of `gradlink predict --format`. */
 export const predictionFormats = ['text', 'json', 'markdown'] as const;
 export type PredictionFormat = (typeof predictionFormats)[number];
 
@@ -61,10 +61,10 @@ function cells(step: PredictedStep, target: number): string[] {
   ];
 }
 
-/** Of each number of workers the best scheme only. */
+/** Only the best scheme for each number of workers. */
 function chosenSteps({ steps }: Prediction, all: boolean): PredictedStep[] {
   const seen = new Set<number>();
-  // Where no scheme is an all-reduce none is the best.
+  // Without an all-reduce scheme there is no best one.
   const show = all || !steps.some(({ best }) => best);
   return steps.filter(({ best, workers }) => {
     if (show) return true;
@@ -87,7 +87,7 @@ function crossingLines({ crossings, targetEfficiency, searchedWorkers }: Predict
   );
 }
 
-/** Why a forecast may be quicker than that of fewer workers. */
+/** Why a forecast may be faster than that for fewer workers. */
 function riseLines(steps: readonly PredictedStep[]): string[] {
   if (steps.every(({ quickerThan }) => quickerThan === null)) return [];
   return [
@@ -97,7 +97,9 @@ function riseLines(steps: readonly PredictedStep[]): string[] {
 
 const title = 'PREDICTED, not measured';
 
-/** Text, Markdown or JSON, ending in a line break. `all`: every scheme, not the best of each number of workers only. */
+/**
+ * Text, Markdown or JSON, ending in a line break. `all`: every scheme instead of the best for each number of workers.
+ */
 export function renderPrediction(
   prediction: Prediction,
   format: PredictionFormat,
@@ -148,7 +150,7 @@ function verdictOf({ summary, error, target, passed }: Validation): string {
   return `${figure}, at most ${(target * 100).toFixed(1)} % promised: ${passed ? 'kept' : 'MISSED'}`;
 }
 
-/** Predicted figures beside the true ones, a table for each validation, ending in a line break. */
+/** Predicted and actual figures, a table for each validation, ending in a line break. */
 export function renderValidations(
   validations: readonly Validation[],
   format: PredictionFormat,

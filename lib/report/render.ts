@@ -10,12 +10,11 @@ import { textLines } from './tool.js';
 import { toolOf } from './tools.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
-/** What `--format` takes. */
+/** Formats of `--format`. */
 export const reportFormats = ['text', 'json', 'csv', 'markdown', 'junit'] as const;
 
 export type ReportFormat = (typeof reportFormats)[number];
 
-/** A whole report in one of the formats, ending in a line break. */
 export function renderReport(report: Report, format: ReportFormat): string {
   switch (format) {
     case 'text':
@@ -31,12 +30,12 @@ export function renderReport(report: Report, format: ReportFormat): string {
   }
 }
 
-/** JSON of `lib/results/schema.ts`. A number that is not finite could only be an option's value; it becomes null. */
+/** JSON of `lib/results/schema.ts`. Only an option's value can be a number that is not finite; it becomes null. */
 export function toJson(report: Report): string {
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
-/** A row for each case under a header line; RFC 4180, an absent value is an empty cell. */
+/** A row for each case under a header line; RFC 4180, absent values are empty cells. */
 export function toCsv(report: Report): string {
   const columns = columnNames(report.cases);
   const rows = report.cases.map((result) => {
@@ -46,7 +45,7 @@ export function toCsv(report: Report): string {
   return csvText([columns, ...rows]);
 }
 
-/** Of a table with a row for each case. */
+/** Columns of a table with a row for each case. */
 export const caseColumns: readonly Column[] = [
   { title: 'case', align: 'left' },
   { title: 'size', align: 'right' },
@@ -86,7 +85,6 @@ export function toMarkdown(report: Report): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** One case in the cells of {@link caseColumns}. */
 export function caseCells(result: CaseResult): string[] {
   if (!hasMeasurement(result)) {
     return [

@@ -1,11 +1,11 @@
-// One case out of its repeats: medians of their figures, with the range they lie in.
+// Merges the repeats of a case: medians of their figures with ranges.
 import { median } from 'simple-statistics';
 
 import type { Bandwidth, CaseResult, Measurement } from '../results/result.js';
 
 export type Measured = CaseResult & Measurement;
 
-/** Where the figures of the repeats lie. */
+/** The range of the repeats' figures. */
 export interface Spread {
   readonly least: number;
   readonly median: number;
@@ -16,7 +16,7 @@ export function spreadOf(values: readonly number[]): Spread {
   return { least: Math.min(...values), median: median([...values]), most: Math.max(...values) };
 }
 
-/** Of what all repeats tell; undefined where one does not tell it. */
+/** Undefined if a repeat lacks the figure. */
 export function spreadBy<T>(
   repeats: readonly T[],
   read: (one: T) => number | null | undefined,
@@ -25,7 +25,7 @@ export function spreadBy<T>(
   return values.length < repeats.length || values.length === 0 ? undefined : spreadOf(values);
 }
 
-/** `20.72 to 23.31 GB/s`: the unit once where both have it; one figure where they read the same. */
+/** `20.72 to 23.31 GB/s`: the unit once if both have it; one figure if they read the same. */
 export function rangeText({ least, most }: Spread, text: (value: number) => string): string {
   const [low, high] = [text(least), text(most)];
   if (low === high) return low;
@@ -33,10 +33,7 @@ export function rangeText({ least, most }: Spread, text: (value: number) => stri
   return `${low.endsWith(unit) ? low.slice(0, -unit.length) : low} to ${high}`;
 }
 
-/**
- * The repeat in the middle: by its share of the limit where there is one, else by its time. Of two in the middle the
- * one that promises less.
- */
+/** The median repeat, by its share of the limit or else by its time; of the middle two the worse one. */
 export function middleOf(repeats: readonly Measured[]): Measured {
   const limited = repeats.every(({ limit }) => limit !== null);
   const worth = ({ limit, statistics }: Measured): number =>
@@ -58,7 +55,7 @@ function bandwidthOf(repeats: readonly Bandwidth[]): Bandwidth {
   };
 }
 
-/** The case's own figures that every repeat has. */
+/** The case's figures that every repeat has. */
 function valuesOf(repeats: readonly Measured[]): Readonly<Record<string, number | null>> {
   return Object.fromEntries(
     Object.entries(repeats[0]!.values ?? {}).map(([name, first]) => [
@@ -70,8 +67,8 @@ function valuesOf(repeats: readonly Measured[]): Readonly<Record<string, number 
 }
 
 /**
- * A case whose times, bandwidths and own figures are the medians of its repeats'. Share of the limit and verdict belong
- * together: both are those of {@link middleOf}.
+ * A case whose times, bandwidths and figures are the medians of its repeats. Share of the limit and verdict belong
+ * together and are those of {@link middleOf}.
  */
 export function mergedRepeats(repeats: readonly Measured[]): Measured {
   const one = middleOf(repeats);

@@ -5,7 +5,7 @@ import {
   type Scalar,
 } from '../results/result.js';
 
-/** One value of a case under a name that carries its unit; what CSV has as a column. */
+/** A value of a case under a name with its unit: a column of CSV. */
 type Field = readonly [name: string, read: (measurement: Measurement) => Scalar];
 
 const fields: readonly Field[] = [
@@ -34,7 +34,7 @@ const fields: readonly Field[] = [
   ['likelyCause', ({ verdict }) => verdict.likelyCause],
 ];
 
-/** A case in one flat record: name, status, reason, `parameter.NAME` for each parameter, its figures, `value.NAME`. */
+/** A case as a flat record: name, status, reason, `parameter.NAME` for each parameter, its figures, `value.NAME`. */
 export function flatRecord(result: CaseResult): Record<string, Scalar> {
   const record: Record<string, Scalar> = {
     name: result.name,
@@ -52,7 +52,7 @@ function valuesOf(result: CaseResult): Readonly<Record<string, number | null>> {
   return (hasMeasurement(result) ? result.values : undefined) ?? {};
 }
 
-/** Every column that any of the cases has: identity, parameters in order of first appearance, figures, values. */
+/** Every column that any case has: identity, parameters in order of first appearance, figures, values. */
 export function columnNames(cases: readonly CaseResult[]): string[] {
   const parameters = new Set(cases.flatMap((result) => Object.keys(result.parameters)));
   const values = new Set(cases.flatMap((result) => Object.keys(valuesOf(result))));

@@ -15,13 +15,13 @@ import { unknownTime } from '../results/foreign/index.js';
 import { trafficFields } from './traffic.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
-/** What was typed; of another program as far as it told. */
+/** The command line; of another program as far as known. */
 export function commandText({ tool, program, commandLine }: RunInfo): string {
   const words = program === undefined ? ['gradlink', tool, ...commandLine] : commandLine;
   return words.length > 0 ? words.join(' ') : `not told by ${program ?? tool}`;
 }
 
-/** When it began, and which program wrote it. */
+/** The start, and the program that wrote it. */
 export function startedText({
   startedAt,
   program,
@@ -31,7 +31,6 @@ export function startedText({
   return `${time}, ${program ?? `gradlink ${packageVersion}`}`;
 }
 
-/** The machine in one line. */
 export function environmentLine(environment: EnvironmentInfo): string {
   if (environment.availableCores === 0) return 'not told';
   const { cpuModel, availableCores, simdLevel, threads, memoryBytes, nodeVersion, kernel } =
@@ -50,7 +49,7 @@ export function environmentLine(environment: EnvironmentInfo): string {
   ].join(', ');
 }
 
-/** The libraries that drive the GPUs, and a line for each of these. */
+/** The GPUs' libraries, and a line for each GPU. */
 export function gpuLines({
   cudaVersion,
   driverRelease,
@@ -85,7 +84,7 @@ function gpuLine(gpu: GpuEnvironment['devices'][number]): string {
   return facts.join(', ');
 }
 
-/** What a table begins with: the command, and the machine with the GPUs that were used. */
+/** The head of a table: the command, and the machine with its GPUs. */
 export function headLines({ run, environment, gpus }: ReportHead): string[] {
   return [
     `gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
@@ -94,7 +93,9 @@ export function headLines({ run, environment, gpus }: ReportHead): string[] {
   ].map((line) => `# ${line}`);
 }
 
-/** `all_reduce bytes=8 dtype=float32`: which case it is; what says in words which way data goes says it all. */
+/**
+ * `all_reduce bytes=8 dtype=float32`: identifies a case; a description of the data's direction replaces its parameters.
+ */
 export function caseTitle({ name, parameters }: CaseIdentity): string {
   if (typeof parameters.flow === 'string') {
     const { flow, beside } = parameters;
@@ -106,7 +107,6 @@ export function caseTitle({ name, parameters }: CaseIdentity): string {
   return [name, ...shown].join(' ');
 }
 
-/** Median, minimum, 95th percentile, bandwidth, limit and verdict of one case. */
 export function summaryLines(result: CaseResult): string[] {
   const lines = [caseTitle(result)];
   if (result.status !== 'ok') lines.push(field(result.status, result.reason));
@@ -114,7 +114,7 @@ export function summaryLines(result: CaseResult): string[] {
   return lines;
 }
 
-/** The summary of every case, and the machine with the GPUs that were used. */
+/** The summary of every case, and the machine with its GPUs. */
 export function reportSummary({ cases, environment, gpus }: Report): string[] {
   return [
     ...cases.flatMap((result) => ['', ...summaryLines(result)]),
@@ -123,7 +123,7 @@ export function reportSummary({ cases, environment, gpus }: Report): string[] {
   ];
 }
 
-/** That nothing ran, and why; none where a case has figures. */
+/** The reasons why nothing ran; empty if a case has figures. */
 export function nothingRan(cases: readonly CaseResult[]): string[] {
   if (cases.some(hasMeasurement)) return [];
   const reasons = new Set(cases.flatMap((one) => (one.status === 'ok' ? [] : [one.reason])));
@@ -186,7 +186,6 @@ function bandwidthLine(bandwidth: Bandwidth, confidence?: number): string {
   return `${bandwidthText(bytesPerSecond)}${interval} = ${formula}`;
 }
 
-/** A line of a summary. */
 export function field(name: string, text: string): string {
   return `  ${name.padEnd(10)} ${text}`;
 }

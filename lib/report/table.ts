@@ -1,28 +1,28 @@
-// Tables as text: as wide as their cells, or as the room that a terminal has for them.
+// Tables as text, as wide as their cells or the terminal.
 export interface Column {
   readonly title: string;
-  /** Numbers to the right, words to the left. */
+  /** Numbers right, words left. */
   readonly align: 'left' | 'right';
-  /** Where there is no room the lightest is left out first. A column without a weight stays. */
+  /** Without enough room the lowest weight is dropped first. Columns without a weight stay. */
   readonly weight?: number;
-  /** What the column is called where its title alone does not say. */
+  /** Its name if the title is not enough. */
   readonly name?: string;
 }
 
-/** A column of a table whose rows are printed as they come, before the widest cell is known. */
+/** A column with a fixed width, for rows that are printed before all cells are known. */
 export interface FixedColumn extends Column {
-  /** Below the title. */
+  /** Printed below the title. */
   readonly unit: string;
   readonly width: number;
 }
 
-/** Tables fit this many columns of characters; they are not made narrower. */
+/** Tables are not made narrower than this. */
 export const narrowestTable = 60;
 const gap = 2;
-/** What a column of words keeps when it is wrapped. */
+/** Minimum width of wrapped text. */
 const narrowestWords = 12;
 
-/** Indices of the columns that fit a room, the lightest left out first, the last among equals. */
+/** Indices of the columns that fit, dropping the lowest weights first, and the last among equals. */
 export function fittingColumns(
   columns: readonly Pick<Column, 'weight'>[],
   widths: readonly number[],
@@ -48,7 +48,7 @@ function widthOf(widths: readonly number[], between = gap): number {
   return widths.reduce((sum, width) => sum + width, between * Math.max(0, widths.length - 1));
 }
 
-/** One line that names the columns that are not shown; none where all are. */
+/** One line that names the dropped columns; empty if all are shown. */
 export function leftOutLines(columns: readonly Column[], kept: readonly number[], room: number) {
   const names = columns.flatMap(({ title, name = title }, index) =>
     kept.includes(index) || name === '' ? [] : [name],
@@ -58,9 +58,9 @@ export function leftOutLines(columns: readonly Column[], kept: readonly number[]
   return [`left out at ${width} columns: ${[...new Set(names)].join(', ')}; --json has all`];
 }
 
-/** A table of {@link FixedColumn}s in a room, one character of which is the sign of a comment. */
+/** A table of {@link FixedColumn}s within a width, one character of which is the comment sign. */
 export class FixedTable {
-  /** Indices of the columns that are shown. */
+  /** Indices of the shown columns. */
   readonly kept: readonly number[];
   readonly #columns: readonly FixedColumn[];
   readonly #room: number;
@@ -72,7 +72,7 @@ export class FixedTable {
     this.#room = room;
   }
 
-  /** Behind a sign or a space, which the caller puts. */
+  /** Without the leading sign or space, which the caller adds. */
   row(cells: readonly string[]): string {
     const padded = this.kept.map((index) => {
       const [cell = '', { align, width }] = [cells[index], this.#columns[index]!];
@@ -81,7 +81,7 @@ export class FixedTable {
     return padded.join('');
   }
 
-  /** What is left out, `above`, then titles and units: all comments. */
+  /** The dropped columns, `above`, then titles and units, all as comments. */
   head(above: readonly string[] = []): string[] {
     return [
       ...leftOutLines(this.#columns, this.kept, this.#room).map((line) => ` ${line}`),
@@ -93,7 +93,7 @@ export class FixedTable {
   }
 }
 
-/** A cell in lines of a width: at spaces, and within words that are longer. */
+/** Wraps a cell at spaces, and within longer words. */
 function wrappedCell(text: string, width: number): string[] {
   const lines: string[] = [];
   let rest = text;
@@ -106,7 +106,7 @@ function wrappedCell(text: string, width: number): string[] {
   return [...lines, rest];
 }
 
-/** Widths with those of words smaller, the widest first, until they fit. */
+/** Narrows text columns, the widest first, until they fit. */
 function narrowed(columns: readonly Column[], widths: readonly number[], room: number): number[] {
   const narrow = [...widths];
   for (let over = widthOf(narrow) - Math.max(room, narrowestTable); over > 0; over -= 1) {
@@ -118,15 +118,13 @@ function narrowed(columns: readonly Column[], widths: readonly number[], room: n
   return narrow;
 }
 
-/** Whether a column says nothing of any row. */
 function isEmpty(rows: readonly (readonly string[])[], index: number): boolean {
   return rows.every((row) => ['', '-'].includes(row[index] ?? ''));
 }
 
 /**
- * Lines of a table whose columns are as wide as their widest cell; titles first, two spaces between columns. In a room
- * that is too narrow columns that say nothing go first, then the lightest are left out, with a line that names them, and
- * words are wrapped.
+ * A table with columns as wide as their widest cell: titles first, two spaces between columns. If it is too wide, empty
+ * columns go first, then those with the lowest weights (named in a line), and text wraps.
  */
 export function tableLines(
   columns: readonly Column[],
@@ -164,7 +162,7 @@ export function tableLines(
   return [...lines, ...leftOutLines(telling, kept, room)];
 }
 
-/** A matrix: where the room is too narrow its columns follow in blocks, each with the first column again. */
+/** A matrix: if it is too wide, its columns are split into blocks that repeat the first column. */
 export function matrixLines(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],

@@ -1,8 +1,8 @@
-// What a command that measures prints, as one record: the same lines while it runs and from its report afterwards.
+// The output of a measuring command, the same during the run and from its report.
 import type { RankInfo } from '../measure/common-run.js';
 import type { CaseResult, Report, ReportHead, VerdictLevel } from '../results/result.js';
 
-/** A line of what a report says, where its tool has something better than medians. */
+/** A line of an answer, for tools with a better one than medians. */
 export interface AnswerPart {
   readonly word: string;
   readonly level: VerdictLevel;
@@ -11,31 +11,30 @@ export interface AnswerPart {
   readonly text: string;
 }
 
-/** The whole report in one line, what that is worth, and what it is made of: the bad first. */
+/** The whole report in one line with its level and parts, the bad ones first. */
 export interface Answer {
   readonly text: string;
   readonly level: VerdictLevel;
   readonly parts: readonly AnswerPart[];
 }
 
-/** `room` is the width that a terminal has for a line; absent: tables are as wide as their cells. */
+/** `room` is the terminal's width; absent: tables are as wide as their cells. */
 export interface Tool {
   /** `run.tool` of its reports. */
   readonly name: string;
-  /** Whether a report of that name is this tool's; absent where no other has the name. */
+  /** Whether a report with that name belongs to this tool; absent if the name is unique. */
   readonly owns?: (report: Pick<Report, 'cases'>) => boolean;
-  /** Absent where a report's figures are its answer. */
+  /** Absent if the figures are the answer. */
   readonly answer?: (report: Report) => Answer;
-  /** Lines above the first case; `ranks` where they are known and shown. */
+  /** Lines above the first case; `ranks` if known and shown. */
   readonly head: (head: ReportHead, ranks?: readonly RankInfo[], room?: number) => string[];
-  /** The cases of a report as its run told them: those that {@link rows} takes together. */
+  /** Groups cases as during the run, for {@link rows}. */
   readonly groups: (cases: readonly CaseResult[]) => readonly (readonly CaseResult[])[];
   readonly rows: (cases: readonly CaseResult[], room?: number) => string[];
   /** Lines below the last case. */
   readonly foot: (report: Report, room?: number) => string[];
 }
 
-/** The whole report. */
 export function textLines(tool: Tool, report: Report): string[] {
   return [
     ...tool.head(report),

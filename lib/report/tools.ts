@@ -1,4 +1,4 @@
-// The commands that measure, by the name in their reports. A new one is its record in a file beside this, and a line here.
+// The measuring commands by the name in their reports. A new one is a file with its record, and a line here.
 import type { Report } from '../results/result.js';
 import { checkTool } from './check-lines.js';
 import { collectivesTool } from './collectives-table.js';
@@ -11,7 +11,7 @@ import { pairsTool } from './pairs-table.js';
 import type { Tool } from './tool.js';
 import { trainTool } from './train-tables.js';
 
-/** Of those that share a name the first that owns the report. */
+/** With a shared name, the first that owns the report applies. */
 const tools: readonly Tool[] = [
   checkTool,
   neighborsTool,
@@ -24,7 +24,7 @@ const tools: readonly Tool[] = [
   storeTool,
 ];
 
-/** The record of a report; of a tool that is not known, that of `measure`, whose summary suits any case. */
+/** The tool of a report; unknown ones get `measure`'s, whose summary suits any case. */
 export function toolOf(report: Report): Tool {
   const found = tools.find(
     ({ name, owns }) => name === report.run.tool && owns?.(report) !== false,

@@ -1,8 +1,8 @@
-// What the workers and servers of a store did, a line each, and where the time went.
+// The work of a store's workers and servers, a line each, and the time shares.
 import type { StoreTraffic } from '../results/store-traffic.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
-/** Name and text of each line. Bytes and seconds are those of one batch. */
+/** Name and text of each line. Bytes and seconds are per batch. */
 export function trafficFields(traffic: StoreTraffic): [name: string, text: string][] {
   const { batches, workers, servers, shares, slowestRank } = traffic;
   const size = (bytes: number): string => sizeText(Math.round(bytes / batches));

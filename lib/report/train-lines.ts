@@ -1,4 +1,4 @@
-// What `gradlink train` prints of one run: the lines of BlueFog's and Horovod's benchmarks, or ElasticDL's figures.
+// The output of one `gradlink train` run: BlueFog's and Horovod's lines, or ElasticDL's figures.
 import { runStatistics, type Spread } from '../measure/train/statistics.js';
 import type { StepParts, TrainConfig, TrainResult } from '../measure/train/types.js';
 import { percentText, sizeText, timeText } from '../results/units.js';
@@ -6,7 +6,7 @@ import { percentText, sizeText, timeText } from '../results/units.js';
 export const trainStyles = ['bluefog', 'horovod', 'elasticdl', 'tianshu'] as const;
 export type TrainStyle = (typeof trainStyles)[number];
 
-/** What those benchmarks call the thing that computes: not the package's name, which is no proof. */
+/** Those benchmarks' name of the device, which the package's name does not prove. */
 type Device = TrainResult['device'];
 
 const rate = (value: number): string => value.toFixed(1);
@@ -33,7 +33,7 @@ export function iterLine(
   return `Iter #${iteration}: ${rate(samplesPerSecond)} ${sampleName}/sec per ${device}`;
 }
 
-/** The last lines of a run. The total in the style's own statistic comes first, then both by name, then the step. */
+/** The last lines of a run: the total in the style's own statistic, then in both by name, then the step. */
 export function endLines(
   style: 'bluefog' | 'horovod',
   config: TrainConfig,
@@ -75,7 +75,7 @@ function computedText({ device, gpu }: TrainResult): string {
   return `on GPUs, ${share} of a host's ${gpu.gpus} (CUDA_VISIBLE_DEVICES by local rank)`;
 }
 
-/** Where a step's time goes, and what else is to know of the run. */
+/** The parts of a step's time, and further facts of the run. */
 function stepLines(config: TrainConfig, result: TrainResult): string[] {
   const { parts, losses, utilisation, gradientBytes, gradientArrays } = result;
   const sum = partTitles.reduce((total, [name]) => total + parts[name], 0);

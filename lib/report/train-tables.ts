@@ -1,5 +1,5 @@
-// Tables of several training runs: ElasticDL's, over numbers of workers, and TianShu's, over a grid. What is shown is as
-// it was measured: speedups above linear and throughput that falls stay.
+// Tables of several training runs: ElasticDL's over numbers of workers, and TianShu's over a grid. Figures are shown as
+// measured, including superlinear speedups and falling throughput.
 import { median } from 'simple-statistics';
 
 import { hasMeasurement, type CaseResult } from '../results/result.js';
@@ -19,7 +19,7 @@ function value(run: Measured, name: string): number {
   return run.values?.[name] ?? 0;
 }
 
-/** Those named first are left out first where a terminal has no room. */
+/** The first ones are dropped first in a narrow terminal. */
 function columnsOf(
   titles: readonly string[],
   left: number,
@@ -32,7 +32,7 @@ function columnsOf(
   });
 }
 
-/** Samples of all workers in a second, over all measured steps. */
+/** Samples per second of all workers, over all measured steps. */
 export function throughput(run: Measured): number {
   const { batchSize, workers } = run.parameters;
   const seconds = run.samplesSeconds.reduce((sum, sample) => sum + sample, 0);
@@ -75,15 +75,14 @@ const elasticDlLightest = [
 ];
 
 /**
- * ElasticDL's figures, a row a run: seconds of a task. report_gradient is communication that nothing hid, without the
- * copies between the backend and the memory that travels, which have a column of their own.
+ * ElasticDL's figures, a row per run: seconds of a task. report_gradient is communication without overlap, without the
+ * copies between backend and communication memory, which have their own column.
  */
 export function elasticDlTable(cases: readonly CaseResult[], room?: number): string[] {
   const columns = columnsOf(elasticDlTitles, 2, elasticDlLightest);
   return tableLines(columns, elasticDlCells(cases), room);
 }
 
-/** What the figures are, and the table. */
 export function elasticDlMarkdown(cases: readonly CaseResult[]): string {
   return [
     '# Training by tasks',
@@ -154,7 +153,7 @@ function elasticDlCells(cases: readonly CaseResult[]): Rows {
   });
 }
 
-/** A report as text: the grid where it is one, else a row a run. */
+/** A report as text: a grid, or else a row per run. */
 export const trainTool: Tool = {
   name: 'train',
   head: ({ environment }) => [environmentLine(environment), ''],
@@ -173,15 +172,15 @@ export interface GridRow {
   readonly machines: number;
   readonly devices: number;
   readonly batchSize: number;
-  /** Throughput of each run that went well, samples a second. */
+  /** Throughput of each successful run, in samples per second. */
   readonly throughputs: readonly number[];
   readonly median: number | null;
-  /** Of the median of one device on one machine with the same batch; null where that is missing. */
+  /** Relative to the median of one device on one machine with the same batch; null if that is missing. */
   readonly speedup: number | null;
   readonly efficiency: number | null;
   readonly target: number;
   readonly passed: boolean | null;
-  /** Of all runs, means; null where unknown. */
+  /** Means over all runs; null if unknown. */
   readonly utilisation: Readonly<Record<(typeof utilisationNames)[number], number | null>>;
   /** Why runs are missing. */
   readonly missing: readonly string[];
@@ -315,7 +314,6 @@ export function gridTable(rows: readonly GridRow[], room?: number): string[] {
   return tableLines(columnsOf(gridTitles, 1, gridLightest), gridCells(rows), room);
 }
 
-/** What the figures are, and the table. */
 export function gridMarkdown(rows: readonly GridRow[], target: number): string {
   return [
     '# Training throughput',

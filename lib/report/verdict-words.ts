@@ -1,19 +1,19 @@
-// What a figure is worth, in a word or a line, so that it agrees with the figures beside it.
+// Verdicts in a word or a line, consistent with the figures beside them.
 import type { Measurement, VerdictLevel, VerdictReason } from '../results/result.js';
 import { levelOf } from '../results/verdict.js';
 import { timeText } from '../results/units.js';
 
-/** The clock and the loop of a limit scatter by so much. */
+/** The scatter of the clock and of a limit's loop. */
 const mostOfLimit = 1.05;
 
 type Judged = Pick<Measurement, 'limit' | 'verdict'>;
 
-/** Whether there is a limit that a figure is far enough above to need a reason. */
+/** Whether a figure is far enough above its limit to need a reason. */
 export function isAboveLimit({ limit }: Pick<Measurement, 'limit'>): boolean {
   return limit !== null && limit.ratio > mostOfLimit;
 }
 
-/** Of all cases that have one reason. */
+/** For all cases with this reason. */
 const reasons: Readonly<Record<VerdictReason, string>> = {
   'no limit': 'no limit is known',
   'fixed cost':
@@ -31,12 +31,12 @@ const reasons: Readonly<Record<VerdictReason, string>> = {
   expected: 'by what is expected of it',
 };
 
-/** `not judged: measured for comparison`: alike for all cases that have one reason. */
+/** `not judged: measured for comparison`: the same for all cases with this reason. */
 export function unjudgedText({ verdict: { reason } }: Judged): string {
   return `not judged${reason === undefined ? '' : `: ${reasons[reason]}`}`;
 }
 
-/** ` (their limits allow 18.30 us and less)`: of those that are too small; nothing where none is. */
+/** ` (their limits allow 18.30 us and less)` for figures that are too small; empty if there are none. */
 export function smallBounds(results: readonly Judged[]): string {
   const small = results.filter(({ verdict }) => verdict.reason === 'fixed cost');
   const bounds = small.map(({ limit }) => limit?.boundSeconds ?? 0);
@@ -44,7 +44,7 @@ export function smallBounds(results: readonly Judged[]): string {
   return ` (their limits allow ${timeText(Math.max(...bounds))}${bounds.length > 1 ? ' and less' : ''})`;
 }
 
-/** Of a cell: the level, or why there is none though there is a limit. */
+/** For a cell: the level, or why there is none in spite of a limit. */
 export function verdictText({ limit, verdict: { level, reason } }: Judged): string {
   if (level !== 'none') return level;
   if (limit === null) return '';
@@ -59,7 +59,7 @@ const meanings: Readonly<Record<VerdictLevel, string>> = {
   none: '',
 };
 
-/** Of the answer: the level and what it means, which is not always the share of the limit. */
+/** For the answer: the level and its meaning, which is not always the share of the limit. */
 export function verdictWords(result: Judged): string {
   const { limit, verdict } = result;
   const { level, reason, text } = verdict;
@@ -71,7 +71,6 @@ export function verdictWords(result: Judged): string {
   return reason === undefined ? level : `${level}: ${reasons[reason]}`;
 }
 
-/** `139.7 images/s`. */
 export function rateText({
   unit,
   value,

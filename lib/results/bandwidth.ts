@@ -12,7 +12,7 @@ import {
 import { statisticsKind } from './kinds.js';
 import type { Bandwidth, Statistics } from './result.js';
 
-/** Collectives that the tools time, under nccl-tests' names, and the scans, which it does not have. */
+/** The timed collectives under nccl-tests' names, and the scans, which it lacks. */
 export const collectives = [
   'all_reduce',
   'all_gather',
@@ -35,37 +35,37 @@ export type Collective = (typeof collectives)[number];
 /** Whether a call reads and writes the same memory. */
 export type Placement = 'in-place' | 'out-of-place';
 
-/** Size of a call and what its bandwidths count; all figures follow from it and the time. */
+/** Size of a call and the definitions of its bandwidths; all figures follow from them and the time. */
 export interface Volume {
   /** S: the numerator of the algorithm bandwidth, in bytes. */
   bytes: number;
-  /** What algorithm bandwidth is, for people. */
+  /** The algorithm bandwidth in words. */
   algorithmFormula: string;
   /** busBandwidth = busFactor * algorithmBandwidth. */
   busFactor: number;
-  /** What bus bandwidth is, for people. */
+  /** The bus bandwidth in words. */
   busFormula: string;
   /** Bytes that any implementation on one host must read plus those it must write. */
   mustMoveBytes: number;
-  /** What `mustMoveBytes` counts, for people. */
+  /** The formula of `mustMoveBytes` in words. */
   mustMoveFormula: string;
-  /** How memory is used; absent: written elsewhere than it is read. */
+  /** How memory is used; absent: output and input are separate. */
   access?: MemoryAccess;
 }
 
-/** Written elsewhere than it is read, summed to less than is read, or written where it was read. */
+/** Output separate from input, a sum smaller than its input, or output in place. */
 export type MemoryAccess = 'copy' | 'sum' | 'rewrite';
 
 interface CollectiveRule {
   native: NativeTimedName;
-  /** Why it does not run like this; undefined where it does. */
+  /** Why a case is not supported; undefined if it is. */
   waived?: (placement: Placement, op: ReduceOp | null, ranks: number) => string | undefined;
-  /** Of what is no collective of the engine's: whether each rank's count is one of n chunks. */
+  /** For calls that are not collectives of the engine: whether each rank's count is one of n chunks. */
   chunked?: boolean;
-  /** S, where it is not all chunks. */
+  /** S, if it is not the total of all chunks. */
   size?: { text: string; bytes: (chunk: number, n: number) => number };
   bus: 'all-reduce' | 'others' | 'one';
-  /** Reads plus writes, in units of S, of n ranks whose buffers share one memory. */
+  /** Reads plus writes in units of S, for n ranks with a common memory. */
   mustMove: Record<Placement, { text: string; factor: (n: number) => number }>;
 }
 
@@ -77,9 +77,9 @@ const outOfPlace =
 const noAverage = (_: Placement, op: ReduceOp | null): string | undefined =>
   op === 'avg' ? 'a scan has no average' : undefined;
 
-// Out of place every input is read and every output written once. In place, what already lies where it belongs
-// is neither: a rank's own chunk, the root's buffer, rank 0's of a scan. A sum overwrites all its inputs, so it saves
-// nothing. Nobody reads the last rank's data of an exscan.
+// Out of place every input is read and every output written once. In place, data already in its final place counts as
+// neither: a rank's own chunk, the root's buffer, rank 0's in a scan. A sum overwrites all its inputs, so it saves
+// nothing. The last rank's data of an exscan is not read.
 const rules: Readonly<Record<Collective, CollectiveRule>> = {
   all_reduce: {
     native: 'allReduce',
@@ -146,7 +146,7 @@ const rules: Readonly<Record<Collective, CollectiveRule>> = {
       'in-place': { text: 'n S + S', factor: (n) => (n > 1 ? n + 1 : 0) },
     },
   },
-  // What a rank passes on is S, whatever the number of ranks: no factor, as nccl-tests has it for broadcast and reduce.
+  // A rank forwards S for any number of ranks: factor 1, as nccl-tests has it for broadcast and reduce.
   scan: {
     native: 'scan',
     waived: noAverage,
@@ -185,7 +185,7 @@ const rules: Readonly<Record<Collective, CollectiveRule>> = {
       'in-place': { text: 'n S + n S', factor: (n) => 2 * n },
     },
   },
-  // S counts what a rank gets of the others: n chunks are n/(n-1) S.
+  // S counts a rank's data from the others: n chunks are n/(n-1) S.
   hypercube: {
     native: 'hypercube',
     waived: (_, __, ranks) =>
@@ -206,7 +206,7 @@ const rules: Readonly<Record<Collective, CollectiveRule>> = {
   },
 };
 
-// As nccl-tests has them: a part is the longer the farther apart the ranks are, and a whole multiple of 16 bytes.
+// As in nccl-tests: parts grow with the distance between the ranks, in multiples of 16 bytes.
 function unevenParts(chunk: number, n: number): number {
   const total = chunk * n;
   const whole = (bytes: number) => Math.floor(bytes / 16) * 16;
@@ -216,14 +216,14 @@ function unevenParts(chunk: number, n: number): number {
   return parts.reduce((sum, part) => sum + part, 0);
 }
 
-/** What a sweep must know of a collective. */
+/** The properties of a collective that a sweep needs. */
 export interface CollectiveTraits {
   readonly native: NativeTimedName;
-  /** Each rank's count is one of n chunks of the size; else it is the size itself. */
+  /** Whether each rank's count is one of n chunks of the size; otherwise it is the size itself. */
   readonly chunked: boolean;
   readonly reduces: boolean;
   readonly rooted: boolean;
-  /** Why it does not run like this; undefined where it does. */
+  /** Why a case is not supported; undefined if it is. */
   readonly waived?: CollectiveRule['waived'];
 }
 
@@ -247,8 +247,8 @@ const busRules = {
 } as const;
 
 /**
- * Volume of one collective call, with the definitions of nccl-tests: S is the buffer of one rank, or for
- * all_gather, reduce_scatter, alltoall, gather and scatter the n chunks together.
+ * Volume of one collective call, with the definitions of nccl-tests: S is one rank's buffer, or for all_gather,
+ * reduce_scatter, alltoall, gather and scatter the total of the n chunks.
  *
  * @param call `countPerRank` is the elements of one rank's chunk (chunked collectives) or buffer (the others)
  */
@@ -277,7 +277,7 @@ export function collectiveVolume(
   };
 }
 
-/** Only what every rank gets of a sum lies where the inputs lay; a root's sum is less than they are. */
+/** Only a sum for every rank overwrites its inputs; a root's sum is smaller than they are. */
 function accessOf(collective: Collective, placement: Placement): MemoryAccess {
   if (collective === 'reduce' || collective === 'reduce_scatter') return 'sum';
   const everywhere = collective === 'all_reduce' || collective.endsWith('scan');
@@ -292,19 +292,19 @@ const volumeCall = having({
   placement: oneOfWords(['in-place', 'out-of-place']),
 });
 
-/** What a store does with a network's arrays besides moving them. */
+/** The work of a store besides moving a network's arrays. */
 export interface StoreCall {
   /** S: bytes of all arrays of one device. */
   bytes: number;
-  /** Of each worker. */
+  /** Per worker. */
   devices: number;
-  /** Arrays of the size of a weight that the optimizer keeps (sgd 0, with momentum 1, adam 2); null without optimizer. */
+  /** The optimizer's state in weight sizes (sgd 0, with momentum 1, adam 2); null without an optimizer. */
   optimizerStates?: number | null;
-  /** Whether gradients are compressed, which keeps a residual for each device. */
+  /** Whether gradients are compressed, which keeps a residual per device. */
   compressed?: boolean;
-  /** Of a store of several workers, all on one host: how many, and whether servers merge. */
+  /** The number of workers, all on one host. */
   workers?: number;
-  /** Whether values lie on servers. */
+  /** Whether values are on servers. */
   servers?: boolean;
 }
 
@@ -316,15 +316,15 @@ const storeCall = having({
 });
 
 /**
- * Volume of one batch of `measure`: each device's gradients are pushed and the result pulled by each. The bus
- * bandwidth is the figure that MXNet prints per device, `S * 2(n-1)/n / t`, n being this process's devices.
+ * Volume of a `measure` batch: each device pushes its gradients and pulls the result. Its bus bandwidth is MXNet's
+ * figure per device, `S * 2(n-1)/n / t`, with n devices of this process.
  */
 export function storeVolume(call: StoreCall): Volume {
   storeCall(call, 'call');
   const { bytes, devices: n, optimizerStates = null, compressed = false, workers: w } = call;
   if (w !== undefined) return sharedVolume(call, w);
-  // Gradients in, stored value out, weights out. The re-reading of the stored value by the pull is not counted: a
-  // store that does both in one pass saves it.
+  // Gradients in, stored value out, weights out. The pull's read of the stored value is not counted, because a store
+  // may do both in one pass.
   const terms = [`${n} S gradients read`, 'S stored', `${n} S weights written`];
   let factor = 2 * n + 1;
   if (optimizerStates !== null) {
@@ -350,9 +350,9 @@ export function storeVolume(call: StoreCall): Volume {
 }
 
 /**
- * Of all workers together. With servers: what is pushed lies in memory that the server reads, and what it answers in
- * memory that the worker reads, so each worker writes S besides its own arrays and reads S; the servers' own sums and
- * optimizers are not counted. Without: an all-reduce's.
+ * The volume of all workers. With servers, each worker writes S and reads S besides its own arrays, because pushes and
+ * answers are in shared memory; the servers' sums and optimizers are not counted. Without servers it is an
+ * all-reduce's.
  */
 function sharedVolume({ bytes, devices: n, servers = false }: StoreCall, w: number): Volume {
   const between = servers ? 2 : 0;
@@ -369,8 +369,8 @@ function sharedVolume({ bytes, devices: n, servers = false }: StoreCall, w: numb
 }
 
 /**
- * MXNet's figure per device, in bytes a second: `bytes * 2(n-1)/n / seconds`; 0 for one device.
- * Workers and servers do not enter it, so for distributed stores it is not the bandwidth of a network.
+ * MXNet's figure per device in bytes per second: `bytes * 2(n-1)/n / seconds`; 0 for one device. It ignores workers and
+ * servers, so for distributed stores it is not a network bandwidth.
  */
 export function mxnetBandwidth(bytes: number, devices: number, seconds: number): number {
   aNumber(bytes, 'bytes');
@@ -378,7 +378,7 @@ export function mxnetBandwidth(bytes: number, devices: number, seconds: number):
   return perSecond((bytes * 2 * (devices - 1)) / devices, seconds);
 }
 
-/** A bandwidth at the median time, with the interval that the median's interval gives. */
+/** The bandwidth at the median time, with the interval from the median's interval. */
 export function bandwidth(bytes: number, statistics: Statistics, formula: string): Bandwidth {
   anAmount(bytes, 'bytes');
   statisticsKind(statistics, 'statistics');
@@ -392,7 +392,7 @@ export function bandwidth(bytes: number, statistics: Statistics, formula: string
   };
 }
 
-/** bytes / seconds; 0 when the time is below what the clock resolves, since a report holds finite numbers only. */
+/** bytes / seconds; 0 below the clock's resolution, because reports hold only finite numbers. */
 export function perSecond(bytes: number, seconds: number): number {
   aNumber(bytes, 'bytes');
   aNumber(seconds, 'seconds');

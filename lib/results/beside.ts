@@ -1,34 +1,32 @@
-// What was measured several times, each beside its like: which is slow and not by chance, and what slow ways have in common.
+// Compares repeated measurements of similar things: which is slow beyond chance, and the common end of slow links.
 import type { Statistics } from './result.js';
 import { sidedText } from './units.js';
 
-/** So many times the usual time is slow: half as much again is told, twice is a fault. */
+/** Factors of the usual time: half as much again is reported, twice is a fault. */
 export const margins = { fair: 1.5, poor: 2 } as const;
 
 /**
- * Shares of what is sent that are lost and sent again. IEEE 802.3 asks for no more than a wrong bit in 1e12, which is a
- * frame in some eighty million. Whatever a healthy network loses beyond that is dropped by a full queue. At a round trip
- * of 0.1 ms one connection gets to 4.5 Gbit/s where 0.1 % is lost, and to 2 Gbit/s where 0.5 % is (Mathis et al. 1997, of
- * Reno).
+ * Shares of lost and retransmitted data. IEEE 802.3 allows one wrong bit in 1e12, a frame in some eighty million, so a
+ * healthy network loses more only through full queues. At a round trip of 0.1 ms a connection reaches 4.5 Gbit/s with
+ * 0.1 % loss and 2 Gbit/s with 0.5 % (Mathis et al. 1997, for Reno).
  */
 export const losses = { fair: 0.001, poor: 0.005 } as const;
 
-/** Beyond so many deviations of the others it is not chance: where ways differ by their nature, more is allowed. */
+/** Deviations beyond which a difference is not chance; things that differ by nature have a larger deviation. */
 const mostDeviations = 5;
-/** The standard deviation of what is spread normally, by its median absolute deviation. */
+/** Standard deviation of a normal distribution per median absolute deviation. */
 const perDeviation = 1.4826;
-/** Fewer tell nothing of how they are spread. */
+/** With fewer values the spread is unknown. */
 const leastSpread = 4;
 
-/** Of one thing that was done several times. */
+/** The times of one thing. */
 export interface Spread {
   readonly medianSeconds: number;
   readonly fastestSeconds: number;
-  /** Of the time, that its ranks waited for a core: no fault of the way. */
+  /** Share of the time that its ranks waited for a core, which is not the link's fault. */
   readonly waited?: number;
 }
 
-/** What it is of samples. */
 export function spreadOf({
   medianSeconds,
   minSeconds,
@@ -39,18 +37,18 @@ export function spreadOf({
 const levels = ['good', 'fair', 'poor'] as const;
 export type Level = (typeof levels)[number];
 
-/** One beside its like. */
+/** One thing compared with the others. */
 export interface Judged {
-  /** So many times the median of the others, and the fastest of theirs. */
+  /** Relative to the median of the others, and to their fastest. */
   readonly times: number;
   readonly fastest: number;
-  /** Good, too, where nothing but waiting for a core makes it slow. */
+  /** Also good if only waiting for a core makes it slow. */
   readonly level: Level;
-  /** Whether it would be worse by the time that its ranks waited for a core. */
+  /** Whether the level would be worse without the allowance for waiting. */
   readonly isBusy: boolean;
 }
 
-/** `2.1 times`, and what says that this is chance. */
+/** `2.1 times`, and the reason if it is chance. */
 export function timesText({ times, fastest, level, isBusy }: Judged): string {
   const factor = (value: number): string =>
     sidedText(value, value < 0.1 ? 2 : 1, [margins.fair, margins.poor]);
@@ -69,12 +67,12 @@ export function worse(one: Level, other: Level): Level {
   return levels[Math.max(levels.indexOf(one), levels.indexOf(other))]!;
 }
 
-/** Of an even number the lower of the two in the middle, so that one slow way of two does not make its host slow. */
+/** For an even number the lower of the middle two, so that one slow link of two does not make its host slow. */
 export function lowerMedian(values: readonly number[]): number | undefined {
   return values.toSorted((a, b) => a - b)[Math.ceil(values.length / 2) - 1];
 }
 
-/** The one in the middle; undefined of none. */
+/** The median one; undefined if there are none. */
 export function usualOf(spreads: readonly Spread[]): Required<Spread> | undefined {
   const of = (pick: (spread: Spread) => number): number => lowerMedian(spreads.map(pick)) ?? 0;
   if (spreads.length === 0) return undefined;
@@ -85,7 +83,7 @@ export function usualOf(spreads: readonly Spread[]): Required<Spread> | undefine
   };
 }
 
-/** Whether so long is chance among these. */
+/** Whether this time is within the spread of the others. */
 function isUsual(seconds: number, others: readonly number[]): boolean {
   const usual = lowerMedian(others);
   if (usual === undefined || others.length < leastSpread) return false;
@@ -93,17 +91,14 @@ function isUsual(seconds: number, others: readonly number[]): boolean {
   return seconds - usual <= mostDeviations * deviation;
 }
 
-/**
- * One beside its like: how many times as long it took. What disturbs a measurement makes it longer, never shorter: the
- * fastest must be slow too.
- */
+/** Compares one with the others. Disturbances only lengthen measurements, so its fastest sample must be slow too. */
 export function beside(one: Spread, others: readonly Spread[]): Judged | undefined {
   const usual = usualOf(others);
   if (usual === undefined || usual.medianSeconds <= 0) return undefined;
   const times = one.medianSeconds / usual.medianSeconds;
   const fastest = one.fastestSeconds / usual.fastestSeconds;
   const seconds = others.map(({ medianSeconds }) => medianSeconds);
-  /** Of that share of its time. */
+  /** The level without this share of the time. */
   const level = (share: number): Level =>
     isUsual(share * one.medianSeconds, seconds)
       ? 'good'
@@ -113,7 +108,7 @@ export function beside(one: Spread, others: readonly Spread[]): Judged | undefin
   return { times, fastest, level: own, isBusy: own === 'good' && whole !== 'good' };
 }
 
-/** A way between two, or of one direction between them. */
+/** A link between two nodes, or one direction of it. */
 export interface Way<Node> extends Spread {
   readonly from: Node;
   readonly to: Node;
@@ -123,7 +118,7 @@ export interface Way<Node> extends Spread {
 export const sides = ['all ways', 'ways from it', 'ways to it'] as const;
 export type Side = (typeof sides)[number];
 
-/** The ways of one, on one of its sides. */
+/** The links of a node, on one of its sides. */
 export function waysOf<Node, Each extends Omit<Way<Node>, keyof Spread>>(
   ways: readonly Each[],
   node: Node,
@@ -136,9 +131,8 @@ export function waysOf<Node, Each extends Omit<Way<Node>, keyof Spread>>(
 }
 
 /**
- * Beside those of the others the ways of one, as they are in the middle: on the side that stands out most, and of equal
- * ones on all sides. Undefined where they cannot be judged: of two both have the way between them, and one way by itself
- * tells nothing of either end.
+ * Compares a node's median link with those of the others, on the side that differs most (if equal, on all sides).
+ * Undefined with too few: two nodes share one link, and a single link says nothing about its ends.
  */
 export function besideOthers<Node>(
   node: Node,

@@ -18,45 +18,45 @@ import { describe } from './statistics.js';
 import { grantedCores } from './container-limits.js';
 import { judge, type VerdictContext } from './verdict.js';
 
-/** What an operation takes at best by what is known of the machine. */
+/** The lower bound of an operation's time from facts about the machine. */
 export interface ExpectedTime {
-  /** That count against the rate. */
+  /** Bytes that count against the rate. */
   bytes: number;
-  /** At which `bytes` can move. */
+  /** The rate of `bytes`. */
   bytesPerSecond: number;
-  /** How `bytes` comes about. */
+  /** The formula of `bytes`. */
   formula: string;
-  /** Where the rate comes from. */
+  /** The source of the rate. */
   basis: string;
 }
 
-/** Everything a tool has to hand over for a case; the rest of the record follows from it. */
+/** The input for a case, from which the rest of the record follows. */
 export interface CaseInput extends CaseIdentity {
   /** At least one; each the mean of `iterationsPerSample` operations. */
   samplesSeconds: Iterable<number>;
-  /** Calls of which a sample is the mean; default 1. */
+  /** Calls per sample; default 1. */
   iterationsPerSample?: number;
   /** Calls before the first sample; default 0. */
   warmupIterations?: number;
-  /** What the operation moves. */
+  /** The volume of the operation. */
   volume: Volume;
-  /** Bytes read plus written in a second by the machine's own copy, measured in this run; null when not measured. */
+  /** The machine's copy bandwidth, read plus written, measured in this run; null if not measured. */
   copyBytesPerSecond: number | null;
-  /** Bytes that the copy moved, where its size is that of the operation rather than beyond all caches. */
+  /** The size of that copy, if it matches the operation instead of exceeding all caches. */
   loopBytes?: number | undefined;
-  /** Beside the copy: what passes between processes with arrays of their own; the one that takes longer is the limit. */
+  /** The limit between processes with separate arrays; the slower of this and the copy counts. */
   betweenCores?: Omit<ExpectedTime, 'basis'> | undefined;
-  /** Instead of the copy: what links, or a library that knows them, allow. */
+  /** A limit from links or a library's estimate, instead of the copy. */
   expected?: ExpectedTime | undefined;
-  /** Of the results. */
+  /** The check of the results. */
   check: Check;
-  /** What else the verdict should know: threads, cores, processes, compression. */
+  /** Further facts for the verdict: threads, cores, processes, compression. */
   context?: Omit<VerdictContext, 'statistics' | 'limit' | 'bytes' | 'arrays' | 'shares'>;
-  /** That one sample moves; default 1. */
+  /** Arrays per sample; default 1. */
   arrays?: number;
-  /** Lines of batches, as `measure` has them. */
+  /** Lines of batches, as in `measure`. */
   iterations?: readonly IterationLine[];
-  /** What workers and servers of a store did. */
+  /** The work of a store's workers and servers. */
   traffic?: StoreTraffic | undefined;
 }
 
@@ -77,7 +77,7 @@ const own = having({
   traffic: orAbsent(having({ shares: sharesKind })),
 });
 
-/** Completes a case that ran. One whose check did not pass comes back as failed, with its measurement. */
+/** Completes a case that ran. If its check failed, it becomes a failed case with its measurement. */
 export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
   caseInput(input, 'input');
   const { name, parameters, volume, check } = input;
@@ -121,7 +121,7 @@ export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
   };
 }
 
-/** A case that cannot run here; `reason` says what is missing and how to get it. */
+/** A case that cannot run here; `reason` tells what is missing and how to get it. */
 export function waivedCase(identity: CaseIdentity, reason: string): WaivedCase {
   identityKind(identity, 'identity');
   return { status: 'waived', name: identity.name, parameters: identity.parameters, reason };
@@ -150,7 +150,7 @@ export function exactCheck(wrong: number, firstWrong?: FirstWrong): Check {
   };
 }
 
-/** `: element 12 of rank 2 (gpu:2, node1) is 3.5, should be 3`; nothing where none is known. */
+/** `: element 12 of rank 2 (gpu:2, node1) is 3.5, should be 3`; empty if unknown. */
 export function firstWrongText({ firstWrong }: Check): string {
   if (firstWrong === undefined) return '';
   const { rank, device, host, index, expected, got } = firstWrong;
@@ -161,8 +161,8 @@ export function firstWrongText({ firstWrong }: Check): string {
 }
 
 /**
- * MXNet's relative error against a bound; an error that is not a number does not pass. Over all elements it hides a
- * single wrong one: `wrong` counts those that rounding does not explain, and none may be.
+ * MXNet's relative error against a bound; NaN fails. The total hides single errors, so `wrong` counts elements beyond
+ * rounding, and must be 0.
  */
 export function errorCheck(error: number, tolerance: number, wrong: number | null = null): Check {
   const finite = Number.isFinite(error);
@@ -175,7 +175,6 @@ export function errorCheck(error: number, tolerance: number, wrong: number | nul
   };
 }
 
-/** The check was switched off. */
 export const unchecked: Check = {
   kind: 'none',
   wrong: null,
@@ -201,7 +200,7 @@ function limitOf(
   { volume, copyBytesPerSecond, loopBytes }: CaseInput,
   statistics: Statistics,
 ): Limit | null {
-  // One rank in place moves nothing: a limit of zero seconds says nothing about the call.
+  // With one rank in place nothing moves: a limit of zero seconds would be meaningless.
   if (copyBytesPerSecond === null || !(copyBytesPerSecond > 0) || volume.mustMoveBytes <= 0)
     return null;
   const boundSeconds = volume.mustMoveBytes / copyBytesPerSecond;
@@ -215,7 +214,7 @@ function limitOf(
   };
 }
 
-/** Null where nothing passes between processes, or nothing was measured. */
+/** Null if nothing passes between processes or nothing was measured. */
 function coresLimit({ betweenCores }: CaseInput, statistics: Statistics): Limit | null {
   if (betweenCores === undefined) return null;
   const { bytes, bytesPerSecond, formula } = betweenCores;

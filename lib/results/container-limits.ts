@@ -1,8 +1,8 @@
-// What this process may have of the machine: control groups of version 1, 2 or both, the process's own limits. A group is
-// bound by all above it. In a container its path may be one of the host's, of which only the end of the way up is seen.
+// The limits of this process: control groups of version 1, 2 or both, and resource limits. All parent groups apply. In
+// a container the path may be the host's, so only the lower part is visible.
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Where the kernel tells of them; others in tests. */
+/** The kernel's files; replaced in tests. */
 export interface LimitFiles {
   readonly groups: string;
   readonly hierarchy: string;
@@ -15,32 +15,32 @@ const ownFiles: LimitFiles = {
   limits: '/proc/self/limits',
 };
 
-/** A bound, and the file that sets it. */
+/** A limit with its file. */
 export interface Bound {
   readonly value: number;
   readonly file: string;
 }
 
-/** Each is the least of all levels; null where nothing bounds it. */
+/** The lowest of all levels; null if unlimited. */
 export interface ContainerLimits {
-  /** Cores' worth of time. */
+  /** CPU time, in cores. */
   readonly cores: Bound | null;
-  /** Cores that may be used at all. */
+  /** Number of usable cores. */
   readonly cpuset: Bound | null;
   readonly memoryBytes: Bound | null;
-  /** From here on its memory is taken back, which slows it down. */
+  /** Above this, memory is reclaimed, which slows the group down. */
   readonly memoryHighBytes: Bound | null;
   /** Memory and swap together. */
   readonly memoryAndSwapBytes: Bound | null;
-  /** What can still be taken of its memory. */
+  /** Memory that is still available. */
   readonly memoryLeftBytes: number | null;
   /** Processes and threads together. */
   readonly processes: Bound | null;
-  /** Of each size, such as `2MB`. */
+  /** By page size, such as `2MB`. */
   readonly hugePages: Readonly<Record<string, Bound>>;
-  /** The slowest bound of a device, in bytes a second or operations a second, as `8:0 wbps`. */
+  /** The lowest limit of a device, in bytes or operations per second, as `8:0 wbps`. */
   readonly io: Readonly<Record<string, Bound>>;
-  /** Of the process itself: the soft ones. */
+  /** Of the process itself: the soft limit. */
   readonly openFiles: Bound | null;
   readonly lockedBytes: Bound | null;
   readonly userProcesses: Bound | null;
@@ -67,7 +67,7 @@ function namesIn(folder: string): string[] {
 /** Version 1 writes "no limit" as the largest number of whole pages. */
 const unlimited = 2 ** 62;
 
-/** Undefined for `max`, -1 and what is not there. */
+/** Undefined for `max`, -1 and a missing file. */
 function amount(text: string | undefined): number | undefined {
   if (text === undefined || !/^\d+$/.test(text)) return undefined;
   const value = Number(text);
@@ -87,11 +87,13 @@ function share(quota: string | undefined, period: string | undefined): number | 
   return granted === undefined || of === undefined || of === 0 ? undefined : granted / of;
 }
 
-/** The folders of this process's groups, from its own up, for a controller of version 1, or, as '', of version 2. */
+/**
+ * The folders of this process's groups from the innermost up, for a controller of version 1, or for '' of version 2.
+ */
 function foldersOf({ groups, hierarchy }: LimitFiles, controller: string): string[] {
   const folders: string[] = [];
   for (const line of (read(groups) ?? '').split('\n')) {
-    // "number:controllers:path"; no controllers: version 2. A path may have colons.
+    // "number:controllers:path"; no controllers means version 2. A path may contain colons.
     const [, , controllers, path] = /^(\d+):([^:]*):(\/.*)$/.exec(line) ?? [];
     if (controllers === undefined || path === undefined) continue;
     const of = controllers.split(',');
@@ -112,7 +114,7 @@ function foldersOf({ groups, hierarchy }: LimitFiles, controller: string): strin
 
 type Reader = (folder: string) => readonly [value: number | undefined, name: string];
 
-/** A file of one number. */
+/** Reads a file with one number. */
 const file =
   (name: string): Reader =>
   (folder) => [amount(read(`${folder}/${name}`)), name];
@@ -129,7 +131,7 @@ function leastOf(folders: readonly string[], reader: Reader): Bound | null {
   );
 }
 
-/** A line of /proc/self/limits, the soft one. */
+/** The soft limit of a line of /proc/self/limits. */
 function processLimit(files: LimitFiles, name: string): Bound | null {
   const line = (read(files.limits) ?? '').split('\n').find((one) => one.startsWith(name));
   const value = amount(line?.slice(name.length).trim().split(/\s+/)[0]);
@@ -154,7 +156,7 @@ function hugePagesOf(folders: readonly string[]): Record<string, Bound> {
   return pages;
 }
 
-/** Version 1's files, and what version 2 calls the same. */
+/** Version 1's files with version 2's names. */
 const throttles = {
   'blkio.throttle.read_bps_device': 'rbps',
   'blkio.throttle.write_bps_device': 'wbps',
@@ -188,7 +190,7 @@ function ioOf(second: readonly string[], first: readonly string[]): Record<strin
   return io;
 }
 
-/** What a group's limit leaves: copies of files count as used, and are given up before anything else. */
+/** The rest of a group's limit: file caches count as used, but are reclaimed first. */
 function leftOf(folder: string, limit: number | undefined, usage: string, prefix: string) {
   const used = amount(read(`${folder}/${usage}`));
   if (limit === undefined || used === undefined) return undefined;
@@ -200,7 +202,7 @@ function leftOf(folder: string, limit: number | undefined, usage: string, prefix
   return Math.max(0, limit - Math.max(0, used - files[0]! - files[1]!));
 }
 
-/** Everything that bounds this process. */
+/** All limits of this process. */
 export function containerLimits(files: LimitFiles = ownFiles): ContainerLimits {
   const second = foldersOf(files, '');
   const first = (controller: string) => foldersOf(files, controller);
@@ -260,7 +262,7 @@ export function containerLimits(files: LimitFiles = ownFiles): ContainerLimits {
 
 let granted: number | null | undefined;
 
-/** Cores' worth of time that this process may have, looked up once; null where nothing bounds it. */
+/** This process's CPU time in cores, cached; null if unlimited. */
 export function grantedCores(): number | null {
   granted ??= containerLimits().cores?.value ?? null;
   return granted;

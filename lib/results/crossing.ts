@@ -1,22 +1,22 @@
-// What must pass between processes of one host that cannot address each other's arrays.
+// The data that must pass between processes of one host that cannot access each other's arrays.
 import type { Collective } from './bandwidth.js';
 
-/** Of one rank, in bytes: what it writes for others to read, and what it reads of what others wrote. */
+/** A rank's bytes: writes for others to read, and reads of others' writes. */
 export interface CrossingPart {
   readonly put: number;
   readonly get: number;
 }
 
-/** The least that any implementation passes from process to process. */
+/** The minimum that any implementation passes between processes. */
 export interface Crossing {
-  /** A part for each rank, in their order; a root is rank 0. */
+  /** A part for each rank in order; a root is rank 0. */
   readonly parts: readonly CrossingPart[];
   readonly formula: string;
 }
 
 interface Rule {
   readonly text: string;
-  /** In units of S; `root` where rank 0's differs from the others'. */
+  /** In units of S; `root` if rank 0's differs. */
   readonly part: (n: number) => CrossingPart;
   readonly root?: (n: number) => CrossingPart;
 }
@@ -31,8 +31,8 @@ const whole: Rule = {
   part: () => ({ put: 1, get: 1 }),
 };
 
-// What a rank brings is written once, however many read it, and read where it is needed or summed. A sum costs n - 1
-// readings of each element, whoever makes them; of an all-reduce each rank makes 1/n of them, and then reads the rest.
+// A rank's input is written once for any number of readers. A sum needs n - 1 reads of each element, by any rank; in an
+// all-reduce each rank sums 1/n and then reads the rest.
 const rules: Readonly<Record<Collective, Rule>> = {
   all_reduce: {
     text: 'a rank writes S for others + reads S 2(n-1)/n of theirs',
@@ -64,7 +64,7 @@ const rules: Readonly<Record<Collective, Rule>> = {
     part: () => ({ put: 1, get: 0 }),
     root: () => ({ put: 0, get: 1 }),
   },
-  // Of the first and last rank one of the two is missing; rank 0 stands for both where there is nobody between them.
+  // The first and the last rank lack one of the two; rank 0 stands for both if there is nobody between them.
   scan: {
     text: 'a rank writes S for the next + reads S of what is before it',
     part: (n) => ({ put: n > 2 ? 1 : 0, get: 1 }),
@@ -84,9 +84,9 @@ const rules: Readonly<Record<Collective, Rule>> = {
 };
 
 /**
- * What a collective passes between n processes with arrays of their own.
+ * The data that a collective passes between n processes with separate arrays.
  *
- * @param bytes S, as `collectiveVolume` counts it
+ * @param bytes S of `collectiveVolume`
  */
 export function collectiveCrossing(collective: Collective, bytes: number, ranks: number): Crossing {
   const { text, part, root = part } = rules[collective];

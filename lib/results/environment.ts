@@ -13,7 +13,7 @@ import { anObject } from '../checks.js';
 import type { EnvironmentInfo } from './result.js';
 import { shownVariables } from './shown-variables.js';
 
-/** The variables of `environment` that a report shows, by a fixed list of names, in alphabetical order. */
+/** The variables shown in reports, from a fixed list of names, in alphabetical order. */
 export function knownVariables(
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
@@ -27,9 +27,9 @@ export function knownVariables(
 }
 
 /**
- * Facts about this host. What only the addon knows is passed in, so that reports can be written without it.
+ * Facts about this host. The addon's facts are passed in, so that reports can be written without it.
  *
- * @param native SIMD level and threads of the kernels; null each when unknown
+ * @param native SIMD level and threads of the kernels; null if unknown
  */
 export function describeEnvironment(native: {
   simdLevel: string | null;
@@ -55,10 +55,10 @@ export function describeEnvironment(native: {
 }
 
 /**
- * Size of the highest cache level that a core sees, from the kernel's description of its caches.
+ * Size of a core's last cache level, from the kernel.
  *
  * @param directory folder with `index0`, `index1`, ...
- * @returns bytes, or null when the kernel does not tell
+ * @returns bytes, or null if unknown
  */
 export function lastLevelCache(directory: string): number | null {
   let best: { level: number; bytes: number } | null = null;

@@ -1,4 +1,4 @@
-/** What has a key in common, in the order of the first of each; Map.groupBy, which Node 20 does not have. */
+/** Groups items by key, ordered by first occurrence; Node 20 lacks Map.groupBy. */
 export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) {

@@ -1,93 +1,93 @@
-// The hosts of a run beside one another: which is slow, and which way between two of them.
+// Compares the hosts of a run, and the links between them.
 import { beside, lowerMedian, margins, usualOf, type Spread } from './beside.js';
 
-/** What one host was seen to take. */
+/** The times of one host. */
 export interface HostSeconds {
   /** Its name. */
   readonly host: string;
-  /** Those that are on it. */
+  /** Its ranks. */
   readonly ranks: readonly number[];
-  /** A copy in its own memory, by the slowest of its ranks; absent where that was not measured. */
+  /** A copy in its own memory, by its slowest rank; absent if not measured. */
   readonly own?: Spread;
 }
 
-/** What a message takes between two hosts, there and back. */
+/** A message's round trip between two hosts. */
 export interface LinkSeconds extends Spread {
-  /** Places in the list of hosts, the lower first. */
+  /** Indices in the list of hosts, the lower first. */
   readonly between: readonly [number, number];
 }
 
-/** Of one host in a report. */
+/** One host in a report. */
 export interface HostFigures {
   /** Its name. */
   host: string;
-  /** Those that are on it. */
+  /** Its ranks. */
   ranks: readonly number[];
-  /** A copy in its own memory, by the slowest of its ranks; null where that was not measured. */
+  /** A copy in its own memory, by its slowest rank; null if not measured. */
   copySeconds: number | null;
-  /** The median of its messages, there and back; null where none was measured. */
+  /** Median round trip of its messages; null if not measured. */
   messageSeconds: number | null;
 }
 
-/** Of one way between two hosts in a report. */
+/** A link between two hosts in a report. */
 export interface LinkFigures {
   /** Its two ends, by name. */
   hosts: readonly [string, string];
-  /** There and back. */
+  /** Round trip. */
   messageSeconds: number;
   /** Of the message, in one direction at a time. */
   bytesPerSecond: number;
 }
 
-/** The host that took longest beside the others. */
+/** The slowest host relative to the others. */
 export interface SlowestHost {
   /** Its name. */
   host: string;
-  /** Those that are on it. */
+  /** Its ranks. */
   ranks: readonly number[];
-  /** What took it longest: copies in its own memory, or messages to and from the others. */
+  /** Its slowest measurement: copies in its own memory, or messages to and from the others. */
   by: 'copies' | 'messages';
-  /** So many times the median of the other hosts. */
+  /** Relative to the median of the other hosts. */
   times: number;
-  /** Whether it is `margin` times the others in the median and in the fastest; what is less may be chance. */
+  /** Whether median and fastest are both `margin` times the others'; less may be chance. */
   standsOut: boolean;
 }
 
-/** The way that took longest. */
+/** The slowest link. */
 export interface SlowestLink extends LinkFigures {
-  /** So many times the median of the other ways; null where there is no other. */
+  /** Relative to the median of the other links; null if there are none. */
   times: number | null;
   /** Whether it is slower than chance explains. */
   standsOut: boolean;
-  /** The host all of whose ways are as slow; null: it is this way alone. */
+  /** The host whose links are all as slow; null: only this link. */
   asAllOf: string | null;
 }
 
-/** The hosts of a run beside one another. */
+/** The hosts of a run compared with each other. */
 export interface HostsComparison {
-  /** Of one message. */
+  /** Size of a message. */
   messageBytes: number;
-  /** What the messages went from and to. */
+  /** The memory of the messages. */
   memory: 'host' | 'gpu';
-  /** So many times the median of the others stands out. */
+  /** The factor beyond which a host is an outlier. */
   margin: number;
   /** In the order of their ranks. */
   hosts: readonly HostFigures[];
-  /** Ways that were measured: all, or of many hosts a part. */
+  /** Number of measured links: all, or a selection with many hosts. */
   linkCount: number;
-  /** Of a message, over all links; null where none was measured. */
+  /** Median message time over all links; null if not measured. */
   linkMedianSeconds: number | null;
-  /** The slowest of them, the slowest first. */
+  /** The slowest links, slowest first. */
   slowestLinks: readonly LinkFigures[];
-  /** Null where hosts cannot be compared. */
+  /** Null if hosts cannot be compared. */
   slowestHost: SlowestHost | null;
-  /** Null where no link was measured. */
+  /** Null if no link was measured. */
   slowestLink: SlowestLink | null;
 }
 
 /**
- * Hosts of one kind are within some ten percent of each other on a quiet machine, and a busy neighbour makes a quarter of
- * it; half as much again is seldom chance.
+ * Similar hosts are within ten percent on a quiet machine, and within a quarter with a busy neighbor; half as much
+ * again is rarely chance.
  */
 export const hostMargin = margins.fair;
 const mostLinks = 64;
@@ -109,7 +109,7 @@ function slowestHostOf(
       'copies',
       hosts.map(({ own }) => own),
     ),
-    // Of two hosts both have the one way between them: it tells nothing of either.
+    // Two hosts share their only link, which says nothing about either.
     ...(hosts.length > 2 ? judged('messages', messages) : []),
   ];
   const [first, ...rest] = all;
@@ -120,9 +120,9 @@ function slowestHostOf(
 }
 
 /**
- * Which host and which way is slow.
+ * Finds the slowest host and link.
  *
- * @param links between any two of them, each once; those that were not measured are left out
+ * @param links between any two hosts, each once; missing if not measured
  */
 export function compareHosts(
   hosts: readonly HostSeconds[],

@@ -1,12 +1,12 @@
-// Files that somebody hands over to be read: whatever stands there is read as a whole, or refused in one sentence.
+// Reads files given by the user: completely, or with an error in one sentence.
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs';
 
 import { GradlinkError, ruleError, type ArgumentError } from '../errors.js';
 
-/** What nobody's report, plan or list comes near; a larger file is refused before it is in memory. */
+/** Far more than any report, plan or list; a larger file is refused unread. */
 export const largestInput = 128 * 2 ** 20;
 
-/** The error of a file that is not what was asked for: `got` says in words what it is instead. */
+/** The error of a wrong file: `got` describes its content. */
 export function inputError(file: string, expected: string, got: string): ArgumentError {
   return ruleError('ERR_INVALID_ARG_VALUE', `${file} is not ${expected}: ${got}`);
 }
@@ -18,23 +18,22 @@ function kindOf(stats: Stats): string {
   return 'a device';
 }
 
-/** The shell's `<(command)` and `/dev/stdin`: an open pipe, which somebody writes. */
+/** An inherited pipe, from the shell's `<(command)` or as `/dev/stdin`. */
 function inheritedPipe(file: string): number | undefined {
   const [, number] = /^\/(?:dev|proc\/self)\/fd\/(\d+)$/.exec(file) ?? [];
   const descriptor = file === '/dev/stdin' ? 0 : number === undefined ? undefined : Number(number);
   if (descriptor === undefined) return undefined;
   const status = fstatSync(descriptor);
-  // Node gives the programs that it starts a socket.
+  // Node gives its child processes sockets.
   return status.isFIFO() || status.isSocket() ? descriptor : undefined;
 }
 
 /**
- * Opens a regular file for reading, or takes a pipe that this process was given. Nothing else is opened: a named pipe
- * that nobody writes would wait forever.
+ * Opens a regular file or an inherited pipe for reading. A named pipe without a writer would block forever.
  *
- * @param expected what the file should be, for messages
- * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, GradlinkError (`ERR_SYSTEM`) when it cannot
- * be opened
+ * @param expected the expected content, for messages
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) if it is not a regular file, GradlinkError (`ERR_SYSTEM`) if it cannot be
+ *   opened
  */
 export function openInput(file: string, expected: string): number {
   let descriptor: number | undefined;
@@ -43,7 +42,7 @@ export function openInput(file: string, expected: string): number {
     if (pipe !== undefined) return pipe;
     const before = statSync(file);
     if (!before.isFile()) throw inputError(file, expected, kindOf(before));
-    // Another thing may have come into its place since.
+    // It may have been replaced since.
     descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const opened = fstatSync(descriptor);
     if (!opened.isFile()) throw inputError(file, expected, kindOf(opened));
@@ -54,7 +53,7 @@ export function openInput(file: string, expected: string): number {
   }
 }
 
-/** The system's errors in the words of the package; others as they are. */
+/** Wraps system errors; others stay as they are. */
 function unread(error: unknown, file: string, expected: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error)) return error;
   const message = `${file} cannot be read as ${expected}: ${error.message}`;
@@ -68,7 +67,7 @@ function readAll(descriptor: number, file: string, expected: string, most: numbe
     inputError(file, expected, `${size}, where at most ${mebibytes(most)} are read`);
   const { size } = fstatSync(descriptor);
   if (size > most) throw tooLarge(mebibytes(size));
-  // Files of /proc tell no size, and others grow while they are read.
+  // Files of /proc have no size, and others may grow.
   const parts: Buffer[] = [];
   for (let length = 0; ;) {
     const part = Buffer.allocUnsafe(Math.max(size + 1 - length, 64 * 1024));
@@ -80,15 +79,15 @@ function readAll(descriptor: number, file: string, expected: string, most: numbe
   }
 }
 
-/** Where bytes stop being UTF-8, for those that do. */
+/** The position of the first byte that is not UTF-8. */
 function firstBad(bytes: Buffer): number {
-  // What stands before the first replaced character is as it was, byte for byte.
+  // Text before the first replacement character is unchanged.
   const text = bytes.toString('utf8');
   let byte = 0;
   for (let from = 0; ;) {
     const at = text.indexOf('\ufffd', from);
     byte += Buffer.byteLength(text.slice(from, at));
-    // The character itself may be meant.
+    // The file may contain the replacement character itself.
     if (bytes.readUIntBE(byte, Math.min(3, bytes.length - byte)) !== 0xefbfbd) return byte;
     byte += 3;
     from = at + 1;
@@ -96,12 +95,12 @@ function firstBad(bytes: Buffer): number {
 }
 
 /**
- * The text of a regular file.
+ * Reads the text of a regular file.
  *
- * @param expected what the file should be, for messages: `a report that --format json wrote`
- * @param most bytes that it may have
- * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, too large, empty or no UTF-8 text;
- * GradlinkError (`ERR_SYSTEM`) when it cannot be read
+ * @param expected the expected content, for messages: `a report that --format json wrote`
+ * @param most maximum bytes
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) if it is not a regular file, too large, empty or not UTF-8; GradlinkError
+ *   (`ERR_SYSTEM`) if it cannot be read
  */
 export function readInput(file: string, expected: string, most = largestInput): string {
   const descriptor = openInput(file, expected);

@@ -1,4 +1,4 @@
-// What the records of results must be where a caller makes them: as far as the functions here read them.
+// Checks of result records that callers construct, as far as the functions here read them.
 import {
   aBoolean,
   anAmount,
@@ -71,10 +71,9 @@ const casesKind = listOf(
   }),
 );
 
-/** What can be counted. */
 export const countedKind = having({ cases: casesKind });
 
-/** As far as comparing and predicting read it; what was read from a file has been held against the schema. */
+/** As far as comparing and predicting read it; reports from files are validated by the schema. */
 export const reportKind = having({
   run: having({ tool: aString, packageVersion: aString, startedAt: aString }),
   environment: having({ variables: anObject }),

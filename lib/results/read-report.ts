@@ -1,4 +1,4 @@
-// Reads back what --format json wrote, and what other benchmarks did.
+// Reads reports written by --format json, and results of other benchmarks.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 
 import { aString } from '../checks.js';
@@ -19,13 +19,13 @@ function validator(): ValidateFunction {
 
 const expected = `a report that --format json wrote, ${foreignKinds}`;
 
-/** A name of the file may be long, and in several lines. */
+/** The file's name may be long or contain newlines. */
 function shortened(text: string): string {
   const plain = printable(text);
   return plain.length > 200 ? `${plain.slice(0, 199)}…` : plain;
 }
 
-/** `/cases/3 must have required property 'name'`; of a union only its first branch. */
+/** `/cases/3 must have required property 'name'`; for a union only its first branch. */
 function firstProblem(errors: readonly ErrorObject[]): string {
   const [first] = errors;
   if (first === undefined) return 'it does not fit the schema';
@@ -33,7 +33,7 @@ function firstProblem(errors: readonly ErrorObject[]): string {
   return `${where} ${first.message ?? 'is wrong'}`;
 }
 
-/** What is wrong with the version that a report says it has; undefined where it is ours. */
+/** The error of a report's version; undefined if it is ours. */
 function otherVersion(version: unknown): string | undefined {
   if (version === schemaVersion) return undefined;
   const reads = `this gradlink reads ${String(schemaVersion)}`;
@@ -46,13 +46,13 @@ function otherVersion(version: unknown): string | undefined {
 }
 
 /**
- * A report from its JSON text, checked against the schema, or from what another program wrote: nccl-tests' table or JSON,
- * nvbandwidth's, OSU's tables. Its figures are taken as they were printed; `run.program` says whose they are. Control characters in its texts become escapes, so that what
- * is made of it can be shown on a terminal and stand in a page.
+ * Parses a report from JSON, validated by the schema, or from another program's output: nccl-tests' table or JSON,
+ * nvbandwidth's, OSU's tables. Their figures are taken as printed; `run.program` names the program. Control characters
+ * become escapes, so that texts are safe for a terminal or a page.
  *
- * @param source where the text comes from, for messages
- * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when the text is no JSON, no report, one of another schema version, or one of
- * so many cases, parameters or samples that what is made of it would take hours
+ * @param source of the text, for messages
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) if the text is not JSON, not a report, of another schema version, or too
+ *   large to process
  */
 export function parseReport(text: string, source: string): Report {
   aString(text, 'text');
@@ -72,7 +72,7 @@ export function parseReport(text: string, source: string): Report {
   return checked(value, wrong);
 }
 
-/** Undefined for a text that is no JSON: it may be a table. */
+/** Undefined if it is not JSON: it may be a table. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -90,10 +90,10 @@ function checked(value: unknown, wrong: (why: string) => Error): Report {
 }
 
 /**
- * A report from its file.
+ * Reads a report from a file.
  *
- * @throws as {@link parseReport}; TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, above 128 MiB, empty
- * or no text; GradlinkError (`ERR_SYSTEM`) when it cannot be read
+ * @throws as {@link parseReport}; TypeError (`ERR_INVALID_ARG_VALUE`) if it is not a regular file, above 128 MiB, empty
+ *   or not text; GradlinkError (`ERR_SYSTEM`) if it cannot be read
  */
 export function readReport(file: string): Report {
   return parseReport(readInput(file, expected), file);

@@ -1,12 +1,12 @@
-// Cases that ran several times: in the cycles of a run, and in runs of one command.
+// Repeated cases: in the cycles of a run, and in several runs of one command.
 import { groupBy } from './grouping.js';
 import type { CaseIdentity, CaseResult } from './result.js';
 
-/** Parameters that say how a case ran, not which it is. */
+/** Parameters that tell how a case ran rather than identify it. */
 export const outcomeParameters = ['registration', 'algorithm', 'protocol'] as const;
 const outcomes: ReadonlySet<string> = new Set(outcomeParameters);
 
-/** The same for cases that are repeats of one another, in a run or in several. */
+/** Equal for repeats of the same case, in one or several runs. */
 export function identityOf({ name, parameters }: CaseIdentity): string {
   const known = Object.entries(parameters).filter(([key]) => !outcomes.has(key));
   return JSON.stringify([name, ...known.sort(([a], [b]) => (a < b ? -1 : 1))]);

@@ -1,16 +1,16 @@
-// How large a report may be: what is made of one, tables, charts and comparisons, must end.
+// Limits of a report's size, so that tables, charts and comparisons finish.
 import type { Report } from './result.js';
 
-/** A hundred times what a long sweep of collectives has. */
+/** A hundred times a long sweep of collectives. */
 const mostCases = 50_000;
 /** Each is a column of a table. */
 const mostNames = 1000;
-/** Cases by columns. */
+/** Cases times columns. */
 const mostCells = 2_000_000;
-/** A comparison draws each anew two thousand times. */
+/** A comparison resamples each two thousand times. */
 const mostSamples = 2_000_000;
 
-/** What of a report is too large, in words that follow `JSON with `; undefined for one that is not. */
+/** What is too large, in words that follow `JSON with `; undefined if nothing is. */
 export function tooLarge({ cases }: Pick<Report, 'cases'>): string | undefined {
   if (cases.length > mostCases) return above(cases.length, 'cases', mostCases);
   const names = new Set<string>();

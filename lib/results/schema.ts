@@ -1,8 +1,9 @@
 import { schemaVersion, type VerdictReason } from './result.js';
 
 /**
- * JSON Schema (draft 07) of a {@link Report}: what `--format json` writes. Fields may be added within a version, so
- * objects are open; a field that changes its meaning or goes away raises the version. A test holds it to the types.
+ * JSON Schema (draft 07) of a {@link Report}, as `--format json` writes it. Objects are open, because fields may be
+ * added within a version; one that changes its meaning or is removed raises the version. A test compares it with the
+ * types.
  */
 
 const number = { type: 'number' } as const;
@@ -15,7 +16,7 @@ function nullable<T extends { readonly type: string }>(schema: T) {
   return { ...schema, type: [schema.type, 'null'] as const };
 }
 
-/** An object with these fields, all required but the optional ones. */
+/** An object with these fields, all required except the optional ones. */
 function object<P extends Readonly<Record<string, object>>>(
   properties: P,
   optional: readonly (keyof P)[] = [],
@@ -194,7 +195,7 @@ const definitions = {
     iteration: count,
     seconds: positive,
     bytesPerSecond: positive,
-    // -1 says that results were not checked, as in MXNet.
+    // -1 if results were not checked, as in MXNet.
     error: nullable(number),
   }),
   traffic: object({
@@ -271,7 +272,7 @@ const definitions = {
       { status: { const: 'error' }, ...identity, reason: text, code: text, ...measurement },
       [...(Object.keys(measurement) as (keyof typeof measurement)[]), 'code'],
     ),
-    // A result that was wrong has its measurement, and what did not run none: never parts of one.
+    // A case has either all parts of a measurement or none.
     dependencies: Object.fromEntries(wholeMeasurement.map((name) => [name, wholeMeasurement])),
   },
 } as const;

@@ -1,7 +1,7 @@
-// The variables that a report shows. A report gets attached to tickets, and an environment holds secrets: of a job, and
-// what users give it with --env. So each name is written down here, and no other is shown, however it begins.
+// The environment variables shown in reports. Reports are shared and environments contain secrets, so names are listed
+// one by one; prefixes never suffice.
 
-/** By their common beginning; what belongs here changes a figure, and none holds a secret. */
+/** By common prefix. A variable belongs here if it affects figures and holds no secret. */
 const endings: Readonly<Record<string, string>> = {
   GRADLINK_: `BINARY BIND_TO CUBINS CUDA_LIBRARY GPU_LATE GPU_PER_WORKER GPU_SHARED INTERFACE LOCAL_RANK LOCAL_SIZE MERGE MPI
     MPI_CUDA NCCL_LIBRARY NCCL_REGISTER NUM_SERVERS NUM_THREADS NUM_WORKERS NVML_LIBRARY OWN_GPU PORTS RANK RANKS_PER_NODE
@@ -16,7 +16,7 @@ const endings: Readonly<Record<string, string>> = {
     btl_vader_single_copy_mechanism btl_sm_eager_limit btl_smcuda_use_cuda_ipc coll coll_adapt_priority
     coll_hcoll_enable coll_tuned_allgather_algorithm coll_tuned_allreduce_algorithm coll_tuned_bcast_algorithm
     coll_tuned_dynamic_rules_filename coll_tuned_reduce_scatter_algorithm coll_tuned_use_dynamic_rules`,
-  // Without the files that they write or read settings from.
+  // Without names of files.
   NCCL_: `ALGO ALLOC_P2P_NET_LL_BUFFERS BUFFSIZE CGA_CLUSTER_SIZE CHECKS_DISABLE CHECK_POINTERS COLLNET_ENABLE
     COLLNET_NODE_THRESHOLD COMM_BLOCKING CROSS_NIC CTA_POLICY CUMEM_ENABLE CUMEM_HOST_ENABLE DEBUG DEBUG_SUBSYS
     DMABUF_ENABLE GDRCOPY_ENABLE GRAPH_MIXING_SUPPORT GRAPH_REGISTER IB_ADAPTIVE_ROUTING IB_ADDR_FAMILY

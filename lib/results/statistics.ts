@@ -16,14 +16,14 @@ export function percentile(sorted: readonly number[], percent: number): number {
   if (!(typeof percent === 'number' && percent > 0 && percent <= 100)) {
     throw argumentError('ERR_OUT_OF_RANGE', 'percent', 'a number above 0 and at most 100', percent);
   }
-  // Multiplied before it is divided: 0.07 * 100 is a hair above 7 and would round up one rank too far.
+  // Multiplied before dividing: 0.07 * 100 is slightly above 7 and would round up.
   return at(sorted, Math.ceil((percent * sorted.length) / 100) - 1);
 }
 
 /**
  * Distribution-free interval of the median: samples number k and n+1-k (counted from 1) enclose the median with
- * probability 1 - 2 P(B < k), B binomial (n, 1/2). The largest k that still covers `confidence` is taken; below six
- * samples no k covers 95 %, so the interval is the whole range and `confidence` says how little that is worth.
+ * probability 1 - 2 P(B < k), B binomial (n, 1/2). Uses the largest k that covers `confidence`. Below six samples no k
+ * covers 95 %, so the interval is the whole range with a lower `confidence`.
  *
  * @param sorted samples in ascending order, at least one
  */
@@ -47,7 +47,7 @@ export function medianInterval(sorted: readonly number[], confidence = 0.95): Me
  * Order statistics of a list of times.
  *
  * @param samplesSeconds finite times of at least one sample, in any order
- * @throws RangeError when there is no sample, or one is not finite or negative
+ * @throws RangeError if there are no samples, or one is negative or not finite
  */
 export function describe(samplesSeconds: readonly number[]): Statistics {
   samplesOf(samplesSeconds, 'samplesSeconds');
@@ -77,7 +77,7 @@ function samplesOf(given: unknown, name: string): void {
 /** tails[k - 1] = P(B <= k - 1), B binomial (n, 1/2): the chance that sample k already lies above the median. */
 function lowerTails(n: number): number[] {
   const tails: number[] = [];
-  // Logarithms, since 0.5^n leaves the range of a double at n = 1075.
+  // In logarithms, because 0.5^n underflows at n = 1075.
   let logTerm = n * Math.log(0.5);
   let sum = 0;
   for (let i = 0; i <= n / 2; i += 1) {

@@ -1,71 +1,71 @@
-// What the workers and servers of a store did while it was timed: a part of a report.
+// The work of a store's workers and servers in the timed batches: a part of a report.
 
-/** One worker of a store in all timed batches together. */
+/** One worker of a store, over all timed batches. */
 export interface WorkerTraffic {
-  /** From 0. */
+  /** The worker's number, from 0. */
   rank: number;
-  /** Of its own batches. */
+  /** Median time of its own batches. */
   medianSeconds: number;
-  /** To and from servers; without servers, from and to the other workers. */
+  /** To servers, or without servers to the other workers. */
   bytesSent: number;
   /** In all batches. */
   bytesReceived: number;
-  /** Arrays to and from what is sent, sums of devices included. */
+  /** Copies to and from communication memory, including sums of devices. */
   copySeconds: number;
-  /** Nothing to do but wait for others. */
+  /** Waiting for others. */
   waitSeconds: number;
-  /** Summing with the other workers, and the optimizer; 0 where servers do it. */
+  /** Summing with the other workers, and the optimizer; 0 with servers. */
   reduceSeconds: number;
-  /** Of storing sums, the optimizer's steps included; without servers. */
+  /** Storing sums, including optimizer steps; without servers. */
   updateSeconds: number;
 }
 
-/** One server of a store in all timed batches together; seconds are those of all its threads. */
+/** One server of a store, over all timed batches; seconds of all its threads. */
 export interface ServerTraffic {
   /** Its number, from 0. */
   server: number;
-  /** What it holds: parts of keys, and their elements. */
+  /** Number of whole and partial keys. */
   shards: number;
-  /** That it holds. */
+  /** Their elements. */
   elements: number;
   /** In all batches, from all workers. */
   bytesReceived: number;
   /** In all batches, to all workers. */
   bytesSent: number;
-  /** As updateSeconds, of a pipeline on average: they work side by side. */
+  /** Summing, averaged over its parallel pipelines. */
   mergeSeconds: number;
-  /** Of the optimizer, a pipeline's mean. */
+  /** The optimizer, averaged over its pipelines. */
   updateSeconds: number;
   /** Of its receiving thread. */
   waitSeconds: number;
 }
 
-/** Shares of the batches' time, each at most 1. Parts work side by side: together they may exceed 1, or stay below. */
+/** Shares of the batches' time, each at most 1. Parts run in parallel, so the total may be above or below 1. */
 export interface TimeShares {
   /** The busiest worker's copying. */
   copy: number;
-  /** Waiting that no merging and no updating explains. */
+  /** Waiting not explained by merging or updating. */
   wire: number;
   /** The busiest server's summing. */
   merge: number;
-  /** The busiest server's, or worker's, updating. */
+  /** The busiest server's or worker's updating. */
   update: number;
 }
 
-/** What a store of several workers moved and where its time went. */
+/** Bytes moved and time spent in a store with several workers. */
 export interface StoreTraffic {
-  /** That were timed. */
+  /** Number of timed batches. */
   batches: number;
-  /** In the order of ranks. */
+  /** By rank. */
   workers: readonly WorkerTraffic[];
-  /** In their order; none of a store without. */
+  /** In order; empty without servers. */
   servers: readonly ServerTraffic[];
   /** Of all workers together. */
   networkBytesPerSecond: number;
-  /** What the rate is made of. */
+  /** The formula of the rate. */
   networkFormula: string;
-  /** The worker whose batches took longest. */
+  /** The worker with the longest batches. */
   slowestRank: number;
-  /** Of the time of all batches, from 0 to 1. */
+  /** Shares of the time of all batches, from 0 to 1. */
   shares: TimeShares;
 }

@@ -4,50 +4,50 @@ import type { Limit, Statistics, Verdict, VerdictLevel } from './result.js';
 import type { TimeShares } from './store-traffic.js';
 import { percentText, shareLevels } from './units.js';
 
-/** What the verdict may know about a run besides its times. */
+/** The facts for a verdict besides the times. */
 export interface VerdictContext {
-  /** Of the samples that are judged. */
+  /** The judged samples. */
   statistics: Statistics;
-  /** Null when nothing was measured to compare with, or nothing must move. */
+  /** Null if there is nothing to compare with, or nothing must move. */
   limit: Limit | null;
-  /** Arrays that one operation moves; 1 for one buffer. */
+  /** Arrays per operation; 1 for a single buffer. */
   arrays?: number;
   /** S: bytes of those arrays, for one device. */
   bytes: number;
-  /** Threads that the kernels use, in all processes of the run together. */
+  /** Threads of the kernels in all processes of the run. */
   threads?: number | null;
-  /** That the processes may use. */
+  /** Cores that the processes may use. */
   availableCores?: number | null;
-  /** Cores' worth of time that a control group grants; null where none bounds it. */
+  /** CPU limit of the control group, in cores; null if unlimited. */
   grantedCores?: number | null;
-  /** Null where the system does not tell. */
+  /** Null if unknown. */
   lastLevelCacheBytes?: number | null;
-  /** Ranks that are processes or workers of their own; 1 when one process holds all ranks. */
+  /** Number of processes or workers; 1 if one process holds all ranks. */
   processes?: number;
-  /** Whether the memory is mapped by every rank (`allocShared`), so that nothing is staged between processes. */
+  /** Whether every rank maps the memory (`allocShared`), so that nothing is staged. */
   sharedMemory?: boolean;
-  /** Whether gradients are compressed on their way. */
+  /** Whether gradients are compressed. */
   compressed?: boolean;
   /** Whether GPUs do the work. */
   onGpus?: boolean;
-  /** Of a store of several workers: where its time went. */
+  /** The time shares of a store with several workers. */
   shares?: TimeShares;
-  /** Name of the optimizer that runs in the timed region. */
+  /** The optimizer in the timed region. */
   optimizer?: string | null;
 }
 
-// An estimate is no clock: a hair above it is at it.
+// Estimates are inexact: a value slightly above one is at it.
 const aboveRatio = 1.02;
-// Below this bound a call's fixed cost (waking threads, crossing into native code) outweighs any copying.
+// Below this bound a call's fixed cost (waking threads, entering native code) exceeds any copying.
 const latencyBoundSeconds = 20e-6;
-// An array whose share of the traffic takes less time than waking the threads for it.
+// The time for a smaller array is less than that of waking threads for it.
 const smallArrayBytes = 64 * 1024;
-// Distance from minimum to 95th percentile, relative to the median, that a quiet machine stays below.
+// Distance from minimum to 95th percentile relative to the median, on a quiet machine.
 const noisySpread = 0.35;
 
 const judged = having({ statistics: statisticsKind, limit: orNull(limitKind), bytes: aNumber });
 
-/** Judges a median time against its limit and names the likeliest reason when it is low or unsteady. */
+/** Judges a median time against its limit, with the likeliest reason if it is low or unsteady. */
 export function judge(context: VerdictContext): Verdict {
   judged(context, 'context');
   contextKind(context, 'context');
@@ -89,10 +89,10 @@ export function judge(context: VerdictContext): Verdict {
   };
 }
 
-// The best of a few passes differs by so much from one time to the next.
+// The best of a few passes varies by this factor.
 const repeatsWithin = 1.05;
 
-/** The loop is the limit; what beats it by more than the clock and the loop scatter says why it can. */
+/** The loop is the limit; if a figure beats it by more than the scatter, explains why. */
 function aboveLoop({ ratio }: Limit, percent: string): Verdict {
   const text = `${percent} of the copy limit at this size: as fast as a plain loop`;
   const disturbed =
@@ -100,7 +100,7 @@ function aboveLoop({ ratio }: Limit, percent: string): Verdict {
   return { level: 'good', text, likelyCause: ratio > repeatsWithin ? disturbed : null };
 }
 
-/** Against what cores pass to one another. */
+/** Against the rate between cores. */
 function judgeCores(context: VerdictContext, limit: Limit, percent: string): Verdict {
   const text = `${percent} of what passes between the cores`;
   if (limit.ratio > 1) {
@@ -122,7 +122,7 @@ function judgeCores(context: VerdictContext, limit: Limit, percent: string): Ver
   return { level, text: `${text}: ${coreTexts[level]}`, likelyCause: likely };
 }
 
-/** Against a limit that is known rather than measured: that of links, or a library's own estimate. */
+/** Against a known limit instead of a measured one: that of links, or a library's estimate. */
 function judgeExpected(
   context: VerdictContext,
   limit: Limit,
@@ -165,13 +165,13 @@ const coreTexts: Record<Exclude<VerdictLevel, 'none'>, string> = {
   poor: 'far below what these cores can do',
 };
 
-/** What a share of a limit is worth by itself. */
+/** The level of a share of a limit. */
 export function levelOf(ratio: number): Exclude<VerdictLevel, 'none'> {
   if (ratio >= shareLevels.good) return 'good';
   return ratio >= shareLevels.fair ? 'fair' : 'poor';
 }
 
-/** Most specific first: a cause that the run was told to have comes before one that has to be guessed. */
+/** Most specific first: known causes come before guesses. */
 function likelyCause(context: VerdictContext): string {
   const {
     statistics,
@@ -234,7 +234,7 @@ function largestShare(shares: TimeShares, hasOptimizer: boolean): string {
   return `${cause} (${(shares[largest] * 100).toFixed(0)} %)`;
 }
 
-/** Times that scatter; null when they are steady or too few to tell. */
+/** How far times scatter; null if they are steady or too few. */
 function noise(statistics: Statistics): string | null {
   const { samples, minSeconds, medianSeconds, p95Seconds } = statistics;
   if (samples < 3 || medianSeconds <= 0) return null;

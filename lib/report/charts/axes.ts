@@ -1,19 +1,19 @@
-// Axes of sizes and of times: few round figures, none on another.
+// Axes for sizes and times: a few round values without overlapping labels.
 
-/** Pixels that the label of a size takes. */
+/** Width of a size's label in pixels. */
 const labelWidth = 60;
 /** Beside the plot: labels and title of the vertical axis, and half of the last label. */
 const leftWidth = 100;
 
 /**
- * Few enough of the sizes that their labels do not touch.
+ * Selects sizes so that labels do not overlap.
  *
- * @param width of the picture without what stands right of the plot
+ * @param width of the picture without the part right of the plot
  */
 function sizeTicks(all: readonly number[], width: number): number[] {
   const sizes = [...new Set(all)].sort((a, b) => a - b);
   const room = Math.max(1, (width - leftWidth) / labelWidth);
-  // Labels stand at the places of their sizes, which need not be evenly spaced.
+  // Labels are at the positions of their sizes, which may be unevenly spaced.
   const [least, most] = [sizes[0] ?? 1, sizes.at(-1) ?? 1];
   const place = (size: number): number =>
     most > least ? (Math.log(size / least) / Math.log(most / least)) * room : 0;
@@ -39,7 +39,7 @@ export function sizeAxis(title: string, sizes: readonly number[], width: number)
       title,
       values: sizeTicks(sizes, width),
       labelExpr: sizeLabels,
-      // They were chosen to fit; Vega takes words for wider than they are, and would leave some out.
+      // They already fit; Vega overestimates the width of text and would drop some.
       labelOverlap: false,
       labelFlush: false,
       grid: false,
@@ -47,13 +47,13 @@ export function sizeAxis(title: string, sizes: readonly number[], width: number)
   } as const;
 }
 
-/** Of seconds. */
+/** In seconds. */
 const timeLabels =
   "datum.value >= 1 ? format(datum.value, '~r') + ' s' : datum.value >= 0.001 ? format(datum.value * 1000, '.3~r') + ' ms' : " +
   "format(datum.value * 1000000, '.3~r') + ' us'";
 
 const steps = [1, 2, 5, 10];
-/** Over more than so many powers of ten only these have a line. */
+/** Over more powers of ten than this only these have a grid line. */
 const manyDecades = 1.7;
 
 function below(value: number): number {
@@ -73,14 +73,13 @@ export interface TimeScale {
   readonly most: number;
 }
 
-/** Ends of a logarithmic axis that all these seconds fit in, at round figures. */
+/** The round ends of a logarithmic axis for these times. */
 export function timeScale(seconds: readonly number[]): TimeScale {
   const least = below(Math.min(...seconds));
   const most = above(Math.max(...seconds));
   return { least, most: most > least ? most : least * 2 };
 }
 
-/** The vertical axis of a time scale. */
 export function timeAxis({ least, most }: TimeScale) {
   const kept = Math.log10(most / least) > manyDecades ? [1] : [1, 2, 5];
   const values: number[] = [];

@@ -1,11 +1,11 @@
-// Horizontal bars, grouped: where the time of a step goes, and what each server moved.
+// Grouped horizontal bars: the parts of a step, and each server's traffic.
 import { percentText, sizeText, timeText } from '../../results/units.js';
 import { repeatedEntries, seriesNames, wrapped, type Entry } from './series.js';
 import { fontSize } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
 interface Bar {
-  /** The case it is of. */
+  /** The case of the bar. */
   readonly group: string;
   readonly name: string;
   readonly value: number;
@@ -15,7 +15,7 @@ interface Bar {
 const barStep = 22;
 const lineStep = 16;
 
-/** Groups stand below each other: a heading, then a bar a line, with its figure at its end. */
+/** Groups below each other: a heading, then one bar per line with its figure at the end. */
 function barSpec(bars: readonly Bar[], title: string, width: number): VegaLiteSpec {
   const letters = Math.floor((width - 20) / 7);
   const names = [...new Set(bars.map(({ name }) => name))];
@@ -52,7 +52,7 @@ function barSpec(bars: readonly Bar[], title: string, width: number): VegaLiteSp
   return {
     width: width - 8,
     height: top,
-    // Vega guesses how wide words are, and would make room for more than they take.
+    // Vega overestimates the width of text and would reserve too much space.
     autosize: 'none',
     padding: 4,
     data: { values: rows },
@@ -108,7 +108,7 @@ function chartOf(
   };
 }
 
-/** A case's own figures that are parts of its step, in the order in which they come. */
+/** The figures of a case that are parts of its step, in order. */
 const parts = [
   'dataSeconds',
   'forwardSeconds',
@@ -128,7 +128,7 @@ function partBars(entry: Entry, group: string): Bar[] {
     if (value === undefined || value === null) return [];
     const share = statistics.medianSeconds > 0 ? value / statistics.medianSeconds : 0;
     const name = part === 'exposedSeconds' ? 'not hidden' : part.replace('Seconds', '');
-    // Of a difference of two times, where the longer one came out shorter.
+    // The difference of two times can be negative.
     if (share < 0) return [{ group, name, value: 0, text: 'nothing' }];
     return [{ group, name, value: share, text: `${percentText(share)}, ${timeText(value)}` }];
   });
@@ -145,7 +145,7 @@ function shareBars(entry: Entry, group: string): Bar[] {
   }));
 }
 
-/** Of trainings and of stores of several workers. */
+/** For training runs and stores with several workers. */
 export function splitCharts(runs: readonly LabelledRun[]): Chart[] {
   const entries = repeatedEntries(runs);
   const names = seriesNames(entries, { ignored: ['flow'] });
@@ -183,7 +183,7 @@ function serverBars(entry: Entry, group: string): Bar[] {
   );
 }
 
-/** Bytes by server, of stores that have some. */
+/** Bytes per server, for stores with servers. */
 export function serverCharts(runs: readonly LabelledRun[]): Chart[] {
   const entries = repeatedEntries(runs).filter(({ result }) => result.traffic !== undefined);
   const names = seriesNames(entries, { ignored: ['flow'] });

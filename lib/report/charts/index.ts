@@ -10,7 +10,7 @@ export { chartSvg } from './render.js';
 export { palette, theme } from './theme.js';
 export type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
-/** Every chart that these runs have figures for. Of a check, what is small or only looked at would hide its maps. */
+/** Every chart that these runs have figures for. For a check only maps: small parts would hide them. */
 export function chartsOf(runs: readonly LabelledRun[]): Chart[] {
   const others = runs.filter(({ report }) => report.run.tool !== 'check');
   return [

@@ -1,20 +1,22 @@
-// What limits the bandwidth of a case, and at which sizes that is a limit.
+// The bandwidth limit of a case, and the sizes that it applies to.
 import type { Measurement } from '../../results/result.js';
 import { spreadOf } from '../repeats.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** The smallest loop between two cores whose rate is measured. */
+/** The smallest measured loop between two cores. */
 const smallestPassed = 4096;
-/** Two limits so near to each other are one line. */
+/** Two limits this close are drawn as one line. */
 const alike = 1.02;
 
-/** The bus bandwidth that the limit of a measurement allows; null without one. */
+/** The bus bandwidth at a measurement's limit; null without one. */
 export function limitBandwidth({ limit, busBandwidth }: Measurement): number | null {
   if (limit === null || limit.ratio <= 0 || busBandwidth.bytesPerSecond <= 0) return null;
   return busBandwidth.bytesPerSecond / limit.ratio;
 }
 
-/** Whether the limit is one of this size: not of the smallest loop that was measured, nor of memory that caches beat. */
+/**
+ * Whether the limit applies to this size: not if it is of the smallest measured loop, or of memory that caches beat.
+ */
 function holds({ limit }: Measurement): boolean {
   if (limit === null) return false;
   const { basis, kind, loopBytes, mustMoveBytes, ratio } = limit;
@@ -26,11 +28,13 @@ function holds({ limit }: Measurement): boolean {
 export interface LimitPoint {
   readonly series: string;
   readonly size: number;
-  /** GB/s. */
+  /** In GB/s. */
   readonly limit: number;
 }
 
-/** The points of limit lines, of repeats one; `shared` where all series have the same line, which is then given once. */
+/**
+ * The points of limit lines, one for repeats; `shared` if all series have the same line, which is then returned once.
+ */
 export function limitPoints(
   points: readonly {
     readonly series: string;
@@ -42,7 +46,7 @@ export function limitPoints(
     const limit = holds(measurement) ? limitBandwidth(measurement) : null;
     return limit === null ? [] : [{ series, size, limit: limit / 1e9 }];
   });
-  // Of the repeats of a case the median, as of their figures.
+  // Repeats use the median, as for their figures.
   const held = [...groupBy(all, ({ series, size }) => JSON.stringify([series, size])).values()].map(
     (repeats) => ({ ...repeats[0]!, limit: spreadOf(repeats.map(({ limit }) => limit)).median }),
   );

@@ -1,32 +1,32 @@
-// What lines are called, at their ends: a reader need not look from a line to a legend and back.
+// Labels at the ends of lines, so that readers need no legend.
 import { fontSize } from './theme.js';
 import type { Datum } from './types.js';
 
-/** Where a line ends. */
+/** The end of a line. */
 export interface LineEnd {
   readonly series: string;
-  /** Whether it is the dashed line of a limit; such a line is called so. */
+  /** Whether it is a dashed limit line, which is labelled as such. */
   readonly isLimit?: boolean;
   readonly x: number;
   readonly y: number;
 }
 
-/** How the vertical axis goes. */
+/** The vertical axis. */
 export interface VerticalScale {
   readonly least: number;
   readonly most: number;
   readonly log: boolean;
 }
 
-/** Of the height of a plot: what a line of words takes. */
+/** Height of a text line, as a share of the plot. */
 const gap = 0.075;
 const most = 8;
-/** Labels wider than this share of a picture leave too little of it. */
+/** Labels wider than this share leave too little of the picture. */
 const widest = 0.35;
-/** The dot before the words, and what is free around it. */
+/** The dot before the words with its margins. */
 const dotWidth = 22;
 
-/** Labels of at least {@link gap} apart, in the order of their lines; none can be pushed off the plot. */
+/** Moves labels at least {@link gap} apart in order, within the plot. */
 function spread(shares: readonly number[]): number[] {
   const up: number[] = [];
   for (const share of shares) up.push(Math.max(share, (up.at(-1) ?? -Infinity) + gap));
@@ -45,14 +45,14 @@ function widthOf(texts: readonly string[]): number {
   return Math.max(0, ...texts.map((text) => text.length)) * fontSize * 0.6 + dotWidth;
 }
 
-/** Pixels that labels take right of a plot. */
+/** Width of the labels right of a plot, in pixels. */
 export function labelsWidth(labels: readonly Datum[] | undefined): number {
   return labels === undefined ? 0 : widthOf(labels.map(({ text }) => String(text)));
 }
 
 /**
- * Labels for the ends of lines: each with its place in units of the data. Vega makes room for them. Undefined where a
- * legend is better: one line, many, or words too long for the picture.
+ * Labels for the ends of lines, positioned in units of the data. Vega reserves the space. Undefined if a legend is
+ * better: for one line, many, or long names.
  */
 export function lineLabels(
   ends: readonly LineEnd[],
@@ -78,7 +78,7 @@ export function lineLabels(
   }));
 }
 
-/** Points of lines, the last of each. */
+/** The last point of each line. */
 export function endsOf(points: readonly LineEnd[]): LineEnd[] {
   const ends = new Map<string, LineEnd>();
   for (const point of points) {
@@ -89,9 +89,9 @@ export function endsOf(points: readonly LineEnd[]): LineEnd[] {
 }
 
 /**
- * A dot in the colour of its line, two dashes for a limit, and the words beside it in the colour of the text.
+ * A dot in the line's color, or two dashes for a limit, with the name beside it in the text color.
  *
- * @param sharedLimit whether the limit is that of all lines, in the colour of none
+ * @param sharedLimit whether the limit applies to all lines and has no line's color
  */
 export function labelLayers<X extends object, C extends object>(
   labels: readonly Datum[] | undefined,

@@ -1,4 +1,4 @@
-// Heat maps: what goes from each place to each other.
+// Heat maps of transfers from each place to each other.
 import type { CaseResult } from '../../results/result.js';
 import { percentText, sizeText } from '../../results/units.js';
 import { repeatedEntries, setOf, slug, type Entry } from './series.js';
@@ -21,7 +21,7 @@ interface Unit {
   readonly of: (result: Measured) => number;
 }
 
-/** Of hosts latencies are some microseconds at the least. */
+/** Latencies between hosts are at least some microseconds. */
 const microsecondsFrom = 1e-6;
 
 function unitOf(entries: readonly Entry[]): Unit {
@@ -44,7 +44,7 @@ function shown(result: Measured, { name, of }: Unit): string {
   return value.toFixed(name === 'ns' || value >= 1000 ? 0 : value >= 100 ? 1 : 2);
 }
 
-/** Slow beside its limit or the others, also where that is told of one of its ends. */
+/** Slow against its limit or the others, or reported for one of its ends. */
 function isSlow({ verdict: { level, reason } }: Measured): boolean {
   return level === 'poor' || reason === 'excused';
 }
@@ -55,10 +55,10 @@ function sides(entries: readonly Entry[], name: 'from' | 'to'): string[] {
   );
 }
 
-/** Figures this near to the largest look alike. */
+/** Figures this close to the largest look alike. */
 const evenFrom = 0.8;
 
-/** What stays within a place is another kind of figure: its range would hide what lies between places. */
+/** Figures within a place are of another kind: their range would hide those between places. */
 export function placesBetween<E extends Entry>(entries: readonly E[]): readonly E[] {
   const between = entries.filter(({ result }) => side(result, 'from') !== side(result, 'to'));
   return between.length > 0 ? between : entries;
@@ -157,7 +157,7 @@ function tableOf(entries: readonly Entry[]): ChartTable {
   };
 }
 
-/** One for each case whose figures have a place they come from and one they go to. */
+/** One map per case whose figures have a source and a target. */
 export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
   const placed = repeatedEntries(runs).filter(
     ({ result }) => side(result, 'from') !== '' && side(result, 'to') !== '',

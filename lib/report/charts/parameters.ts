@@ -1,22 +1,21 @@
-// What the parameters of cases are called, and how their values are written for people.
+// Names and values of case parameters as text.
 import type { Scalar } from '../../results/result.js';
 import { sizeText } from '../../results/units.js';
 
-// Maps: a report from elsewhere may name a parameter as what every object has.
+// Maps, because a foreign report may name a parameter like a member of Object.
 const titles: ReadonlyMap<string, string> = new Map([
   ['bytes', 'size'],
   ['bucketBytes', 'bucket'],
   ['kvStore', 'store'],
 ]);
 
-/** `batch size` of batchSize. */
 export function parameterTitle(name: string): string {
   return (
     titles.get(name) ?? name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   );
 }
 
-/** A value as a table shows it below its title; nothing for what is not given. */
+/** A value for a table cell; empty if absent. */
 export function parameterText(name: string, value: Scalar | undefined): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
@@ -24,7 +23,7 @@ export function parameterText(name: string, value: Scalar | undefined): string {
   return name.toLowerCase().endsWith('bytes') ? sizeText(value) : String(value);
 }
 
-/** What is counted, and one of it: the number comes first. */
+/** Counted things in plural and singular: the number comes first. */
 const counted: ReadonlyMap<string, string> = new Map([
   ['devices', 'device'],
   ['gpus', 'GPU'],
@@ -35,8 +34,8 @@ const counted: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * A value that says by itself what it is of: `2 workers`, `bucket 3 MiB`, `not shared`; strings and sizes alone, nothing
- * for a single figure beside totals.
+ * A value that is clear without a title: `2 workers`, `bucket 3 MiB`, `not shared`; strings and sizes alone; empty for
+ * a figure beside totals.
  */
 export function parameterWords(name: string, value: Scalar | undefined): string {
   if (name === 'figure' && value === 'one') return '';

@@ -1,10 +1,10 @@
-// A Vega-Lite specification as SVG, without a browser. Vega is loaded when the first chart is drawn.
+// Renders Vega-Lite to SVG without a browser. Loads Vega for the first chart.
 import { theme } from './theme.js';
 import type { VegaLiteSpec } from './types.js';
 
 /**
- * Half of Vega's text: without the roles of groups, each of which it calls a picture and gives no label; without most
- * classes, defaults, paths and groups of nothing, and the font of each word; numbers to a hundredth of a pixel.
+ * Halves Vega's output: removes the roles of groups (which it calls pictures, without labels), most classes and
+ * defaults, empty paths and groups, and repeated fonts; rounds numbers to a hundredth of a pixel.
  */
 function slim(svg: string): string {
   let text = svg
@@ -14,7 +14,7 @@ function slim(svg: string): string {
     )
     .replaceAll(/ (?:opacity="1"|stroke-width="1"|[xy]2="0"|pointer-events="none")/g, '')
     .replaceAll(/<path[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*\/>/g, '')
-    // Not the numbers that can be read.
+    // Not the readable numbers.
     .replaceAll(/ (?:d|transform)="[^"]*"/g, (value) =>
       value.replaceAll(/\b\d{1,9}\.\d{3,20}/g, (number) =>
         String(Number(Number(number).toFixed(2))),
@@ -28,9 +28,9 @@ function slim(svg: string): string {
 }
 
 /**
- * Draws a chart. Words and axes have the colour of the text around the picture (`currentColor`).
+ * Draws a chart. Text and axes use the surrounding text color (`currentColor`).
  *
- * @param id makes the picture's own references unique where several stand on one page
+ * @param id makes the picture's references unique within a page
  * @returns an `<svg>` element
  */
 export async function chartSvg(spec: VegaLiteSpec, id: string): Promise<string> {

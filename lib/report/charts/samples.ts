@@ -1,4 +1,4 @@
-// Strip plots: every timed sample of the cases that are not points of a sweep.
+// Strip plots: every timed sample of cases outside of sweeps.
 import { identityOf } from '../../results/repeats.js';
 import { timeText } from '../../results/units.js';
 import { measuredEntries, numeric, seriesNames, wrapped, type Entry } from './series.js';
@@ -6,7 +6,7 @@ import { ink, palette } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** Strips of one chart, and ticks of one strip: more cannot be told apart. */
+/** Maximum strips per chart, and ticks per strip: more are indistinguishable. */
 const mostStrips = 16;
 const mostTicks = 400;
 
@@ -15,7 +15,7 @@ interface Strip {
   readonly entry: Entry;
 }
 
-/** All when they are few; else so many of them, evenly spread over the run. */
+/** All samples, or this many spread evenly over the run. */
 function thinned(samples: readonly number[]): number[] {
   if (samples.length <= mostTicks) return [...samples];
   return Array.from(
@@ -45,7 +45,7 @@ function stripSpec(strips: readonly Strip[], width: number): VegaLiteSpec {
       time: seconds * unit.scale,
     })),
   );
-  // An axis needs a length where all samples are equal, as on stand-ins.
+  // An axis needs a length even if all samples are equal, as in tests.
   const times = ticks.map(({ time }) => Number(time));
   const most = Math.max(...times);
   const same = Math.min(...times) === most;
@@ -91,7 +91,7 @@ function stripSpec(strips: readonly Strip[], width: number): VegaLiteSpec {
   };
 }
 
-/** Cases whose size is one of several belong to a sweep's lines. */
+/** Cases with one of several sizes belong to a sweep's lines. */
 function isPoint({ result }: Entry): boolean {
   const { bytes, bucketBytes, from } = result.parameters;
   return typeof bytes === 'number' || typeof bucketBytes === 'number' || typeof from === 'string';
@@ -103,7 +103,7 @@ function titleOf(chosen: readonly Entry[], all: boolean): string {
   return `Samples at the largest ${bucketed ? 'bucket' : 'size'}`;
 }
 
-/** Of each run those of the largest size of a sweep; of several sizes of buckets the largest of these. */
+/** Of each run the largest size of a sweep, and of bucket sizes. */
 function ofLargest(entries: readonly Entry[]): Entry[] {
   return [...groupBy(entries, ({ run }) => run.label).values()].flatMap(ofLargestInRun);
 }
@@ -116,7 +116,7 @@ function ofLargestInRun(entries: readonly Entry[]): Entry[] {
   return atSize.filter((entry) => bucket(entry) === most);
 }
 
-/** Which of its repeats in its run an entry is, from 1; absent where it is the only one. */
+/** The number of an entry among its repeats in its run, from 1; absent if it is the only one. */
 function cyclesOf(entries: readonly Entry[]): Map<Entry, number> {
   const repeats = groupBy(entries, ({ run, result }) =>
     JSON.stringify([run.label, identityOf(result)]),
@@ -128,7 +128,7 @@ function cyclesOf(entries: readonly Entry[]): Map<Entry, number> {
   );
 }
 
-/** So many of them, in their order: of each run and each case the first cycles, before more of any. */
+/** This many entries in order: the first cycles of all runs and cases come first. */
 function drawn(entries: readonly Entry[], cycles: ReadonlyMap<Entry, number>): Entry[] {
   const turns = [...groupBy(entries, ({ run }) => run.label).values()].flatMap((own) => {
     const cases = new Map<string, number>();
@@ -146,7 +146,7 @@ function drawn(entries: readonly Entry[], cycles: ReadonlyMap<Entry, number>): E
   return entries.filter((entry) => kept.has(entry));
 }
 
-/** The strips of these entries; each is called by what sets it apart, its cycle at the end. */
+/** The strips of these entries, named by their differences, with the cycle at the end. */
 function stripsOf(entries: readonly Entry[], cycles: ReadonlyMap<Entry, number>): Strip[] {
   const names = seriesNames(entries, { ignored: ['flow'], runOf: ({ label }) => label });
   return entries.map((entry) => {
@@ -156,7 +156,7 @@ function stripsOf(entries: readonly Entry[], cycles: ReadonlyMap<Entry, number>)
   });
 }
 
-/** How many of the samples are seen. */
+/** How many of the samples are shown. */
 function drawnNote(strips: readonly Strip[], all: number): string {
   const samples = strips.map(({ entry }) => entry.result.samplesSeconds.length);
   const total = samples.reduce((sum, count) => sum + count, 0);
@@ -169,7 +169,7 @@ function drawnNote(strips: readonly Strip[], all: number): string {
   ].join('');
 }
 
-/** The samples of all cases but those of sweeps and matrices; where there are none such, of the largest size. */
+/** The samples of all cases but those of sweeps and matrices; if there are none, of the largest size. */
 export function sampleCharts(runs: readonly LabelledRun[]): Chart[] {
   const entries = measuredEntries(runs);
   const single = entries.filter((entry) => !isPoint(entry));

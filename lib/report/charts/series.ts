@@ -1,4 +1,4 @@
-// Which cases belong together in a chart, and what tells them apart in words.
+// Groups cases into the series of a chart, and names them.
 import { outcomeParameters, repeatsOf } from '../../results/repeats.js';
 import { hasMeasurement, type CaseIdentity, type CaseResult } from '../../results/result.js';
 import { mergedRepeats, type Measured } from '../repeats.js';
@@ -6,32 +6,31 @@ import { parameterWords } from './parameters.js';
 import type { LabelledRun } from './types.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** A case that was measured, and the run it is of. */
+/** A measured case with its run. */
 export interface Entry {
   readonly run: LabelledRun;
   readonly result: Measured;
 }
 
-/** A case with all its repeats: in the cycles of a run, and in the runs of a set. */
+/** A case with its repeats: in the cycles of a run, and in the runs of a set. */
 export interface RepeatedEntry extends Entry {
-  /** Its figures are the medians of the repeats'. */
+  /** Its figures are the medians of the repeats. */
   readonly result: Measured;
   readonly repeats: readonly Measured[];
 }
 
-/** What a run is called together with its repeats. */
+/** The common name of a run and its repeats. */
 export function setOf({ label, set = label }: LabelledRun): string {
   return set;
 }
 
-/** All measured cases of the runs, in order. */
 export function measuredEntries(runs: readonly LabelledRun[]): Entry[] {
   return runs.flatMap((run) =>
     run.report.cases.filter(hasMeasurement).map((result) => ({ run, result })),
   );
 }
 
-/** The measured cases, each with its repeats once. */
+/** The measured cases, with repeats merged. */
 export function repeatedEntries(
   runs: readonly LabelledRun[],
   counts: (result: CaseResult) => boolean = () => true,
@@ -48,31 +47,30 @@ export function repeatedEntries(
   });
 }
 
-/** A parameter's value as a number; undefined where it is not one. */
+/** A parameter as a number; undefined if it is not one. */
 export function numeric(result: CaseResult, name: string): number | undefined {
   const value = result.parameters[name];
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-/** What names tell besides what differs. */
+/** Further options of names. */
 export interface Naming {
-  /** Entries that differ by these parameters alone get the same words: they are one series. */
+  /** Entries that differ only in these parameters get the same name: they form a series. */
   readonly ignored?: readonly string[];
-  /** Parameters that are told where a case has them, whether they differ or not. */
+  /** Parameters to include whenever a case has them. */
   readonly told?: readonly string[];
-  /** Of the run; absent: that of its set. */
+  /** The run's name; absent: that of its set. */
   readonly runOf?: (run: LabelledRun) => string;
-  /** Whether the case's name comes first even where all have the same. */
+  /** Whether the case's name comes first even if it is common. */
   readonly named?: boolean;
 }
 
-/** What a name is given to: a case, and where there are several the run it is of. */
 interface Named {
   readonly run?: LabelledRun;
   readonly result: CaseIdentity;
 }
 
-/** Parameters that have more than one value among the cases, and those of `told` that have one. */
+/** Parameters with several values among the cases, and those of `told` with one. */
 function telling(entries: readonly Named[], told: readonly string[]): string[] {
   const names = [...new Set(entries.flatMap(({ result }) => Object.keys(result.parameters)))];
   return names.filter((name) => {
@@ -82,8 +80,8 @@ function telling(entries: readonly Named[], told: readonly string[]): string[] {
 }
 
 /**
- * What tells each entry from the others: the run where there are several, the case's name where they differ, and the
- * parameters that have more than one value among the cases of its name.
+ * The distinguishing name of each entry: the run if there are several, the case's name if they differ, and the
+ * parameters with several values within that name.
  */
 export function seriesNames<E extends Named>(
   entries: readonly E[],
@@ -114,7 +112,6 @@ export function seriesNames<E extends Named>(
   );
 }
 
-/** `all_reduce, 4 ranks` as a part of an id. */
 export function slug(text: string): string {
   return text
     .toLowerCase()
@@ -122,7 +119,7 @@ export function slug(text: string): string {
     .replaceAll(/^-|-$/g, '');
 }
 
-/** Lines of at most `width` characters, broken between words where there are blanks. */
+/** Lines of at most `width` characters, broken at spaces if possible. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';

@@ -1,4 +1,4 @@
-// Speedup over the number of workers, beside the ideal.
+// Speedup over the number of workers, with the ideal.
 import type { Measurement } from '../../results/result.js';
 import { percentText } from '../../results/units.js';
 import { numeric, repeatedEntries, seriesNames, type Entry, type RepeatedEntry } from './series.js';
@@ -7,7 +7,7 @@ import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** Parameters that count workers; the first that a case has is its number. */
+/** Parameters that count workers; the first one present applies. */
 const counts = ['workers', 'ranks', 'processes', 'gpus', 'devices'] as const;
 
 interface Point {
@@ -26,7 +26,7 @@ function workersOf({ result }: Entry): number | undefined {
   return undefined;
 }
 
-/** What all workers together did in a second: the first of the case's own figures that is a rate. */
+/** The rate of all workers: the first of the case's figures that is a rate. */
 export function rateOf(
   result: Measurement,
 ): { readonly unit: string; readonly value: number } | null {
@@ -43,7 +43,7 @@ function pointsOf(runs: readonly LabelledRun[]): Point[] {
   const entries = repeatedEntries(runs).filter(
     (entry) => workersOf(entry) !== undefined && rateOf(entry.result) !== null,
   );
-  // Runs that each have one number of workers are points of one line; runs that repeat numbers are lines of their own.
+  // Runs with a single number of workers each form one line; runs that repeat numbers are separate lines.
   const pooled = entries.map((entry): RepeatedEntry => ({
     ...entry,
     run: { label: '', report: entry.run.report },
@@ -61,7 +61,7 @@ function pointsOf(runs: readonly LabelledRun[]): Point[] {
       .sort((a, b) => a.workers - b.workers);
     const [first] = rows;
     if (first === undefined || new Set(rows.map(({ workers }) => workers)).size < 2) return [];
-    // The smallest number is taken as ideal: nothing else is known of fewer.
+    // The smallest number counts as ideal, because fewer are unknown.
     const one = first.value / first.workers;
     return rows.map(({ workers, value, unit }) => ({
       series,
@@ -125,7 +125,7 @@ function speedupSpec(points: readonly Point[], width: number): VegaLiteSpec {
   };
 }
 
-/** One chart of all cases that tell a rate for several numbers of workers. */
+/** One chart of all cases with rates for several numbers of workers. */
 export function speedupCharts(runs: readonly LabelledRun[]): Chart[] {
   const points = pointsOf(runs);
   if (points.length === 0) return [];

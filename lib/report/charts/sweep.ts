@@ -1,4 +1,4 @@
-// Lines over a size: bandwidth with its limit, and time.
+// Lines over size: bandwidth with its limit, and time.
 import type { Measurement } from '../../results/result.js';
 import { rangeText, spreadBy, spreadOf } from '../repeats.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../../results/units.js';
@@ -10,10 +10,10 @@ import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** Parameters that change along a line. */
+/** Parameters that vary along a line. */
 const ignored = ['bytes', 'bucketBytes', 'count', 'flow'];
 
-/** What a line may run over. */
+/** Possible horizontal axes. */
 const axes = [
   { parameter: 'bytes', title: 'size of one operation', slug: '' },
   { parameter: 'bucketBytes', title: 'size of a bucket', slug: '-bucket' },
@@ -59,7 +59,7 @@ function pointsOf(entries: readonly RepeatedEntry[], parameter: string): Point[]
   }));
 }
 
-/** One line needs no legend, and lines with labels of their own need none. */
+/** A single line, or lines with labels, need no legend. */
 function colours(points: readonly Point[], labels: readonly Datum[] | undefined) {
   const series = [...new Set(points.map((point) => point.series))];
   return {
@@ -70,7 +70,7 @@ function colours(points: readonly Point[], labels: readonly Datum[] | undefined)
   } as const;
 }
 
-/** Of the plot: the colours of lines are told by labels at their ends, or by a legend. */
+/** Line colors are explained by labels at their ends or by a legend. */
 function frame(sweep: Sweep, width: number, labels: readonly Datum[] | undefined) {
   const series = sweep.points.map((point) => point.series);
   return {
@@ -88,7 +88,7 @@ function sizesOf(sweep: Sweep, width: number, labels: readonly Datum[] | undefin
   );
 }
 
-/** More limits than this have the colours of their lines alone: their labels would crowd out the others. */
+/** With more limits than this only colors identify them: labels would crowd out the others. */
 const mostLimitLabels = 2;
 
 function limitEnds(points: readonly LimitPoint[]): LineEnd[] {
@@ -98,19 +98,19 @@ function limitEnds(points: readonly LimitPoint[]): LineEnd[] {
   return ends.length > mostLimitLabels ? [] : ends;
 }
 
-/** Every repeat of the points by itself. */
+/** Every repeat of the points. */
 function measurementsOf({ points }: Sweep) {
   return points.flatMap(({ series, size, repeats }) =>
     repeats.map((measurement) => ({ series, size, measurement })),
   );
 }
 
-/** Lines some of whose points are medians of repeats: what these scatter over is a band around the line. */
+/** Series with repeats, whose scatter is drawn as a band. */
 function bandedSeries(points: readonly Point[]): ReadonlySet<string> {
   return new Set(points.filter(({ repeats }) => repeats.length > 1).map(({ series }) => series));
 }
 
-/** A band where there are repeats, and a bar at each point where there are none. */
+/** A band with repeats, otherwise a bar at each point. */
 function scatterLayers(
   values: readonly Datum[],
   banded: ReadonlySet<string>,
@@ -275,7 +275,7 @@ function tableOf(sweep: Sweep): ChartTable {
   };
 }
 
-/** What lies around a line, in words. */
+/** The description of a line's scatter. */
 function scatterNote({ points }: Sweep, bars: string): string {
   const banded = bandedSeries(points);
   const runs = points.map(({ repeats }) => repeats.length);
@@ -286,7 +286,7 @@ function scatterNote({ points }: Sweep, bars: string): string {
   return points.every(({ series }) => banded.has(series)) ? band : `${band} ${bars}`;
 }
 
-/** Two charts for each case name that was measured at several sizes; of buckets the time alone. */
+/** Two charts for each case name with several sizes; for bucket sizes only time. */
 export function sweepCharts(runs: readonly LabelledRun[]): Chart[] {
   return sweepsOf(runs).flatMap((sweep) => {
     const id = `${slug(sweep.name)}${sweep.axis.slug}`;

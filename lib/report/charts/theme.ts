@@ -1,8 +1,8 @@
-// How charts look. Words, axes and grid take the colour of the text around them, so that one picture serves light and
-// dark pages; the colours of data have enough contrast with both.
+// The style of charts. Text, axes and grid use the surrounding text color, so that pictures suit light and dark pages;
+// data colors have contrast with both.
 import type { Config } from 'vega-lite';
 
-/** Colour of the surrounding text. */
+/** The surrounding text color. */
 export const ink = 'currentColor';
 
 export const palette = [
@@ -16,22 +16,22 @@ export const palette = [
   '#d14b4b',
 ] as const;
 
-/** From little to much, with the colours of words that are read on both halves. */
+/** From low to high, with readable text colors for both halves. */
 export const heat = {
   range: ['#d6e6f5', '#0b4a8f'],
   darkWords: '#10243a',
   lightWords: '#ffffff',
-  /** Frame of what is far below its limit. */
+  /** The frame of figures far below their limit. */
   slow: '#d92d20',
 } as const;
 
 export const fonts = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 export const fontSize = 12;
 
-/** Of a line for a limit. */
+/** Dashes of a limit line. */
 export const dashes: number[] = [5, 4];
 
-/** What a legend takes below a chart: a line for each of the series, nothing for one. */
+/** Height of a legend below a chart: a line per series, nothing for one. */
 export function legendHeight(series: readonly string[]): number {
   const count = new Set(series).size;
   return count > 1 ? count * 16 : 0;
@@ -39,10 +39,10 @@ export function legendHeight(series: readonly string[]): number {
 
 export const theme: Config = {
   background: 'transparent',
-  // A picture has one label, given where it is shown; its table has the figures.
+  // A picture has one label where it is shown; its table has the figures.
   aria: false,
   font: fonts,
-  // Letters are taller than Vega takes them for.
+  // Text is taller than Vega assumes.
   padding: { left: 4, right: 4, top: 10, bottom: 6 },
   view: { stroke: null },
   axis: {
@@ -69,7 +69,7 @@ export const theme: Config = {
     titleLimit: 0,
     orient: 'bottom',
     direction: 'vertical',
-    // Of a band and its line: as the line.
+    // A band and its line look alike.
     symbolOpacity: 1,
     title: null,
   },

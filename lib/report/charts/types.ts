@@ -1,4 +1,4 @@
-// What a chart is: a reviewable Vega-Lite specification, and the same figures as a table.
+// A chart: a Vega-Lite specification, and its figures as a table.
 import type { TopLevelSpec } from 'vega-lite';
 
 import type { Report } from '../../results/result.js';
@@ -6,10 +6,10 @@ import type { Column } from '../table.js';
 
 export type VegaLiteSpec = TopLevelSpec;
 
-/** A report and what it is called where several are shown together. */
+/** A report with its label among several. */
 export interface LabelledRun {
   readonly label: string;
-  /** What runs that repeat one another are called together, those of a folder; absent: it is by itself. */
+  /** The common name of repeated runs, such as their folder; absent: a single run. */
   readonly set?: string;
   readonly report: Report;
 }
@@ -20,15 +20,14 @@ export interface ChartTable {
 }
 
 export interface Chart {
-  /** Unique on its page, fit for a file name: `bandwidth-all-reduce`. */
+  /** Unique on its page and usable as a file name: `bandwidth-all-reduce`. */
   readonly id: string;
   readonly title: string;
-  /** What is seen, in a sentence or two. */
+  /** A description in a sentence or two. */
   readonly note: string;
   /** @param width of the whole picture in CSS pixels */
   spec(width: number): VegaLiteSpec;
   readonly table: ChartTable;
 }
 
-/** Rows of a specification's data. */
 export type Datum = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;

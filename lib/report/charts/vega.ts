@@ -1,3 +1,3 @@
-// What is used of Vega: a file of its own in dist/, which is opened when the first chart is drawn.
+// The used parts of Vega: a separate file in dist/, loaded with the first chart.
 export { Error as errorLevel, logger, parse, View } from 'vega';
 export { compile } from 'vega-lite';

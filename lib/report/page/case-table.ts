@@ -1,4 +1,4 @@
-// All cases of a tool in one table: a column for each parameter that changes, and what is the same everywhere said once.
+// All cases of a tool in one table: a column for each varying parameter, and common values once.
 import { identityOf, repeatsOf } from '../../results/repeats.js';
 import { hasMeasurement, type CaseResult, type Scalar } from '../../results/result.js';
 import { bandwidthText, percentText, timeText } from '../../results/units.js';
@@ -18,11 +18,11 @@ export interface CaseTable extends PageTable {
 interface Row {
   readonly label: string;
   readonly result: CaseResult;
-  /** Which of its repeats in one run it is; absent where there is one. */
+  /** Its number among repeats in a run; absent if it is the only one. */
   readonly cycle?: number;
 }
 
-/** The cases of a run, those that it repeats by number. */
+/** The cases of a run, with repeats numbered. */
 function rowsOf({ label, report }: LabelledRun): Row[] {
   const repeats = repeatsOf(report.cases);
   return report.cases.map((result) => {
@@ -58,7 +58,7 @@ function timeCell(seconds: number): Cell {
   return { text: timeText(seconds), value: seconds };
 }
 
-/** One of the case's own figures; nothing where it has none. */
+/** One of the case's figures; empty if absent. */
 function ownCell(value: number | null | undefined, text: (value: number) => string): Cell {
   return value === undefined || value === null ? { text: '' } : { text: text(value), value };
 }
@@ -68,7 +68,7 @@ const algorithm = figure('algbw', ({ algorithmBandwidth }) =>
 );
 const bus = figure('busbw', ({ busBandwidth }) => bandwidthCell(busBandwidth.bytesPerSecond));
 
-/** Both bandwidths; one column where they are the same, none where a rate is what was asked for. */
+/** Both bandwidths; one column if they are equal, none if a rate was requested. */
 function bandwidths(cases: readonly CaseResult[]): readonly Figure[] {
   const measured = cases.filter(hasMeasurement);
   if (measured.some((one) => rateOf(one) !== null) && measured.every(({ limit }) => limit === null))
@@ -77,7 +77,7 @@ function bandwidths(cases: readonly CaseResult[]): readonly Figure[] {
   return same ? [{ ...bus, title: 'bandwidth' }] : [algorithm, bus];
 }
 
-/** What this tool's cases tell; a column that nobody fills is left out. */
+/** The figures of this tool's cases, without empty columns. */
 function figuresOf(cases: readonly CaseResult[]): readonly Figure[] {
   return [
     figure('rate', (one) => {
@@ -106,7 +106,6 @@ function verdictCell(result: CaseResult): Cell {
   return { text, ...(text === result.verdict.level ? { level: text } : {}) };
 }
 
-/** Of the runs of one tool. */
 export function caseTable(runs: readonly LabelledRun[]): CaseTable {
   const rows = runs.flatMap(rowsOf);
   const names = [...new Set(rows.flatMap(({ result }) => Object.keys(result.parameters)))];

@@ -1,16 +1,15 @@
-// Tables of the page: cells that are sorted by what they mean, not by how they are written.
+// Tables of the page, whose cells sort by value rather than text.
 import { breakable, escaped } from './escape.js';
 import type { Column } from '../table.js';
 
 export interface Cell {
   readonly text: string;
-  /** What it is sorted by; absent: the text. */
+  /** The sort key; absent: the text. */
   readonly value?: number | undefined;
-  /** A verdict, in its colour. */
+  /** A verdict, which sets the color. */
   readonly level?: string;
 }
 
-/** Columns with the cells below them. */
 export interface PageTable {
   readonly columns: readonly Column[];
   readonly rows: readonly (readonly Cell[])[];
@@ -40,19 +39,19 @@ function bodyCell(
   return `<td${classes(column, level)}${key}>${whole(wraps ? breakable(escaped(text)) : escaped(text))}</td>`;
 }
 
-/** From its first digit on, or a text of digits would be looked at once for each. */
+/** Starts at a first digit, which keeps long digit texts linear. */
 const figure =
   /(?<![\d.])\d[\d.]{0,30}(?:\/s)? (?:%|[KMGTk]?i?B(?:\/s)?|[mnu]?s|bytes|images\/s)(?![\w/])/g;
 
-/** No line, not even one of a narrow page, ends between a number and its unit. */
+/** Keeps numbers and units on one line. */
 export function whole(html: string): string {
   return html.replaceAll(figure, '<span class="figure">$&</span>');
 }
 
 /**
- * In a box that scrolls sideways where the table is wider than the page.
+ * In a box that scrolls sideways if the table is wider than the page.
  *
- * @param wraps whether names may go on in the next line, so that a phone shows all columns
+ * @param wraps whether names may wrap, so that a phone shows all columns
  */
 export function tableHtml({ columns, rows }: PageTable, name: string, wraps = false): string {
   const head = columns.map(

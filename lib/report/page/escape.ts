@@ -1,4 +1,4 @@
-/** Text as content of an element, or of an attribute in double quotes. */
+/** Text as content of an element or of a double-quoted attribute. */
 export function escaped(text: string): string {
   return text
     .replaceAll('&', '&amp;')
@@ -7,7 +7,7 @@ export function escaped(text: string): string {
     .replaceAll('"', '&quot;');
 }
 
-/** Names such as device_to_device_memcpy may go on in the next line after each of their parts. */
+/** Lets names such as device_to_device_memcpy wrap after each part. */
 export function breakable(html: string): string {
   return html.replaceAll('_', '_<wbr>');
 }

@@ -1,10 +1,10 @@
-// Which figure answers a case, and at which of its sizes.
+// Selects the figure and the size that represent a case.
 import { bandwidthText, timeText } from '../../results/units.js';
 import { rateOf } from '../charts/speedup.js';
 import type { Measured } from '../repeats.js';
 import { rateText } from '../verdict-words.js';
 
-/** One figure of a case, as its kind of case is read. */
+/** The figure of a case, depending on its kind. */
 export interface Figure {
   readonly read: (result: Measured) => number;
   readonly text: (value: number) => string;
@@ -16,13 +16,13 @@ const bandwidth: Figure = {
   text: bandwidthText,
 };
 
-/** Of a way between two places latency or bandwidth is what is asked for, whatever it is counted in besides. */
+/** Between two places latency or bandwidth matters, whatever else is counted. */
 function askedRate(result: Measured): ReturnType<typeof rateOf> {
   const isWay = result.parameters.from !== undefined;
   return result.limit !== null || isWay ? null : rateOf(result);
 }
 
-/** Small messages are what latency and a rate of messages are asked for, large ones what bandwidth is. */
+/** Small messages matter for latency and message rates, large ones for bandwidth. */
 export function sizeAsked(cases: readonly Measured[], sizes: ReadonlySet<number>): number {
   const all = cases.map(({ bytes }) => bytes).filter((bytes) => sizes.has(bytes));
   const isOfSmall = cases.every(
@@ -31,7 +31,7 @@ export function sizeAsked(cases: readonly Measured[], sizes: ReadonlySet<number>
   return isOfSmall ? Math.min(...all) : Math.max(...all);
 }
 
-/** Where nothing limits a case, such as a training's step, bandwidth is not what is asked for. */
+/** Without a limit, as for a training step, bandwidth does not matter. */
 export function figureOf(result: Measured): Figure {
   const { limit, busBandwidth, parameters } = result;
   const rate = askedRate(result);

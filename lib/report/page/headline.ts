@@ -1,5 +1,5 @@
-// The answer of a report: of each group of cases the median with its range, of what limit, and what it is worth; of two
-// runs what has changed.
+// The answer of a report: for each group of cases the median with its range, its limit and verdict; for two runs the
+// changes.
 import { compareRuns, defaultConfidence } from '../../compare/compare.js';
 import type { Change } from '../../compare/result.js';
 import { hiddenText } from '../../measure/ddp/cases.js';
@@ -22,50 +22,50 @@ import type { Cell, PageTable } from './cells.js';
 import { figureOf, sizeAsked, type Figure } from './figure.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** What one line is about: a case at several sizes or between several places. */
+/** The subject of one line: a case at several sizes or between several places. */
 interface Group {
   readonly what: string;
-  /** Of each set of runs, by its name. */
+  /** By set of runs. */
   readonly sets: ReadonlyMap<string, readonly RepeatedEntry[]>;
 }
 
-/** What a group holds several of: sizes, and ways between places with who moves the data and what goes on beside it. */
+/** Parameters that vary within a group: sizes, and links with the copying side and background load. */
 const within = ['bytes', 'bucketBytes', 'count', 'flow', 'from', 'to', 'hosts', 'by', 'beside'];
-/** What is told of a group though all have the same. */
+/** Parameters that are named even if common. */
 const told = ['kvStore', 'mode', 'phase', 'optimizer', 'model', 'workers'];
 
 function isPlaced({ result: { parameters } }: RepeatedEntry): boolean {
   return typeof parameters.from === 'string' && typeof parameters.to === 'string';
 }
 
-/** Where the phases of a step are cases of their own, the one that exchanges gradients is what is asked for. */
+/** If the phases of a step are separate cases, only the one with communication counts. */
 function isAsked({ result: { parameters } }: RepeatedEntry): boolean {
   return parameters.phase !== 'forward';
 }
 
-/** Of a pair of ranks: what lies within a host says nothing of what lies between hosts. */
+/** Pairs within a host say nothing about pairs between hosts. */
 function reachOf({ parameters: { hosts } }: Measured): string {
   if (typeof hosts !== 'string') return '';
   const [one, other] = hosts.split(' - ');
   return one === other ? 'within a host' : 'between hosts';
 }
 
-/** What one set of runs says in a line. */
+/** The answer of one set of runs. */
 interface Answer {
   readonly figure: Figure;
-  /** Which of the group's cases it is of: its size, or the best of its buckets. */
+  /** The representative case of the group: its size, or its best bucket size. */
   readonly at: string;
   readonly median: number;
-  /** Of several runs or places; nothing for one. */
+  /** Range over several runs or places; empty for one. */
   readonly range: string;
-  /** `8 runs`, `12 ways`; nothing for one. */
+  /** `8 runs`, `12 ways`; empty for one. */
   readonly count: string;
   readonly ofLimit: string;
   readonly hidden: string;
   readonly verdict: Cell;
   /** The verdict in a word. */
   readonly short: Cell;
-  /** Of the case whose repeats it is the median of; absent where several are taken together. */
+  /** The case whose repeats the median is of; absent if several are combined. */
   readonly identity?: string;
 }
 
@@ -75,12 +75,12 @@ function levelCell(text: string, level: VerdictLevel): Cell {
   return { text, ...(level === 'none' ? {} : { level }) };
 }
 
-/** As it was asked for: of messages both ways it is that of one. */
+/** As requested: for bidirectional messages the size of one. */
 function sizeOf(result: Measured): string {
   return sizeText(numeric(result, 'bytes') ?? result.bytes);
 }
 
-/** Between places every figure counts: the middle and the ends, and by name the one that is nearest to none of its limit. */
+/** Between places every figure counts: median and range, and the name of the one furthest from its limit. */
 function placedAnswer(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): Answer {
   const all = entries.map(({ result }) => result);
   const size = sizeAsked(all, sizes);
@@ -121,7 +121,7 @@ function placedAnswer(entries: readonly RepeatedEntry[], sizes: ReadonlySet<numb
   };
 }
 
-/** Of one operation at several sizes the one that is asked for; of several buckets the quickest. */
+/** The representative size of an operation, or the fastest bucket size. */
 function leading(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>): RepeatedEntry[] {
   const size = sizeAsked(
     entries.map(({ result }) => result),
@@ -173,7 +173,7 @@ function answerOf(entries: readonly RepeatedEntry[], sizes: ReadonlySet<number>)
   };
 }
 
-/** Without the columns that say nothing of any group. */
+/** Drops columns that are empty for all groups. */
 function filled({ columns, rows }: PageTable): PageTable {
   const filledAt = columns.map((_, index) => rows.some((row) => row[index]?.text !== ''));
   return {
@@ -197,7 +197,6 @@ function groupsOf(runs: readonly LabelledRun[]): Group[] {
   }));
 }
 
-/** The sizes of a set's cases. */
 function sizesOf(entries: readonly RepeatedEntry[]): Set<number> {
   return new Set(entries.map(({ result }) => result.bytes));
 }
@@ -211,7 +210,7 @@ function described(what: string, at: string): Cell {
   return { text: at === '' ? what : `${what}, ${at}` };
 }
 
-/** A line for each group of each set. */
+/** A line per group and set. */
 function listed(groups: readonly Group[], sets: readonly string[]): PageTable {
   const several = sets.length > 1;
   const rows = sets.flatMap((set) =>
@@ -253,8 +252,8 @@ const changeLevels: Partial<Readonly<Record<Change, VerdictLevel>>> = {
 };
 
 /**
- * How `gradlink compare` judges these cases of two sets. Only they are resampled, which takes long; so sure as compare
- * is of each among all cases.
+ * The changes by `gradlink compare`. Resamples only these cases, because it is slow, with the confidence that compare
+ * has per case among all.
  */
 function changesOf(
   runs: readonly LabelledRun[],
@@ -280,12 +279,12 @@ function changesOf(
   return new Map(cases.map((one) => [identityOf(one), one.change]));
 }
 
-/** `36 % → 38 %`: once where both are alike. */
+/** `36 % → 38 %`, or once if equal. */
 function fromTo(base: string, next: string): string {
   return base === next ? base : `${base || '-'} → ${next || '-'}`;
 }
 
-/** A figure with its range, and with what it is of where the other run's is of something else. */
+/** A figure with its range, and its subject if the other run's differs. */
 function pairedCell(answer: Answer | undefined, at: string): Cell {
   if (answer === undefined) return { text: '-' };
   const { figure, median, range, count } = answer;
@@ -300,7 +299,7 @@ interface Pair {
   readonly next: Answer | undefined;
 }
 
-/** Of a group what both runs say: at the largest size that both have. */
+/** Both runs' answers for a group, at the largest common size. */
 function pairOf({ what, sets: of }: Group, sets: readonly string[]): Pair {
   const both = sets.map((set) => of.get(set) ?? []);
   const [first, second] = both.map(sizesOf);
@@ -313,7 +312,7 @@ function pairOf({ what, sets: of }: Group, sets: readonly string[]): Pair {
   return { what, base, next };
 }
 
-/** The cells of a group that one run has alone, or both. */
+/** The cells of a group in one run or both. */
 function pairedCells({ what, base, next }: Pair, changes: ReadonlyMap<string, Change>): Cell[] {
   if (base === undefined || next === undefined) {
     const { at, ofLimit, hidden, short } = (base ?? next)!;
@@ -364,7 +363,7 @@ function paired(
 }
 
 export interface Headline extends PageTable {
-  /** What its figures are, in a sentence or two. */
+  /** A description of the figures. */
   readonly note: string;
 }
 
@@ -373,7 +372,7 @@ const listedNote =
 const pairedNote =
   'new / base is the ratio of the two figures: of bandwidths and rates more is quicker, of times less. Better, worse, same and unclear are what gradlink compare says of the times; changed: the machines differ too.';
 
-/** A line for each group of cases that ran: what sets cases apart but their size, their bucket or their places. */
+/** A line per group of cases that ran, grouped by everything but size, bucket or places. */
 export function headline(runs: readonly LabelledRun[]): Headline {
   const groups = groupsOf(runs);
   const sets = [...new Set(runs.map(setOf))];

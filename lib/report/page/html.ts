@@ -1,4 +1,4 @@
-// One self-contained page, with nothing from a network: the answer, the charts, and the rest folded.
+// One self-contained page without network access: the answer, the charts, and the rest folded.
 import { figuresOf } from '../../compare/compare.js';
 import { repeatsOf } from '../../results/repeats.js';
 import type { Report } from '../../results/result.js';
@@ -28,12 +28,12 @@ async function pictures(chart: Chart): Promise<string> {
   return drawn.join('\n');
 }
 
-/** Folded up on a screen; the style opens it on paper. */
+/** Folded on a screen; the style opens it in print. */
 function folded(title: string, content: string): string {
   return `<details><summary>${escaped(title)}</summary>\n${content}\n</details>`;
 }
 
-/** @param told whether its figures are those of the table of all cases */
+/** @param told whether the table of all cases has its figures */
 async function chartSection(chart: Chart, told: boolean): Promise<string> {
   const { columns, rows } = chart.table;
   const figures = tableHtml(textTable(columns, rows), `Figures of ${chart.title}`);
@@ -53,7 +53,7 @@ function runSection({ label, report }: LabelledRun): string {
   return `<div class="run"><h3>${escaped(label)}</h3><dl>\n${facts.join('\n')}\n</dl></div>`;
 }
 
-/** What wants attention, and the rest folded. */
+/** Remarks that need attention, and the rest folded. */
 function wordsSection(set: string, runs: readonly LabelledRun[], several: boolean): string {
   const [wanting, others]: [string[], string[]] = [[], []];
   const cases = runs.flatMap(({ report }) => report.cases);
@@ -70,7 +70,7 @@ function wordsSection(set: string, runs: readonly LabelledRun[], several: boolea
   ].join('\n');
 }
 
-/** Of runs whose answer is no words already. */
+/** For runs whose answer is not text already. */
 function words(runs: readonly LabelledRun[]): string {
   if (runs.length === 0) return '';
   const sets = groupBy(runs, setOf);
@@ -78,7 +78,7 @@ function words(runs: readonly LabelledRun[]): string {
   return `<section id="words"><h2>In words</h2>\n${parts.join('\n')}</section>`;
 }
 
-/** A table for each tool, whose cases have columns in common. */
+/** A table for each tool, whose cases share columns. */
 function allCases(runs: readonly LabelledRun[]): string {
   return [...groupBy(runs, ({ report }) => report.run.tool)]
     .map(([tool, own]) => {
@@ -93,7 +93,7 @@ function allCases(runs: readonly LabelledRun[]): string {
     .join('\n');
 }
 
-/** What reports say by themselves: in one line, and of what that is made. */
+/** The reports' own answers: one line with its parts. */
 function answers(runs: readonly LabelledRun[]): string {
   const titles = ['verdict', 'part', 'figure', 'found'];
   const columns = titles.map((title) => ({
@@ -128,7 +128,7 @@ function answers(runs: readonly LabelledRun[]): string {
 
 const answersItself = ({ report }: LabelledRun): boolean => toolOf(report).answer !== undefined;
 
-/** The medians of the rest; of two sets that answer by themselves the figures, beside one another. */
+/** The medians of the others; for two sets with own answers the figures side by side. */
 function medians(runs: readonly LabelledRun[]): string {
   const isPair = runs.every(answersItself) && new Set(runs.map(setOf)).size === 2;
   const shown = isPair
@@ -144,7 +144,6 @@ function titleOf(runs: readonly LabelledRun[]): string {
   return `gradlink ${tools.join(', ')}${runs.length > 1 ? `: ${String(runs.length)} runs` : ''}`;
 }
 
-/** The whole page, ending in a line break. */
 export async function toPage(runs: readonly LabelledRun[]): Promise<string> {
   const title = titleOf(runs);
   const sections: string[] = [];

@@ -1,4 +1,4 @@
-// Runs as Markdown for an issue: what ran on what, verdicts in words, each chart's table, all cases.
+// Runs as Markdown for an issue: commands and machines, verdicts, each chart's table, all cases.
 import type { Chart, LabelledRun } from '../charts/index.js';
 import { setOf } from '../charts/series.js';
 import { headline } from './headline.js';
@@ -7,7 +7,7 @@ import { code, markdownTable, plain } from '../markdown.js';
 import { formulas, remarks, runFacts } from './words.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** @param pictures the address of each chart's picture by its id; charts without one have their table alone */
+/** @param pictures addresses of the charts' pictures by id; charts without one only have their tables */
 export function runsToMarkdown(
   runs: readonly LabelledRun[],
   charts: readonly Chart[],

@@ -1,4 +1,5 @@
-// The page's only script: a click on a column's title sorts by it. It is named by its hash, so that no other runs.
+// The page's only script sorts a table when a column title is clicked. It is allowed by its hash, so that no other
+// runs.
 import { createHash } from 'node:crypto';
 
 export const sortScript = `
@@ -26,5 +27,5 @@ for (const table of document.querySelectorAll('table.sorted')) {
 }
 `;
 
-/** What the reader's program may fetch, run or send: nothing but this script. The first two have no default. */
+/** The content security policy allows only this script. The first two directives have no default. */
 export const policy = `base-uri 'none'; form-action 'none'; default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-${createHash('sha256').update(sortScript).digest('base64')}'`;

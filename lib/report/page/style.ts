@@ -1,6 +1,6 @@
-// The look of the page: light and dark as the reader's system has it, one column on a phone, black on white in print.
+// The style of the page: light and dark by the reader's system, one column on a phone, black on white in print.
 
-/** Pictures are drawn in two widths; a page narrower than this shows the narrow ones. */
+/** Pictures have two widths; a page narrower than this shows the narrow ones. */
 export const narrowBelow = 720;
 
 export const style = `

@@ -1,4 +1,4 @@
-// Charts as one SVG file for a README or an issue: below each other, with their titles.
+// Charts as one SVG file for a README or an issue, below each other with titles.
 import { chartSvg, type Chart } from '../charts/index.js';
 import { fonts } from '../charts/theme.js';
 import { escaped } from './escape.js';
@@ -7,7 +7,7 @@ const width = 860;
 const margin = 16;
 const titleHeight = 30;
 
-/** An image has no page around it that gives it a colour: this one brings both. */
+/** A standalone image needs its own text and background colors. */
 const style = `svg { color: #1d2430; } rect.back { fill: #ffffff; }
 @media (prefers-color-scheme: dark) { svg { color: #e4e8ee; } rect.back { fill: #14181f; } }`;
 
@@ -15,7 +15,6 @@ function heightOf(svg: string): number {
   return Math.ceil(Number(/^<svg[^>]*\bheight="([\d.]+)"/.exec(svg)?.[1] ?? 0));
 }
 
-/** The charts in one picture. */
 export async function toSvg(charts: readonly Chart[]): Promise<string> {
   const parts: string[] = [];
   let top = margin;

@@ -1,4 +1,4 @@
-// What the runs come to, in words.
+// The results of runs as text.
 import { repeatsOf } from '../../results/repeats.js';
 import {
   hasMeasurement,
@@ -14,10 +14,10 @@ import { caseTitle, commandText, environmentLine, gpuLines, startedText } from '
 import { isAboveLimit, smallBounds, unjudgedText } from '../verdict-words.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** More than so many cases are summed up rather than told one by one. */
+/** More cases than this are summarized. */
 const mostTold = 12;
 
-/** ` (14 cases, 8 runs of each)`; nothing where none ran twice. */
+/** ` (14 cases, 8 runs of each)`; empty without repeats. */
 function repeatedText(cases: Report['cases']): string {
   const repeats = [...repeatsOf(cases).values()].map(({ length }) => length);
   const most = Math.max(0, ...repeats);
@@ -26,7 +26,7 @@ function repeatedText(cases: Report['cases']): string {
   return ` (${countText(repeats.length, 'case')}, ${runs} runs of each)`;
 }
 
-/** What was run on what: names with values, for people. */
+/** The facts of runs as names with values. */
 export function runFacts({
   run,
   environment,
@@ -52,20 +52,20 @@ export function runFacts({
   ];
 }
 
-/** What a reader is told of a case, or of several. */
+/** A remark on one or several cases. */
 export interface Remark {
   readonly level: VerdictLevel | 'error' | 'waived';
-  /** Whether somebody should look at it: at what is slow or failed, and at a figure that its limit does not allow. */
+  /** Whether it needs attention: slow or failed cases, and figures above their limit. */
   readonly wants: boolean;
   readonly text: string;
 }
 
 interface Judgement extends Remark {
-  /** The medians of what ran. */
+  /** The medians of the repeats. */
   readonly merged?: Measured;
 }
 
-/** How the words name each case: without what all of its name have in common, sizes as in the tables. */
+/** The name of each case without the parts common to its name, with sizes as in the tables. */
 function titlesOf(groups: readonly (readonly CaseResult[])[]): string[] {
   const cases = groups.map((repeats) => repeats[0]!);
   const { parts } = caseNames(cases);
@@ -76,7 +76,7 @@ function titlesOf(groups: readonly (readonly CaseResult[])[]): string[] {
   );
 }
 
-/** ` (34 to 41 % in 8 runs, 3 of them fair)`: nothing of one run. */
+/** ` (34 to 41 % in 8 runs, 3 of them fair)`; empty for one run. */
 function rangeWords(repeats: readonly Measured[], level: VerdictLevel): string {
   if (repeats.length < 2) return '';
   const ratios = spreadBy(repeats, ({ limit }) => limit?.ratio);
@@ -102,7 +102,7 @@ function judgedRemark(repeats: readonly Measured[], title: string): Judgement {
   };
 }
 
-/** What a case comes to: in all its repeats that ran, and once for each reason why others did not. */
+/** The judgements of a case: one for all repeats that ran, and one for each reason why others did not. */
 function judgements(repeats: readonly CaseResult[], title: string): Judgement[] {
   const ran = repeats.filter(hasMeasurement).filter(({ status }) => status === 'ok');
   const others = repeats.flatMap((one) => (one.status === 'ok' ? [] : [one]));
@@ -135,13 +135,13 @@ const plainWords: Readonly<Record<Exclude<Remark['level'], 'none'>, string>> = {
   good: 'near what is possible',
 };
 
-/** Why the cases of a kind are of it: those without a level are of one kind where they have one reason. */
+/** The kind of a judgement: those without a level are grouped by reason. */
 function kindOf({ level, merged }: Judgement): string {
   if (level !== 'none') return plainWords[level];
   return merged === undefined ? 'not judged' : unjudgedText(merged);
 }
 
-/** How many there are of each kind. */
+/** The number of each kind. */
 function kindRemarks(all: readonly Judgement[], cases: number): Remark[] {
   return [...groupBy(all, kindOf)].map(([words, like]): Remark => {
     const { level } = like[0]!;
@@ -152,7 +152,7 @@ function kindRemarks(all: readonly Judgement[], cases: number): Remark[] {
 }
 
 /**
- * Each case once, the worst first. Of many cases: how many there are of each kind, then those that want attention.
+ * Each case once, the worst first. For many cases the number of each kind, then those that need attention.
  *
  * @param cases of a run, or of several that repeat one another
  */
@@ -182,7 +182,7 @@ export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
   ];
 }
 
-/** Formulas of the bandwidths, each once. */
+/** Formulas of the bandwidths, without repeats. */
 export function formulas(reports: readonly Report[]): string[] {
   return [
     ...new Set(

@@ -1,4 +1,4 @@
-// Results of other programs, told by what stands in their files.
+// Reads results of other programs, detected by their content.
 import { cellsOf, plainLine, tableLine } from '../../printed/plain.js';
 import type { Report } from '../result.js';
 import { NcclText, ncclJson } from './nccl-tests.js';
@@ -8,16 +8,16 @@ import { foreignReport, type Fields } from './record.js';
 
 export { unknownTime } from './record.js';
 
-/** What is read besides a report of gradlink's, for messages. */
+/** The supported formats besides gradlink's reports, for messages. */
 export const foreignKinds =
   "nccl-tests' output or -J file, nvbandwidth's output or -j file, or OSU's output";
 
-/** A report of another program's JSON; undefined for what is none that is known. */
+/** A report from another program's JSON; undefined if it is unknown. */
 export function foreignJson(value: Fields): Report | undefined {
   return ncclJson(value) ?? nvbandwidthJson(value);
 }
 
-/** A report of the tables in a text, with or without what launchers put before its lines; undefined without any. */
+/** A report from the tables in a text, with or without launchers' prefixes; undefined without any. */
 export function foreignText(text: string): Report | undefined {
   const readers = {
     'nccl-tests': new NcclText(),

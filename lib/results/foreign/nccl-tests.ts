@@ -1,4 +1,4 @@
-// nccl-tests: the JSON of its -J, and its table.
+// nccl-tests: the JSON of -J, and its table.
 import { knownVariables } from '../environment.js';
 import { ncclHeading, ncclRow, type NcclHeading } from '../../printed/nccl-tests.js';
 import type { CaseResult, Report, Scalar } from '../result.js';
@@ -32,7 +32,7 @@ interface Figures {
   readonly algbw: number;
   readonly busbw: number;
   readonly wrong: number | null;
-  /** Of each iteration, where -I told. */
+  /** Of each iteration, with -I. */
   readonly each?: readonly number[];
 }
 
@@ -97,7 +97,7 @@ function scalarsOf(fields: Fields): Record<string, Scalar> {
   return Object.fromEntries(known);
 }
 
-/** Local time of the machine it ran on, which is not told: taken as it stands. */
+/** Local time without a zone, taken as it is. */
 function timeOf(text: unknown): string | undefined {
   const [, day, clock] = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)$/.exec(String(text)) ?? [];
   return day === undefined || clock === undefined ? undefined : `${day}T${clock}Z`;
@@ -159,7 +159,7 @@ export function ncclJson(value: Fields): Report | undefined {
   return foreignReport(run, cases);
 }
 
-/** Reads its table line after line. */
+/** Reads its table line by line. */
 export class NcclText {
   readonly cases: CaseResult[] = [];
   version: string | undefined;
@@ -197,7 +197,7 @@ export class NcclText {
     const after = (words: RegExp): number | undefined => amountIn(words.exec(line)?.[1]);
     const rank = after(/^#\s{1,8}Rank\s{1,8}(\d{1,9}) /);
     if (rank !== undefined) {
-      // A table of another run follows.
+      // The table of another run follows.
       if (rank === 0 && this.ranks.has(0)) this.ranks.clear();
       this.ranks.add(rank);
     }

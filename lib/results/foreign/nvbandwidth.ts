@@ -1,4 +1,4 @@
-// nvbandwidth: the JSON of its -j, and its text.
+// nvbandwidth: the JSON of -j, and its text.
 import { NvText as NvLines, nvUnit, type NvCell } from '../../printed/nvbandwidth.js';
 import { unitNamed } from '../../printed/units.js';
 import { waivedCase } from '../case.js';
@@ -13,12 +13,12 @@ import {
   type Fields,
 } from './record.js';
 
-/** It tells neither size nor time: the time of so many bytes at its rate. */
+/** It reports neither size nor time: use the time of this many bytes at its rate. */
 const bytes = 1e9;
 
 /**
- * Which way data goes. The captions tell who copies, and those of two directions name the wrong places: a reading GPU is
- * the row and gets what the column has.
+ * The direction of the data. Captions tell who copies, and those for both directions name the wrong ends: a reading GPU
+ * is the row and reads from the column.
  */
 function placesOf(test: string, caption: string, cell: NvCell): Record<string, Scalar> {
   const [row, column] = [`gpu:${cell.row}`, `gpu:${cell.column}`];
@@ -59,7 +59,7 @@ function caseOf(test: string, caption: string, cell: NvCell): CaseResult | undef
   });
 }
 
-/** Of both directions at once, three matrices stand below one another: of each direction, and both together. */
+/** Bidirectional tests have three matrices, one below the other: each direction, and both. */
 function captionsOf(test: string, caption: string, rows: number, columns: number): string[] {
   const several = test.includes('bidirectional') && test.startsWith('device_to_device');
   if (!several || rows !== 3 * columns) return [caption];
@@ -109,7 +109,7 @@ export function nvbandwidthJson(value: Fields): Report | undefined {
   return foreignReport(run, told['testcases'].flatMap(casesOf));
 }
 
-/** Reads its text line after line. */
+/** Reads its text line by line. */
 export class NvbandwidthText {
   readonly cases: CaseResult[] = [];
   version: string | undefined;

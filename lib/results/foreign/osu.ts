@@ -67,7 +67,7 @@ export class OsuText {
         algorithm: rate,
         bus: rate,
         formula: isRate ? 'as OSU printed it' : 'size / t',
-        // It says that something is wrong, and not how much.
+        // It only tells that there are errors, not how many.
         wrong: checked ? Number(failed) : null,
         values: Object.fromEntries(
           figures

@@ -1,4 +1,4 @@
-// What another program told, as a report: its figures as it printed them, and nothing of the machine.
+// Another program's results as a report: its figures as printed, without facts of the machine.
 import { version } from '../../version.js';
 import { completeCase, exactCheck, unchecked } from '../case.js';
 import {
@@ -11,20 +11,20 @@ import {
 } from '../result.js';
 import { describe } from '../statistics.js';
 
-/** When a run began that does not tell. */
+/** The start of a run with unknown time. */
 export const unknownTime = '1970-01-01T00:00:00Z';
 
 export interface ForeignFigure extends CaseIdentity {
   readonly samplesSeconds: readonly number[];
   readonly iterationsPerSample?: number;
   readonly warmupIterations?: number;
-  /** Of one operation; 0 where there are none, or nobody says how many. */
+  /** Per operation; 0 if unknown. */
   readonly bytes: number;
-  /** As they were printed, bytes a second. */
+  /** As printed, in bytes per second. */
   readonly algorithm: number;
   readonly bus: number;
   readonly formula: string;
-  /** Elements; null where nothing was checked. */
+  /** Elements; null if not checked. */
   readonly wrong: number | null;
   readonly values?: Readonly<Record<string, number>>;
 }
@@ -70,7 +70,7 @@ export function foreignCase(figure: ForeignFigure): CaseResult {
 
 export interface ForeignRun {
   readonly tool: 'nccl-tests' | 'nvbandwidth' | 'osu';
-  /** Of the program; undefined where it does not tell. */
+  /** The program's version; undefined if unknown. */
   readonly version?: string | undefined;
   readonly commandLine?: readonly string[];
   readonly options?: Readonly<Record<string, Scalar>>;
@@ -119,7 +119,7 @@ export function fieldsOf(value: unknown): Fields {
 
 export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-/** A number, or the text of one, as both programs write them; undefined for `N/A`, `nan` and all else. */
+/** A number or its text, as both programs write them; undefined for `N/A`, `nan` and others. */
 export function amountIn(value: unknown): number | undefined {
   const text = typeof value === 'string' ? value.trim() : value;
   const number = text === '' ? NaN : Number(typeof text === 'string' ? text : (text ?? NaN));

@@ -1,7 +1,7 @@
-// BlueFog's chart of ResNet-50, read off the bars: images a second, about +-110 at batch 64 and +-80 at batch 32.
+// BlueFog's chart of ResNet-50, read from its bars: images per second, about +-110 at batch 64 and +-80 at batch 32.
 import type { PublishedCurves } from './types.js';
 
-/** The number for one GPU is the chart's ideal line divided by its GPUs. */
+/** The value for one GPU is the chart's ideal line divided by its GPUs. */
 export const bluefog: PublishedCurves = {
   source: 'Bluefog-Lib/bluefog at 9ee376a (March 2023), docs/performance.rst, charts',
   machine: '16 p3.16xlarge of 8 V100, 25 Gb/s',

@@ -1,4 +1,5 @@
-// DLPerf's tables of ResNet-50 v1.5 (images a second) and BERT base (sentences a second): medians of five to seven runs.
+// DLPerf's tables of ResNet-50 v1.5 (images per second) and BERT base (sentences per second): medians of five to seven
+// runs.
 import type { PublishedCurves, PublishedSeries } from './types.js';
 
 type Row = readonly [
@@ -18,7 +19,6 @@ function named(model: string, rows: readonly Row[]): PublishedSeries[] {
   }));
 }
 
-/** Every series that has figures for 1, 8, 16 and 32 GPUs. */
 export const dlperf: PublishedCurves = {
   source: 'Oneflow-Inc/DLPerf at c89430b (January 2022)',
   machine: '4 hosts of 8 V100-SXM2-16GB, 100 Gb/s InfiniBand',

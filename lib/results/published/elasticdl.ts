@@ -1,9 +1,9 @@
-// ElasticDL's all-reduce on CPUs: seconds of a task of 50 batches of 64 CIFAR-10 images, and what of it is exchange.
+// ElasticDL's all-reduce on CPUs: seconds of a task of 50 batches of 64 CIFAR-10 images, and its communication.
 
 export interface PublishedTask {
   readonly workers: number;
   readonly taskSeconds: number;
-  /** All batches of the task, exchange included. */
+  /** All batches of the task, including communication. */
   readonly batchSeconds: number;
   readonly exchangeSeconds: number;
 }

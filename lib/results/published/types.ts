@@ -1,6 +1,6 @@
-/** Figures that others published, with where they stand. */
+/** Published figures with their sources. */
 
-/** A series of throughputs: samples a second of all workers together, by number of workers. */
+/** A series of throughputs: samples per second of all workers, by number of workers. */
 export interface PublishedSeries {
   readonly name: string;
   readonly batchSize: number;
