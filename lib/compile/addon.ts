@@ -1,5 +1,5 @@
-// Compiles the addon and the MPI shims of an installed package, from the sources that it carries. The result lies in
-// build/Release of the package, where the loader looks first.
+// Compiles the addon and the MPI shims of an installed package from its sources, into build/Release of the package,
+// where the loader looks first.
 import { spawn } from 'node:child_process';
 import { copyFileSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -14,28 +14,26 @@ import { buildPackages, findPackage, missingTools } from './tools.js';
 
 export interface CompileOptions {
   readonly env: Env;
-  /** Processes at once; as many as there are cores when absent. */
+  /** Parallel processes; the number of cores when absent. */
   readonly jobs?: number;
-  /** Leave sources, tools and objects there, to look at or to compile from again. */
+  /** Keeps sources, tools and objects for inspection or another build. */
   readonly keep?: boolean;
-  /** Called with what begins now. */
+  /** Called at the start of each step. */
   readonly onStep: (text: string) => void;
-  /** Called with how much of the compiling is done, 0 to 100. */
+  /** Called with the progress of compiling, 0 to 100. */
   readonly onPercent: (percent: number) => void;
 }
 
 export interface Compiled {
   readonly addon: string;
-  /** Shims that this machine could not compile and that no platform package had: without them that MPI is missing. */
+  /** Shims that could not be compiled and that no platform package has: their MPIs are unavailable. */
   readonly missingShims: readonly (keyof typeof binaryFiles.shims)[];
 }
 
-/** Lines of a failed program's output that are shown: the compiler's first error is often far up. */
+/** Shown lines of a failed program's output: the compiler's first error is often far up. */
 const shownLines = 60;
 
-/**
- * @throws Error that says what to install, or what a program printed that failed
- */
+/** @throws Error with the packages to install, or a failed program's output */
 export async function compileAddon(options: CompileOptions): Promise<Compiled> {
   const problem = missingTools(options.env);
   if (problem !== undefined) throw new Error(`${problem}\nThen run npx gradlink build again.`);
@@ -65,7 +63,7 @@ export async function compileAddon(options: CompileOptions): Promise<Compiled> {
   await installTools(work, options);
   await compile(work, options);
   install(join(work, 'out', 'Release'), release, folder);
-  // A binary that does not load would hide the one of the platform package.
+  // A broken binary would hide that of the platform package.
   const addon = join(release, binaryFiles.addon);
   await run(process.execPath, ['-e', 'require(process.argv[1])', addon], { ...options, folder });
   if (options.keep !== true) rmSync(work, { recursive: true, force: true });
@@ -77,7 +75,7 @@ function missingIn(release: string): Compiled['missingShims'] {
   return names.filter((name) => !existsSync(join(release, binaryFiles.shims[name])));
 }
 
-/** A project for cmake-js, which takes its packages from beside its project, and tells by the manifest that it is Node-API. */
+/** A cmake-js project: it resolves its packages beside the project, and detects Node-API by the manifest. */
 async function installTools(work: string, options: CompileOptions): Promise<void> {
   writeFileSync(
     join(work, 'package.json'),
@@ -104,7 +102,7 @@ async function installTools(work: string, options: CompileOptions): Promise<void
   await run('npm', ['install', '--ignore-scripts', ...quiet], {
     ...options,
     folder: work,
-    // What npx says of its own call is not meant for this one.
+    // npx's variables for its own call must not reach this one.
     env: Object.fromEntries(
       Object.entries(options.env).filter(
         ([name]) => !/^npm_(?!config_(registry|cache|userconfig|offline)$)/i.test(name),
@@ -121,14 +119,14 @@ async function compile(work: string, options: CompileOptions): Promise<void> {
   };
   const command = join(place('cmake-js'), 'bin', 'cmake-js');
   const jobs = String(options.jobs ?? availableParallelism());
-  // cmake-js's own "compile" would build a second time after a failure.
+  // cmake-js's "compile" would build a second time after a failure.
   const args = ['build', '--directory', work, '--out', join(work, 'out'), '--parallel', jobs];
   options.onStep(`compiling with ${jobs} ${jobs === '1' ? 'process' : 'processes'}`);
   await run(process.execPath, [command, ...args], {
     ...options,
     folder: work,
     onLine: (line) => {
-      // Of make, "[ 12%] Building …", or of ninja, "[3/130] Building …".
+      // Make prints "[ 12%] Building …", ninja "[3/130] Building …".
       const [, percent, done, total] = /^\[(?: *(\d+)%|(\d+)\/(\d+))\]/.exec(line) ?? [];
       if (percent !== undefined) options.onPercent(Number(percent));
       else if (total !== undefined) {
@@ -138,7 +136,7 @@ async function compile(work: string, options: CompileOptions): Promise<void> {
   });
 }
 
-/** Each in one step, since another process may be loading the one before. */
+/** Each file atomically, because another process may be loading the old one. */
 function install(from: string, release: string, folder: string): void {
   makeFolders(release);
   const platform = findPackage(folder, `@gradlink/${process.platform}-${process.arch}-gnu`);
@@ -146,7 +144,7 @@ function install(from: string, release: string, folder: string): void {
   for (const name of [...Object.values(shims), addon]) {
     const target = join(release, name);
     const built = join(from, name);
-    // This machine may lack an MPI's headers, but another's shim of this very version does as well.
+    // This machine may lack an MPI's headers, but another machine's shim of this version works too.
     const packed =
       name !== addon && platform?.version === version ? join(platform.folder, name) : built;
     const source = existsSync(built) ? built : packed;
@@ -162,7 +160,7 @@ interface RunOptions {
   readonly onLine?: (line: string) => void;
 }
 
-/** Runs a program; its output only where it fails. */
+/** Runs a program; shows its output only on failure. */
 function run(
   program: string,
   args: readonly string[],

@@ -1,17 +1,17 @@
-// What compiling needs of the machine and of npm.
+// The requirements of compiling: tools of the machine, and npm packages.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { programFile, type Env } from '../doctor/system.js';
 
-/** The packages that build the addon, as this version was built with. test/process/packing.test.ts holds them to the lock file. */
+/** The build packages, in this version's releases. test/process/packing.test.ts compares them with the lock file. */
 export const buildPackages: Readonly<Record<string, string>> = {
   'cmake-js': '8.0.0',
   'node-addon-api': '8.9.2',
   'node-api-headers': '1.9.0',
 };
 
-/** What is missing to compile, with the commands that install it; undefined when nothing is. */
+/** The missing tools with the commands that install them; undefined if none is missing. */
 export function missingTools(env: Env): string | undefined {
   const has = (...programs: string[]): boolean =>
     programs.some((program) => programFile(program, env) !== undefined);
@@ -31,13 +31,13 @@ export function missingTools(env: Env): string | undefined {
   ].join('\n');
 }
 
-/** The MPIs that a shim can be compiled for, by what is missing for that. */
+/** The MPIs of the shims, and the packages that their compilation needs. */
 export const shimPackages = {
   openmpi: 'apt-get install libopenmpi-dev, or dnf install openmpi-devel',
   mpich: 'apt-get install libmpich-dev, or dnf install mpich-devel',
 } as const;
 
-/** A package as Node would find it from this folder upwards. */
+/** A package as Node would resolve it from this folder. */
 export function findPackage(
   from: string,
   name: string,

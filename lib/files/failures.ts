@@ -1,4 +1,4 @@
-// What the system says when a file cannot be read or written, as an error of the package.
+// Errors of reading and writing files.
 import { GradlinkError } from '../errors.js';
 
 const advice: Readonly<Record<string, string>> = {
@@ -17,13 +17,16 @@ const advice: Readonly<Record<string, string>> = {
   EIO: 'the disk or its connection is failing: look at the system log',
 };
 
-/** Whether an error has this code of the system. */
+/** Whether an error has one of these system codes. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && codes.includes(code);
 }
 
-/** "FILE cannot be written: ENOSPC: no space left on device, write; free space …"; an error of the package stays itself. */
+/**
+ * "FILE cannot be written: ENOSPC: no space left on device, write; free space …". Errors of the package are returned
+ * unchanged.
+ */
 export function fileFailure(path: string, what: 'read' | 'written', cause: unknown): GradlinkError {
   if (cause instanceof GradlinkError) return cause;
   const message = cause instanceof Error ? cause.message : String(cause);

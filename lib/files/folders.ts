@@ -1,12 +1,12 @@
-// Folders that are made with those around them.
+// Creates folders with their parents.
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 /**
- * Makes a folder, and those around it that are missing; one that is there already stays.
+ * Creates a folder and missing parents; an existing one is kept.
  *
- * Not by Node's own `recursive`: that never returns where the system says ENOENT though the folder around is there, as
- * automounters do for hosts and homes that they do not know, and /proc.
+ * Node's `recursive` never returns if the system reports ENOENT in an existing folder, as automounters do for unknown
+ * hosts, and as /proc does.
  */
 export function makeFolders(path: string): void {
   const whole = resolve(path);
@@ -16,7 +16,7 @@ export function makeFolders(path: string): void {
   try {
     mkdirSync(whole);
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process created it in the meantime.
     if (!isFolder(whole)) throw error;
   }
 }

@@ -1,4 +1,4 @@
-// Reading and writing files: what all floors share.
+// Reading and writing files, for all layers.
 export { fileFailure, hasCode } from './failures.js';
 export { makeFolders } from './folders.js';
 export { checkFolder, isOwnFolder, makeOwnFolder, openOwnFile, ownEntry, ownFile } from './own.js';

@@ -1,14 +1,14 @@
-// JSON that somebody wrote or tore: its value, or where it stops being JSON.
+// Parses JSON, and locates the error in invalid text.
 
-/** One token, with the space before it. Strings are taken run by run: long ones must not fill the engine's stack. */
+/** A token with the space before it. Strings match in runs, because long ones must not overflow the engine's stack. */
 const token =
   /[ \t\n\r]*(?:[{}[\],:]|"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
 const space = /[ \t\n\r]*/y;
 
-/** What may come next. */
+/** The possible next tokens. */
 type Wanted = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | ', or end' | 'nothing more';
 
-/** Reads one token in the place of `wanted`; what may follow it, or undefined where it may not stand there. */
+/** Reads one token in place of `wanted`; returns what may follow, or undefined if it is invalid here. */
 function after(text: string, wanted: Wanted, open: string[]): Wanted | undefined {
   const closed = (): Wanted => {
     open.pop();
@@ -31,7 +31,7 @@ function after(text: string, wanted: Wanted, open: string[]): Wanted | undefined
   return open.length === 0 ? 'nothing more' : ', or end';
 }
 
-/** Where a text that is no JSON stops being JSON: its length where it only ends too early. */
+/** The position of the first error in invalid JSON: its length if it only ends early. */
 function faultOf(text: string): number {
   const open: string[] = [];
   let wanted: Wanted = 'value';
@@ -55,9 +55,9 @@ function placeOf(text: string, at: number): string {
 }
 
 /**
- * The value of a JSON text.
+ * Parses JSON.
  *
- * @param wrong makes the error of a text that is no JSON, from words that say where it stops being one
+ * @param wrong makes the error from a description of the position
  */
 export function parseJson(text: string, wrong: (why: string) => Error): unknown {
   try {
@@ -71,7 +71,7 @@ export function parseJson(text: string, wrong: (why: string) => Error): unknown 
   }
 }
 
-/** What kind of JSON a value is, in words. */
+/** The kind of a JSON value in words. */
 export function jsonKind(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

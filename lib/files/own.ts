@@ -1,6 +1,6 @@
-// Names that gradlink makes itself, in a folder that the user named: checkpoint-5, rank-0.out, report.json. Others who can
-// write there may have put a link under such a name, to have a file of ours overwritten or removed elsewhere. A link that
-// the user names is followed (target.ts); one under a name of ours never is, nor is anything made in others' folders.
+// Names that gradlink creates in a folder chosen by the user: checkpoint-5, rank-0.out, report.json. Other users with
+// write access could place a link there, to have another file overwritten or removed. Links named by the user are
+// followed (target.ts); those under our names are not, and nothing is created in others' folders.
 import {
   closeSync,
   constants,
@@ -26,7 +26,7 @@ function refused(path: string, expected: string, got: string, todo: string): Gra
   return new GradlinkError('ERR_SYSTEM', message, { usable: true });
 }
 
-/** Who we are to this file system: one of a network or of a host may have another owner for all that we make. */
+/** The owner of our new files on this file system, which a network or host may map to another user. */
 function ownerOfNew(folder: string): number | undefined {
   const probe = partialName(join(folder, 'owner'));
   try {
@@ -47,7 +47,7 @@ function isOurs({ uid }: Stats, folder: string): boolean {
 }
 
 /**
- * Holds the folder that names of ours are made in against its owner: another user could exchange them at any moment.
+ * Checks the owner of a folder for our files: another owner could exchange them at any time.
  *
  * @throws GradlinkError ERR_SYSTEM
  */
@@ -59,9 +59,9 @@ export function checkFolder(folder: string): void {
 }
 
 /**
- * What is under a name of ours, itself; undefined where nothing is.
+ * The entry under one of our names, without following links; undefined if there is none.
  *
- * @throws GradlinkError ERR_SYSTEM where it is a link, or not what gradlink makes there
+ * @throws GradlinkError ERR_SYSTEM if it is a link, or not of the expected kind
  */
 export function ownEntry(path: string, what: 'file' | 'folder'): Stats | undefined {
   const status = lstatSync(path, { throwIfNoEntry: false });
@@ -72,7 +72,7 @@ export function ownEntry(path: string, what: 'file' | 'folder'): Stats | undefin
   throw refused(path, `a ${what}, since gradlink makes this name`, got, 'remove it');
 }
 
-/** Checks the name of a file of ours before it is made or replaced. */
+/** Checks the name of our file before creating or replacing it. */
 export function ownFile(path: string): string {
   try {
     checkFolder(dirname(path));
@@ -83,15 +83,14 @@ export function ownFile(path: string): string {
   }
 }
 
-/** Whether there is a folder of ours under a name of ours, in which may be removed. */
+/** Whether there is a folder of ours, whose content may be removed. */
 export function isOwnFolder(path: string): boolean {
   const status = lstatSync(path, { throwIfNoEntry: false });
   return status?.isDirectory() === true && isOurs(status, path);
 }
 
 /**
- * Makes a folder under a name of ours, or takes the one that is there. The folder around it, which the user named, is made
- * too.
+ * Creates a folder of ours, or uses the existing one. Also creates the user's folder around it.
  *
  * @throws GradlinkError ERR_SYSTEM
  */
@@ -112,7 +111,7 @@ export function makeOwnFolder(path: string): void {
   }
 }
 
-/** Opens a file of ours to be written from its begin, for what comes bit by bit; the caller closes it. */
+/** Opens a file of ours for writing from the start; the caller closes it. */
 export function openOwnFile(path: string): number {
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
   return openSync(ownFile(path), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o666);

@@ -1,26 +1,26 @@
-// What a file or folder is called until it is whole, and the removal of what killed processes left under such names.
+// Names of files and folders in progress, and their removal after killed processes.
 import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 
-/** Bytes, so that the whole stays below the 255 bytes of a name. */
+/** In bytes, so that the whole name stays below 255 bytes. */
 const keptOfName = 80;
 const ending = '.partial';
 
-/** Beside `path`, up to the process that writes; native/kvstore/base/whole_file.cc names its own alike. */
+/** Beside `path`, up to the process ID; native/kvstore/base/whole_file.cc uses the same names. */
 function prefixOf(path: string): string {
   const name = Buffer.from(basename(path)).subarray(0, keptOfName).toString();
   return `.${name}.${hostname().slice(0, 64)}.`;
 }
 
-/** A name beside `path` that nobody else takes. */
+/** A unique name beside `path`. */
 export function partialName(path: string): string {
   const own = `${process.pid}.${randomBytes(4).toString('hex')}`;
   return join(dirname(path), `${prefixOf(path)}${own}${ending}`);
 }
 
-/** Removes what processes of this host that are no more left beside `path` while they wrote it. */
+/** Removes partial files beside `path` left by ended processes of this host. */
 export function removePartials(path: string): void {
   const prefix = prefixOf(path);
   const folder = dirname(path);
@@ -36,7 +36,7 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // A folder may be written to and not read.
+    // The folder may be writable but not readable.
     return [];
   }
 }

@@ -1,4 +1,4 @@
-// Opening what is read back: only a regular file has an end to rely on.
+// Opens files for reading; only regular files have a reliable end.
 import {
   closeSync,
   constants,
@@ -13,9 +13,9 @@ import { GradlinkError } from '../errors.js';
 import { hasCode } from './failures.js';
 
 /**
- * What is at a path; undefined where nothing is.
+ * The status of a path; undefined if nothing is there.
  *
- * @throws the system's error where its folder is not a folder, which Node's own `throwIfNoEntry` takes for nothing from 22 on
+ * @throws the system's error if its parent is not a folder, which Node's `throwIfNoEntry` ignores from 22 on
  */
 export function statusOf(path: string): Stats | undefined {
   try {
@@ -32,9 +32,9 @@ export interface OpenFile {
   readonly bytes: number;
 }
 
-/** @throws the system's error; GradlinkError ERR_SYSTEM for what is no regular file. */
+/** @throws the system's error; GradlinkError ERR_SYSTEM unless it is a regular file. */
 export function openRegular(path: string): OpenFile {
-  // A FIFO that nobody writes would hold an open that blocks forever.
+  // Without O_NONBLOCK, opening a FIFO without a writer would block forever.
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const status = fstatSync(descriptor);
   if (status.isFile()) return { descriptor, bytes: status.size };
@@ -43,7 +43,7 @@ export function openRegular(path: string): OpenFile {
   throw new GradlinkError('ERR_SYSTEM', message, { usable: true });
 }
 
-/** A file of at most `most` bytes; a longer one is refused before it is read. */
+/** A file of at most `most` bytes; a longer one is refused unread. */
 export function readRegular(path: string, most: number): Buffer {
   const { descriptor, bytes } = openRegular(path);
   try {

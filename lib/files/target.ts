@@ -1,23 +1,23 @@
-// Where a path leads: through symbolic links, also to a file that is still to be made, and to what is no file.
+// Resolves the target of a path: through symbolic links, also for a new file, and for targets that are not files.
 import { readlinkSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
 import { hasCode } from './failures.js';
 
-/** As the kernel. */
+/** The kernel's limit. */
 const mostLinks = 40;
 
-/** What writing to a path comes to. */
+/** The target of writing to a path. */
 export type Target =
-  /** A file that is replaced or made; its mode and owner where there is one. */
+  /** A file to create or replace, with mode and owner of the existing one. */
   | { readonly kind: 'file'; readonly path: string; readonly before?: Before | undefined }
-  /** A device, a FIFO: it is written into as it is. */
+  /** A device or FIFO, which is written in place. */
   | { readonly kind: 'stream'; readonly path: string }
-  /** A descriptor of this process, `/dev/stdout` for example. */
+  /** A descriptor of this process, such as `/dev/stdout`. */
   | { readonly kind: 'descriptor'; readonly descriptor: number };
 
-/** What the file was that is replaced. */
+/** The replaced file. */
 export interface Before {
   readonly mode: number;
   readonly uid: number;
@@ -33,7 +33,8 @@ export function beforeOf(status: Stats | undefined): Before | undefined {
 /**
  * Follows `path`.
  *
- * @throws the system's error where its folder is not there, and as it does where links lead in a circle; GradlinkError ERR_SYSTEM for a directory or a socket.
+ * @throws the system's error if its folder is missing or links are circular; GradlinkError ERR_SYSTEM for a directory
+ *   or a socket.
  */
 export function targetOf(path: string): Target {
   let at = resolve(path);
@@ -46,11 +47,11 @@ export function targetOf(path: string): Target {
     if (next === undefined) return targetAt(at, path);
     at = resolve(folder, next);
   }
-  // As the system says it, so that what to do is told in one place (failures.ts).
+  // In the system's form, so that failures.ts adds the remedy.
   throw Object.assign(new Error('ELOOP: too many symbolic links'), { code: 'ELOOP' });
 }
 
-/** Opening one anew through /proc would begin at the start of the file that another process also writes. */
+/** Opening it through /proc would start at the beginning of a file that another process also writes. */
 function ownDescriptor(folder: string, name: string): number | undefined {
   if (!/^\d+$/.test(name)) return undefined;
   const owner = /^\/proc\/(\d+)(?:\/task\/\d+)?\/fd$/.exec(folder);

@@ -1,4 +1,4 @@
-// What ranks computed and communicated when, as files that trace viewers show.
+// Timelines of the ranks' computation and communication, as files for trace viewers.
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join, parse } from 'node:path';
 
@@ -17,20 +17,20 @@ import {
 import { fileFailure, readRegular, writeFileAtomic } from './index.js';
 import { parseJson } from './json-text.js';
 
-/** Lanes of a rank, in the order in which they are shown. */
+/** Lanes of a rank in display order. */
 export const timelineLanes = ['compute', 'communication'] as const;
 /** One of {@link timelineLanes}. */
 export type TimelineLane = (typeof timelineLanes)[number];
 
-/** Where a trace goes, and whose it is. */
+/** Options of {@link Timeline}. */
 export interface TimelineOptions<Lane extends string = TimelineLane> {
-  /** The rank whose events these are; it is the process of the trace. 0 when absent. */
+  /** The rank of the events, used as the trace's process. 0 when absent. */
   readonly rank?: number | undefined;
-  /** What the process is called; `rank R` when absent. */
+  /** The process name; `rank R` when absent. */
   readonly label?: string | undefined;
-  /** What the process has a lane for, in the order in which they are shown; {@link timelineLanes} when absent. */
+  /** The process's lanes in display order; {@link timelineLanes} when absent. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** Events gathered before they are written; 64 when absent. */
+  /** Number of events per write; 64 when absent. */
   readonly buffered?: number | undefined;
 }
 
@@ -42,19 +42,19 @@ const timelineNames = optionNames<TimelineOptions<string>>({
 });
 const lanesKind = listOf(aString);
 
-/** What a trace's viewer shows of an event. */
+/** Details of an event for the viewer. */
 export type TimelineArgs = Readonly<Record<string, string | number | boolean>>;
 
 const maxBuffered = 2 ** 20;
 const ending = '\n]}\n';
 
 /**
- * What one rank computed and communicated when, as a Chrome trace (chrome://tracing, Perfetto): one process a rank, one
- * lane each for computing and communicating, or lanes of the caller's own. The file is valid JSON whenever it is looked at, also after a crash: each
- * write overwrites the closing brackets with events and brackets in one piece.
+ * A rank's timeline as a Chrome trace (chrome://tracing, Perfetto): one process per rank, with lanes for computing and
+ * communicating, or custom ones. The file is valid JSON at any time, even after a crash: each write replaces the
+ * closing brackets by events and brackets at once.
  *
- * Times are seconds of {@link monotonicSeconds}; in the file microseconds since the timeline was opened, whose place in
- * time `otherData.startTimeSinceEpochMicroseconds` tells, so that {@link mergeTimelines} can lay ranks side by side.
+ * Times are seconds of {@link monotonicSeconds}; the file has microseconds since the timeline was opened.
+ * `otherData.startTimeSinceEpochMicroseconds` has the start, so that {@link mergeTimelines} can combine ranks.
  */
 export class Timeline<Lane extends string = TimelineLane> implements Disposable {
   readonly #start = monotonicSeconds();
@@ -63,11 +63,11 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
   readonly #path: string;
   readonly #lanes: readonly string[];
   #file: number | undefined;
-  /** Where the closing brackets are. */
+  /** Position of the closing brackets. */
   #end: number;
   #gathered: string[] = [];
 
-  /** @throws GradlinkError ERR_SYSTEM where the file cannot be written. */
+  /** @throws GradlinkError ERR_SYSTEM if the file cannot be written */
   constructor(path: string, options?: TimelineOptions<Lane>) {
     const given = optionsObject(options, timelineNames, 'Timeline');
     const { rank = 0, label = `rank ${rank}`, lanes = timelineLanes, buffered = 64 } = given;
@@ -85,7 +85,7 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
       ...this.#lanes.map((name, lane) => this.#metadata('thread_name', lane, { name })),
     ];
     const opening = `${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${events.join(',\n')}`;
-    // In one step, so that a full disk leaves the timeline of the run before.
+    // Atomically, so that a full disk keeps the previous run's timeline.
     writeFileAtomic(path, [opening, ending]);
     this.#path = path;
     this.#file = openSync(path, 'r+');
@@ -100,7 +100,7 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
     return Math.round((seconds - this.#start) * 1e9) / 1e3;
   }
 
-  /** Something that took from `startSeconds` to `endSeconds`. */
+  /** An event from `startSeconds` to `endSeconds`. */
   add(
     lane: Lane,
     name: string,
@@ -119,7 +119,7 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
     });
   }
 
-  /** A moment: a step begins, a rank is lost. */
+  /** An instant: the start of a step, the loss of a rank. */
   mark(lane: Lane, name: string, atSeconds = monotonicSeconds(), args: TimelineArgs = {}): void {
     this.#push({
       name,
@@ -132,7 +132,7 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
     });
   }
 
-  /** Runs `work` and notes how long it took, also when it throws. */
+  /** Runs `work` and records its duration, even if it throws. */
   span<T>(lane: Lane, name: string, work: () => T, args: TimelineArgs = {}): T {
     aFunction(work, 'work');
     const start = monotonicSeconds();
@@ -158,7 +158,7 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
     if (this.#gathered.length >= this.#limit) this.flush();
   }
 
-  /** Writes what was gathered. */
+  /** Writes buffered events. */
   flush(): void {
     if (this.#file === undefined || this.#gathered.length === 0) return;
     const text = `,\n${this.#gathered.join(',\n')}`;
@@ -179,13 +179,13 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
     }
   }
 
-  /** Makes the file what it was before a write that failed, of a full disk: these bytes it had room for. */
+  /** Restores the file after a failed write, for example on a full disk: there was room for these bytes before. */
   #closeBrackets(file: number): void {
     try {
       writeSync(file, ending, this.#end);
       ftruncateSync(file, this.#end + ending.length);
     } catch {
-      // What is told is why the write before failed.
+      // The first write's error is reported.
     }
   }
 
@@ -211,12 +211,12 @@ function epochMicroseconds(): number {
   return Math.round((performance.timeOrigin + performance.now()) * 1e3);
 }
 
-/** Where a rank writes its own: `trace.json` of rank 3 is `trace.rank-3.json`. */
+/** A rank's file: `trace.json` of rank 3 is `trace.rank-3.json`. */
 export function timelineFile(file: string, rank: number): string {
   return partFile(file, `rank-${rank}`);
 }
 
-/** Where a server writes its own: `trace.json` of server 1 is `trace.server-1.json`. */
+/** A server's file: `trace.json` of server 1 is `trace.server-1.json`. */
 export function serverTimelineFile(file: string, server: number): string {
   return partFile(file, `server-${server}`);
 }
@@ -231,7 +231,7 @@ interface TraceFile {
   readonly traceEvents: readonly { readonly ts?: number }[];
 }
 
-/** Two million events; what is longer no viewer opens, nor is it one string of the engine. */
+/** Two million events; no viewer opens more, and the engine's strings are limited. */
 const mostTraceBytes = 2 ** 28;
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
@@ -261,10 +261,10 @@ function readTrace(path: string): TraceFile {
 const pathsKind = listOf(aString);
 
 /**
- * Lays the timelines of several ranks side by side in one file, by the clocks of their hosts.
+ * Combines the timelines of several ranks in one file, by their hosts' clocks.
  *
- * @throws GradlinkError ERR_SYSTEM for what cannot be read, is no regular file or has more than 256 MiB; ERR_UNSUPPORTED
- * for what is no timeline.
+ * @throws GradlinkError ERR_SYSTEM if a file cannot be read, is not regular or exceeds 256 MiB; ERR_UNSUPPORTED if it
+ *   is not a timeline.
  */
 export function mergeTimelines(paths: readonly string[], into: string): void {
   pathsKind(paths, 'paths');

@@ -1,4 +1,4 @@
-// Files written in one step: whoever looks, at whatever moment, finds the old one or the new one, whole.
+// Writes files atomically: a reader finds either the old or the new content.
 import {
   closeSync,
   constants,
@@ -17,18 +17,18 @@ import { ownEntry, ownFile } from './own.js';
 import { partialName, removePartials } from './partial.js';
 import { beforeOf, targetOf, type Before } from './target.js';
 
-/** What is written one behind the other; taken piece by piece, so that it need not be in memory at once. */
+/** Consecutive pieces, generated one by one to save memory. */
 export type Pieces = Iterable<Uint8Array | string>;
 
 /** Node writes at most 2 GiB at once. */
 const mostBytes = 64 * 2 ** 20;
 
 /**
- * Writes a file in one step: beside it first, on the disk before it gets its name. A process that is killed, or a disk
- * that is full, leaves the old file. A symbolic link stays, and what it leads to is written; a file that is replaced
- * keeps its mode. What is no file (`/dev/stdout`, a FIFO, a device) is written into as it is.
+ * Writes a file atomically: to a partial file, synced before the rename. A killed process or a full disk leaves the old
+ * file. Symbolic links are followed; a replaced file keeps its mode. `/dev/stdout`, FIFOs and devices are written in
+ * place.
  *
- * @throws GradlinkError ERR_SYSTEM that names the file, what failed and what to do
+ * @throws GradlinkError ERR_SYSTEM with the file, the error and the remedy
  */
 export function writeFileAtomic(path: string, pieces: Pieces): void {
   try {
@@ -42,14 +42,14 @@ export function writeFileAtomic(path: string, pieces: Pieces): void {
 }
 
 /**
- * As {@link writeFileAtomic}, under a name that gradlink makes itself: a link there is refused.
+ * As {@link writeFileAtomic} for one of gradlink's own names: links are refused.
  *
  * @throws GradlinkError ERR_SYSTEM
  */
 export function writeOwnFile(path: string, pieces: Pieces): void {
   ownFile(path);
   try {
-    // The rename replaces a link that comes in between.
+    // The rename replaces a link created since.
     replace(path, beforeOf(ownEntry(path, 'file')), pieces);
   } catch (cause) {
     throw fileFailure(path, 'written', cause);
@@ -64,7 +64,7 @@ function replace(path: string, before: Before | undefined, pieces: Pieces): void
     try {
       if (before !== undefined) keepRights(file, before);
       writePieces(file, pieces);
-      // Before the rename: else a power cut may leave the new name with none of its bytes.
+      // Before the rename: otherwise a power failure may leave the new name without its content.
       fsyncSync(file);
     } finally {
       closeSync(file);
@@ -81,14 +81,14 @@ function keepRights(file: number, { mode, uid, gid }: Before): void {
   try {
     fchownSync(file, uid, gid);
   } catch (error) {
-    // Only root may give files away.
+    // Only root may change owners.
     if (!hasCode(error, 'EPERM', 'EINVAL', 'ENOSYS', 'ENOTSUP')) throw error;
   }
   fchmodSync(file, mode);
 }
 
 function writeInto(path: string, pieces: Pieces): void {
-  // Not 'a', which may also make a file.
+  // Not 'a', which may create a file.
   const file = openSync(path, constants.O_WRONLY | constants.O_APPEND);
   try {
     writePieces(file, pieces);
@@ -109,19 +109,19 @@ function writeSome(file: number, bytes: Uint8Array, from: number): number {
     return writeSync(file, bytes, from, Math.min(bytes.length - from, mostBytes));
   } catch (error) {
     if (!hasCode(error, 'EAGAIN')) throw error;
-    // A pipe that does not block and whose reader is slow.
+    // A nonblocking pipe with a slow reader.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     return 0;
   }
 }
 
-/** Puts the names in a folder on the disk, where its file system can. */
+/** Syncs a folder's entries if the file system supports it. */
 export function syncFolder(folder: string): void {
   let file: number;
   try {
     file = openSync(folder, 'r');
   } catch {
-    // It may be written and not read.
+    // It may be writable but not readable.
     return;
   }
   try {

@@ -3,7 +3,7 @@ import { native } from '../native/load.js';
 import type { GpuInfo } from '../native/gpu-info.js';
 
 /**
- * The GPUs that this process sees (CUDA_VISIBLE_DEVICES), by the driver's ordinal. Loads the driver at the first call.
+ * The GPUs visible to this process (CUDA_VISIBLE_DEVICES), by ordinal. Loads the driver at the first call.
  *
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU.
  */

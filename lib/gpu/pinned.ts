@@ -1,16 +1,15 @@
-// Memory of the host that GPUs copy from and to at full speed.
+// Host memory for full-speed copies from and to GPUs.
 import { native } from '../native/load.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { shownElements } from '../tensor/memory.js';
 
 /**
- * A zeroed array in page-locked memory of the host. Copies between it and GPUs are faster, and do not hold up a thread;
- * otherwise it is like any other array. Freed when it is collected: the system cannot page it out, so make few and
- * use them again.
+ * A zeroed array in page-locked host memory. Copies between it and GPUs are faster and do not block a thread. Freed by
+ * garbage collection. The system cannot page it out, so reuse a few.
  *
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU; ERR_OUT_OF_MEMORY where the system has no
- *   more to lock.
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU; ERR_OUT_OF_MEMORY if the system can lock no
+ *   more.
  */
 export function pinnedArray<K extends DType>(dtype: K, count: number): ArrayOf[K] {
   const number = parseDType(dtype);

@@ -1,7 +1,7 @@
 import type { Family } from './types.js';
 import type { Parameter } from './types.js';
 
-/** BERT base, uncased, with its pooler; names and order of the published checkpoint in PyTorch form. */
+/** BERT base, uncased, with its pooler; names and order as in the published PyTorch checkpoint. */
 
 const vocabulary = 30522;
 const positions = 512;

@@ -1,6 +1,6 @@
 import type { ImageShape, Parameter } from './types.js';
 
-/** A feature map: what a layer hands to the next. */
+/** A feature map between layers. */
 export interface Tensor {
   readonly channels: number;
   readonly height: number;
@@ -11,7 +11,7 @@ export interface Tensor {
 export type Extent = number | readonly [height: number, width: number];
 
 export interface ConvOptions {
-  /** Name of the layer; its arrays are `NAME_weight` and `NAME_bias`. Numbered like MXNet's when absent. */
+  /** The layer's name; its arrays are `NAME_weight` and `NAME_bias`. Numbered as in MXNet when absent. */
   readonly name?: string;
   readonly filters: number;
   /** Window; 1 when absent. */
@@ -21,20 +21,19 @@ export interface ConvOptions {
   readonly groups?: number;
 }
 
-/** A window that does not fit into the map it meets; {@link network} turns it into advice. */
+/** A window that does not fit into its map; {@link network} turns it into advice. */
 export class ImpossibleShape extends Error {}
 
 /**
- * Follows the shapes through a network and notes each layer's arrays. The order of the notes is the order of the
- * calls; a family calls them in the order of MXNet's argument list (a walk from the output, inputs first, left to
- * right), so that array k here is key k there.
+ * Propagates shapes through a network and records each layer's arrays in call order. Families call in the order of
+ * MXNet's argument list (a walk from the output, inputs first, left to right), so that array k here is key k there.
  */
 export class Builder {
   readonly parameters: Parameter[] = [];
   readonly #bias: boolean;
   readonly #counters = new Map<string, number>();
 
-  /** @param bias whether convolutions have one; fully connected layers always do */
+  /** @param bias whether convolutions have a bias; fully connected layers always do */
   constructor({ bias }: { bias: boolean }) {
     this.#bias = bias;
   }
@@ -70,13 +69,12 @@ export class Builder {
     return { channels: input.channels, height: 1, width: 1 };
   }
 
-  /** Joins maps along their channels; the first gives the size. */
+  /** Concatenates maps along their channels; the first one gives the size. */
   concat(first: Tensor, ...others: readonly Tensor[]): Tensor {
     const channels = others.reduce((sum, { channels }) => sum + channels, first.channels);
     return { ...first, channels };
   }
 
-  /** Flattens its input. */
   fullyConnected(input: Tensor, units: number, name = this.#number('fullyconnected')): Tensor {
     this.#add(`${name}_weight`, [units, input.channels * input.height * input.width]);
     this.#add(`${name}_bias`, [units]);

@@ -3,7 +3,7 @@ import { standardImage, type Family } from './types.js';
 
 // Filters: 1x1; 3x3 reduction, 3x3; double 3x3 reduction, double 3x3; projection.
 type WideBlock = readonly [number, number, number, number, number, number];
-// Without 1x1 and projection: halves the map and joins its input.
+// Without 1x1 and projection: halves the map and concatenates its input.
 type HalvingBlock = readonly [number, number, number, number];
 
 const blocks: readonly (readonly [name: string, filters: WideBlock | HalvingBlock])[] = [
@@ -19,7 +19,7 @@ const blocks: readonly (readonly [name: string, filters: WideBlock | HalvingBloc
   ['5b', [352, 192, 320, 192, 224, 128]],
 ];
 
-// Small images: 1x1 and 3x3 side by side, or one number for a halving 3x3.
+// Small images: parallel 1x1 and 3x3, or one number for a halving 3x3.
 const smallBlocks: readonly (readonly [name: string, filters: readonly number[]])[] = [
   ['in3a', [32, 32]],
   ['in3b', [32, 48]],
@@ -33,7 +33,7 @@ const smallBlocks: readonly (readonly [name: string, filters: readonly number[]]
   ['in5b', [176, 160]],
 ];
 
-/** Convolution `conv_NAME` with bias, then normalisation `bn_NAME`. */
+/** Convolution `conv_NAME` with bias, then normalization `bn_NAME`. */
 class Layers extends Builder {
   convNorm(input: Tensor, name: string, options: Omit<ConvOptions, 'name'>): Tensor {
     return this.batchNorm(this.conv(input, { ...options, name: `conv_${name}` }), `bn_${name}`);

@@ -4,7 +4,7 @@ import { standardImage, type Family } from './types.js';
 const three = { kernel: 3, pad: 1 } as const;
 const halving = { kernel: 3, stride: 2 } as const;
 
-/** Convolution with bias, then normalisation; both numbered, since the original names neither. */
+/** Convolution with bias, then normalization; both numbered, since the original names neither. */
 class Layers extends Builder {
   convNorm(input: Tensor, filters: number, options: Omit<ConvOptions, 'filters'> = {}): Tensor {
     return this.batchNorm(this.conv(input, { ...options, filters }));
@@ -28,8 +28,8 @@ export const inceptionResnetV2: Family = {
     let body = stem(layers, layers.input(imageShape));
     for (let count = 0; count < 10; count += 1) body = residual35(layers, body);
     body = firstReduction(layers, body);
-    // 129 is what the original has (128 was meant), and the row of seven grows the map by two rows and takes two
-    // columns off it, which the column of seven undoes.
+    // The original has 129, though 128 was meant. Its row of seven adds two rows and removes two columns, which the
+    // column of seven reverses.
     const steps17: readonly Step[] = [
       { filters: 129, kernel: 1, pad: 0 },
       { filters: 160, kernel: [1, 7], pad: [1, 2] },
@@ -71,7 +71,7 @@ function residual35(layers: Layers, input: Tensor): Tensor {
   return layers.convNorm(layers.concat(a, b, c), input.channels);
 }
 
-/** A 1x1 beside a chain, joined and brought back to the width of the trunk that it is added to. */
+/** A 1x1 beside a chain, concatenated and projected to the trunk's width. */
 function residual(layers: Layers, input: Tensor, one: number, steps: readonly Step[]): Tensor {
   const a = layers.convNorm(input, one);
   let b = input;

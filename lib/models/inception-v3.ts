@@ -1,7 +1,7 @@
 import { Builder, type ConvOptions, type Tensor } from './builder.js';
 import type { Family } from './types.js';
 
-/** Convolution `NAME_conv2d` without bias, then normalisation `NAME_batchnorm`: versions 3 and 4. */
+/** Convolution `NAME_conv2d` without bias, then normalization `NAME_batchnorm`: versions 3 and 4. */
 export class InceptionLayers extends Builder {
   convNorm(input: Tensor, name: string, options: Omit<ConvOptions, 'name'>): Tensor {
     const conv = this.conv(input, { ...options, name: `${name}_conv2d` });
@@ -99,7 +99,7 @@ function secondReduction(layers: InceptionLayers, input: Tensor, name: string): 
   return layers.concat(a, b, layers.pool(input, 3, 2));
 }
 
-/** Both towers end in a row and a column side by side. */
+/** Both towers end in a parallel row and column. */
 function blockSplit3(layers: InceptionLayers, input: Tensor, name: string): Tensor {
   const a = layers.convNorm(input, `${name}_conv`, { filters: 320 });
   const b = layers.convNorm(input, `${name}_tower_conv`, { filters: 384 });

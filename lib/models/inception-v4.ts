@@ -2,7 +2,7 @@ import type { Tensor } from './builder.js';
 import type { Family } from './types.js';
 import { inceptionImage, InceptionLayers } from './inception-v3.js';
 
-// How a convolution looks is part of its name in the original.
+// In the original a convolution's shape is part of its name.
 const forms = {
   one: { label: '1*1' },
   three: { label: '3*3', kernel: 3, pad: 1 },
@@ -16,7 +16,7 @@ const forms = {
 
 type Step = readonly [filters: number, form: keyof typeof forms, label?: string];
 
-/** Numbers the convolutions of one block as the original does: `BLOCK_conv1_1*1`, `BLOCK_conv2_3*3`, ... */
+/** Numbers the convolutions of a block as the original does: `BLOCK_conv1_1*1`, `BLOCK_conv2_3*3`, ... */
 class Block {
   readonly #layers: InceptionLayers;
   readonly #name: string;
@@ -53,7 +53,7 @@ export const inceptionV4: Family = {
     for (let index = 1; index <= 7; index += 1) body = blockB(layers, body, `in${index}B`);
     body = reductionB(layers, body);
     for (let index = 1; index <= 3; index += 1) body = blockC(layers, body, `in${index}C`);
-    // Padded and with stride 1, so that an image of 299 leaves a 3x3 map, not one value a channel.
+    // Padded and with stride 1, so that an image of 299 leaves a 3x3 map instead of one value per channel.
     layers.fullyConnected(layers.pool(body, 8, 1, 1), numClasses, 'fc1');
     return layers.parameters;
   },
@@ -122,7 +122,7 @@ function blockC(layers: InceptionLayers, input: Tensor, name: string): Tensor {
   const c = block.chain(input, [384, 'one']);
   const c1 = block.chain(c, [256, 'row3']);
   const c2 = block.chain(c, [256, 'column3']);
-  // This tower alone names its row and column the usual way round, and the two at its end the other way again.
+  // Only this tower names its row and column correctly; the two at its end are swapped again.
   const d = block.chain(input, [384, 'one'], [448, 'row3', '1*3'], [512, 'column3', '3*1']);
   const d1 = block.chain(d, [256, 'column3']);
   const d2 = block.chain(d, [256, 'row3']);

@@ -1,7 +1,7 @@
 import { Builder, type ConvOptions, type Tensor } from './builder.js';
 import { standardImage, type Family } from './types.js';
 
-/** Networks of depthwise and pointwise convolutions; a multiplier sets their width. */
+/** Networks of depthwise and pointwise convolutions, with a width multiplier. */
 
 type NamedConv = ConvOptions & { readonly name: string };
 
@@ -19,7 +19,7 @@ const mobilenet: Family = {
         `${name}_batchnorm`,
       );
     const base = Math.trunc(32 * multiplier);
-    // Width of each pair's output in units of base, and the stride of its depthwise half.
+    // Output width of each pair in units of base, and the stride of its depthwise half.
     const pairs: readonly (readonly [width: number, stride: number])[] = [
       [2, 1],
       [4, 2],
@@ -45,7 +45,7 @@ const mobilenet: Family = {
       body = convNorm(body, { ...depthwise, name: `${name}_dw` });
       body = convNorm(body, { name, filters: base * width });
     }
-    // The window stays 7x7 whatever the image, as in the original, which passes no resolution on.
+    // The window is 7x7 for any image, as in the original, which ignores the resolution.
     builder.fullyConnected(builder.pool(body, 7), numClasses, 'fc');
     return builder.parameters;
   },
@@ -87,7 +87,7 @@ const mobilenetV2: Family = {
         const name = `seq-${sequence}-block${unit}`;
         const stride = unit === 0 ? firstStride : 1;
         const expanded = body.channels * expansion;
-        // Expansion by one is a convolution too.
+        // An expansion by one is a convolution too.
         body = convNorm(body, { name: `${name}-exp`, filters: expanded });
         const depthwise = { filters: expanded, groups: expanded, kernel: 3, stride, pad: 1 };
         body = convNorm(body, { ...depthwise, name: `${name}-depthwise` });

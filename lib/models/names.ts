@@ -24,15 +24,15 @@ export const networkNames = [
 /** A network under its own name. */
 export type FamilyName = (typeof networkNames)[number];
 
-/** MXNet has this network under two names. */
+/** MXNet has two names for this network. */
 export const aliases = { resnetv1: 'resnet-v1' } as const satisfies Readonly<
   Record<string, FamilyName>
 >;
 
-/** A name that {@link network} knows. */
+/** A name for {@link network}. */
 export type NetworkName = FamilyName | keyof typeof aliases;
 
-/** Whether a word that a program is given when it runs names a network. */
+/** Whether a value, such as a command-line argument, names a network. */
 export function isNetworkName(name: unknown): name is NetworkName {
   return (networkNames as readonly unknown[]).includes(name) || isAlias(name);
 }
@@ -42,7 +42,7 @@ function isAlias(name: unknown): name is keyof typeof aliases {
 }
 
 /**
- * The network's own name.
+ * The canonical name of a network.
  *
  * @throws RangeError `ERR_OUT_OF_RANGE` that lists the names.
  */

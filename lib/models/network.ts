@@ -1,4 +1,4 @@
-// A network by name: its arrays, and what there is to choose.
+// Networks by name: their arrays and options.
 import { argumentError, describe } from '../errors.js';
 import { elementBytes, parseDType, type DType } from '../tensor/dtype.js';
 import { anInteger, listOf, maxInt32, optionNames, optionsObject } from '../checks.js';
@@ -47,10 +47,10 @@ const networkOptions = optionNames<NetworkOptions>({
   multiplier: true,
 });
 
-/** Deeper ones than anybody has trained; each layer is an array of the list that is made. */
+/** Far deeper than any trained network; each layer is an array of the list. */
 const maxLayers = 10_000;
 
-/** All networks with what there is to choose of each, in the order of the documentation. */
+/** All networks with their options, in the order of the documentation. */
 export function listNetworks(): readonly NetworkInfo[] {
   return families.map(({ name, description, numLayers, smallImages, multipliers, imageShape }) => ({
     name,
@@ -63,11 +63,11 @@ export function listNetworks(): readonly NetworkInfo[] {
 }
 
 /**
- * The arrays of a network, in the order in which MXNet numbers its keys (torchvision's and BERT's: PyTorch's).
+ * The arrays of a network in the order of MXNet's keys (torchvision and BERT: PyTorch's order).
  *
- * @param name one of {@link listNetworks}; for a word that is known at run time alone see {@link isNetworkName}
- * @throws RangeError `ERR_OUT_OF_RANGE` for a network, depth, width or image that there is not; the message lists what
- *   is possible
+ * @param name one of {@link listNetworks}; for names known only at run time see {@link isNetworkName}
+ * @throws RangeError `ERR_OUT_OF_RANGE` for an unknown network, depth, width or image; the message lists the possible
+ *   ones
  */
 export function network(name: NetworkName, given?: NetworkOptions): Network {
   const own = familyName(name);

@@ -2,7 +2,7 @@ import { Builder, type Tensor } from './builder.js';
 import { standardImage, type Family } from './types.js';
 import type { NetworkChoice, Parameter } from './types.js';
 
-// Units of each stage, by depth, for images above the small ones.
+// Units of each stage by depth, for large images.
 const unitsByDepth = new Map<number, readonly number[]>([
   [18, [2, 2, 2, 2]],
   [34, [3, 4, 6, 3]],
@@ -35,7 +35,7 @@ interface Unit {
   readonly filters: number;
   readonly stride: number;
   readonly bottleneck: boolean;
-  /** The first unit of a stage projects its shortcut, that of the first stage and of basic blocks included. */
+  /** Whether the first unit of every stage projects its shortcut, including the first stage and basic blocks. */
   readonly projects: boolean;
 }
 
@@ -68,7 +68,7 @@ function build(variant: Variant, choice: NetworkChoice): readonly Parameter[] {
   const builder = new Builder({ bias: false });
   const normalizesBefore = variant.name === 'resnet';
   let body = builder.input(choice.imageShape);
-  // Only resnet-v1 leaves the image as it is.
+  // Only resnet-v1 does not normalize the image.
   if (variant.name !== 'resnet-v1') builder.batchNorm(body, 'bn_data');
   if (choice.imageShape[1] <= 32) {
     body = builder.conv(body, { name: 'conv0', filters: plan.stem, kernel: 3, pad: 1 });
@@ -95,7 +95,7 @@ function build(variant: Variant, choice: NetworkChoice): readonly Parameter[] {
   return builder.parameters;
 }
 
-/** Version 2: normalisation before each convolution, the shortcut projected after the first of them. */
+/** Version 2: normalization before each convolution; the shortcut is projected after the first one. */
 function preActivationUnit(builder: Builder, input: Tensor, unit: Unit): Tensor {
   const { name, filters, stride } = unit;
   builder.batchNorm(input, `${name}_bn1`);
@@ -121,7 +121,7 @@ function preActivationUnit(builder: Builder, input: Tensor, unit: Unit): Tensor 
   return body;
 }
 
-/** Version 1 and resnext: normalisation after each convolution, that of the shortcut too. */
+/** Version 1 and resnext: normalization after each convolution, including the shortcut's. */
 function postActivationUnit(shape: {
   /** Filters of the inner convolutions, as a share of the unit's. */
   readonly inner: number;

@@ -1,7 +1,7 @@
 import { standardImage, type Family } from './types.js';
 import type { Parameter } from './types.js';
 
-/** PyTorch's names and order, for comparison with programs that reduce a torchvision model's gradients. */
+/** PyTorch's names and order, for comparison with programs that reduce the gradients of a torchvision model. */
 
 const unitsOfStage = [3, 4, 6, 3];
 

@@ -1,4 +1,4 @@
-// Optimizers that keep a mean and a variance: their options and formulas.
+// Optimizers with a mean and a variance.
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
 
@@ -11,8 +11,8 @@ export interface AdamOptions extends OptimizerOptions {
   /** Keeps the denominator from 0. Default 1e-8; AdamW and LAMB 1e-6. */
   readonly epsilon?: number;
   /**
-   * Whether a push of rows leaves the other rows and their moments as they are; otherwise their gradient is 0, and decay
-   * and moments go on. Default true, as in MXNet 1.9.1.
+   * Whether a push of rows leaves other rows and their moments unchanged. Otherwise their gradient is 0, and decay and
+   * moments continue. Default true, as in MXNet 1.9.1.
    */
   readonly lazyUpdate?: boolean;
 }
@@ -36,11 +36,11 @@ export interface AdamWOptions extends Omit<AdamOptions, 'lazyUpdate'> {
 }
 
 /**
- * Adam with decoupled weight decay. Learning rate 0.001 by default. MXNet 1.9.1 has the operator alone; the defaults are
+ * Adam with decoupled weight decay. Learning rate 0.001 by default. MXNet 1.9.1 has only the operator; the defaults are
  * those of its later class.
  *
- * Moments as {@link Adam}'s of g = clip(rescaleGrad * gradient); `w -= lr' * (m / (sqrt(v) + epsilon) + wd * w)` with
- * lr' = lr * sqrt(1 - beta2^t) / (1 - beta1^t), or lr without bias correction.
+ * Moments as in {@link Adam} with g = clip(rescaleGrad * gradient); `w -= lr' * (m / (sqrt(v) + epsilon) + wd * w)`
+ * with lr' = lr * sqrt(1 - beta2^t) / (1 - beta1^t), or lr without bias correction.
  */
 export class AdamW extends Optimizer {
   constructor(options: AdamWOptions = {}) {
@@ -50,17 +50,17 @@ export class AdamW extends Optimizer {
 
 /** Options of {@link LAMB}. */
 export interface LAMBOptions extends AdamWOptions {
-  /** Least norm of the weights in the trust ratio; null sets none. Default null. */
+  /** Lower bound of the weights' norm in the trust ratio; null for none. Default null. */
   readonly lowerBound?: number | null;
-  /** Greatest norm of the weights in the trust ratio; null sets none. Default null. */
+  /** Upper bound of the weights' norm in the trust ratio; null for none. Default null. */
   readonly upperBound?: number | null;
 }
 
 /**
  * Layer-wise adaptive moments. Learning rate 0.001 by default.
  *
- * Moments as {@link AdamW}'s, both divided by 1 - beta^t with bias correction; direction
- * `d = m / (sqrt(v) + epsilon) + wd * w`; `w -= lr * |w| / |d| * d`, where a norm of 0 makes the ratio 1.
+ * Moments as in {@link AdamW}, divided by 1 - beta^t with bias correction; direction `d = m / (sqrt(v) + epsilon) + wd
+ * * w`; `w -= lr * |w| / |d| * d`, with ratio 1 if a norm is 0.
  */
 export class LAMB extends Optimizer {
   constructor(options: LAMBOptions = {}) {
@@ -92,9 +92,9 @@ export interface NadamOptions extends AdamOptions {
 /**
  * Adam with Nesterov's momentum. Learning rate 0.001 by default. Not on GPUs.
  *
- * With g, m and v as {@link Adam}'s, `mu(t) = beta1 * (1 - 0.5 * 0.96^(t * scheduleDecay))` and P the product of mu(1) to mu(t):
- * `d = (1 - mu(t)) * g / (1 - P) + mu(t + 1) * m / (1 - P * mu(t + 1))`, `w -= lr * d / (sqrt(v / (1 - beta2^t)) + epsilon)`.
- * The product is that of the key, where MXNet multiplies those of all keys.
+ * With g, m and v as {@link Adam}'s, `mu(t) = beta1 * (1 - 0.5 * 0.96^(t * scheduleDecay))` and P the product of mu(1)
+ * to mu(t): `d = (1 - mu(t)) * g / (1 - P) + mu(t + 1) * m / (1 - P * mu(t + 1))`, `w -= lr * d / (sqrt(v / (1 -
+ * beta2^t)) + epsilon)`. The product is per key; MXNet multiplies those of all keys.
  */
 export class Nadam extends Optimizer {
   constructor(options: NadamOptions = {}) {

@@ -1,4 +1,4 @@
-// Optimizers that scale steps by a history of gradients: their options and formulas.
+// Optimizers that scale steps by a history of gradients.
 import { argumentError } from '../errors.js';
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
@@ -23,8 +23,8 @@ export interface GroupAdaGradOptions extends Omit<OptimizerOptions, 'wd' | 'wdMu
 }
 
 /**
- * AdaGrad with one number of history for each row, for embeddings: `h += mean of g^2 over the row; w -= lr * g / sqrt(h +
- * epsilon)`. Rows follow from the shape that `init` of a store or {@link Optimizer.update} was given. No weight decay.
+ * AdaGrad with one history value per row, for embeddings: `h += mean of g^2 over the row; w -= lr * g / sqrt(h +
+ * epsilon)`. Rows follow from the shape given to a store's `init` or to {@link Optimizer.update}. No weight decay.
  * Learning rate 0.01 by default. Not on GPUs.
  */
 export class GroupAdaGrad extends Optimizer {
@@ -47,7 +47,7 @@ export interface RMSPropOptions extends OptimizerOptions {
   readonly epsilon?: number;
   /** Graves' version, which subtracts the mean. Default false. */
   readonly centered?: boolean;
-  /** Bound of the absolute value of weights; null does not bound them. Default null. */
+  /** Bound of the weights' absolute values; null for none. Default null. */
   readonly clipWeights?: number | null;
 }
 

@@ -28,7 +28,7 @@ import type {
   SignumOptions,
 } from './sgd.js';
 
-/** The options each optimizer takes, by its name. */
+/** The options of each optimizer by name. */
 export interface OptimizerOptionsByName {
   /** Of {@link AdaDelta}. */
   adadelta: AdaDeltaOptions;
@@ -56,7 +56,7 @@ export interface OptimizerOptionsByName {
   lbsgd: LBSGDOptions;
   /** Of {@link Nadam}. */
   nadam: NadamOptions;
-  /** Of {@link SGD}, with Nesterov's momentum. */
+  /** Of {@link SGD} with Nesterov's momentum. */
   nag: Omit<SGDOptions, 'nesterov'>;
   /** Of {@link RMSProp}. */
   rmsprop: RMSPropOptions;
@@ -70,7 +70,7 @@ export interface OptimizerOptionsByName {
   test: OptimizerOptions;
 }
 
-/** A name that {@link createOptimizer} knows. */
+/** A name for {@link createOptimizer}. */
 export type OptimizerName = keyof OptimizerOptionsByName;
 
 const makers: {
@@ -97,13 +97,13 @@ const makers: {
   test: (options) => new Test(options),
 };
 
-/** The names that {@link createOptimizer} knows; `nag` is {@link SGD} with `nesterov`. */
+/** The names for {@link createOptimizer}; `nag` is {@link SGD} with `nesterov`. */
 export const optimizerNames = Object.keys(makers) as readonly OptimizerName[];
 
 /**
- * An optimizer by its name, as MXNet's `optimizer.create`; upper and lower case are the same.
+ * Creates an optimizer by name, like MXNet's `optimizer.create`; case is ignored.
  *
- * @throws TypeError for an unknown name, listing the known ones and the one that was meant.
+ * @throws TypeError for an unknown name, listing the known ones and the likely one.
  */
 export function createOptimizer<Name extends OptimizerName>(
   name: Name,

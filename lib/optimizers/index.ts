@@ -1,4 +1,4 @@
-// The optimizers and schedules that users import.
+// The public optimizers and schedules.
 export * from './adam.js';
 export * from './adaptive.js';
 export { createOptimizer, optimizerNames } from './create.js';

@@ -1,8 +1,8 @@
-// Rules of option values, for optimizers and schedules alike.
+// Checks of option values for optimizers and schedules.
 import { argumentError } from '../errors.js';
 import { notConstructed, unknownOption } from '../checks.js';
 
-/** What a number may be. */
+/** The range of a number. */
 export type NumberRule = 'finite' | 'notNegative' | 'positive' | 'unit' | 'count' | 'updates';
 
 const rules: Readonly<
@@ -32,9 +32,9 @@ const rules: Readonly<
 };
 
 /**
- * A number that follows the rule.
+ * Checks a number by a rule.
  *
- * @throws TypeError for what is no number, RangeError for one outside the rule.
+ * @throws TypeError unless it is a number, RangeError outside the range.
  */
 export function checkedNumber(value: unknown, name: string, rule: NumberRule): number {
   const { expected, holds } = rules[rule];
@@ -45,7 +45,7 @@ export function checkedNumber(value: unknown, name: string, rule: NumberRule): n
   return value;
 }
 
-/** An object of options without a prototype of its own making: a class instance is a mistake. */
+/** A plain object of options: a class instance is a mistake. */
 export function checkedObject(value: unknown, name: string): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an object', value);
@@ -53,7 +53,7 @@ export function checkedObject(value: unknown, name: string): Readonly<Record<str
   return value as Readonly<Record<string, unknown>>;
 }
 
-/** @throws TypeError for an option that is not one of `known`: it names the one that was meant, and all others. */
+/** @throws TypeError for an unknown option: names the likely one, and all others */
 export function refuseUnknown(
   options: Readonly<Record<string, unknown>>,
   known: readonly string[],
@@ -64,7 +64,7 @@ export function refuseUnknown(
   }
 }
 
-/** @throws TypeError where a class that only others extend is made itself. */
+/** @throws TypeError if an abstract class is instantiated */
 export function assertConcrete(
   made: unknown,
   base: { readonly name: string },

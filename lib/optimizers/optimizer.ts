@@ -1,5 +1,5 @@
-// What all optimizers share: options, rate, updates without a store, states. The options' names, defaults and ranges are
-// the addon's, where the steps are computed.
+// The common part of all optimizers: options, rate, updates without a store, states. Option names, defaults and ranges
+// come from the addon, which computes the steps.
 import { argumentError, ruleError } from '../errors.js';
 import type {
   NativeOptimizer,
@@ -22,58 +22,58 @@ import {
 } from './optimizer-options.js';
 import { LRScheduler } from './schedulers.js';
 
-/** A key: what a store calls an array, or the index a caller gives it. */
+/** A key: a store's name of an array, or an index of the caller's. */
 export type OptimizerKey = number | string;
 
-/** Options that every optimizer has. Defaults are MXNet 1.9.1's. */
+/** Common options. Defaults are MXNet 1.9.1's. */
 export interface OptimizerOptions {
   /**
-   * The rate where no schedule decides it, else what a factor schedule starts from; the other schedules start from their own
-   * `baseLr`, as in MXNet. Default: said at each optimizer.
+   * The rate without a schedule, or the initial rate of a factor schedule; other schedules start from their own
+   * `baseLr`, as in MXNet. Each optimizer has its own default.
    */
   readonly learningRate?: number;
-  /** Decides the rate from the number of updates. */
+  /** Sets the rate by the number of updates. */
   readonly lrScheduler?: LRScheduler | null;
   /** Weight decay. Default 0. */
   readonly wd?: number;
-  /** What gradients are multiplied by first, often 1 / batch size. Default 1. */
+  /** Factor of gradients, often 1 / batch size. Default 1. */
   readonly rescaleGrad?: number;
-  /** Bound of the absolute value of a gradient's elements; null and 0 do not bound them. Default null. */
+  /** Bound of the gradients' absolute values; null and 0 for none. Default null. */
   readonly clipGradient?: number | null;
-  /** Updates counted as done before the first one. Default 0. */
+  /** Number of earlier updates. Default 0. */
   readonly beginNumUpdate?: number;
-  /** Keeps a float32 copy of float16 and bfloat16 weights and steps on that. Default false. */
+  /** Keeps a float32 copy of float16 and bfloat16 weights for the steps. Default false. */
   readonly multiPrecision?: boolean;
   /** Multipliers of the rate, by key or by parameter name. */
   readonly lrMult?: Readonly<Record<string, number>>;
   /** Multipliers of the weight decay, by key or by parameter name. */
   readonly wdMult?: Readonly<Record<string, number>>;
   /**
-   * Names of the parameters, by key (an array: by index). As in MXNet, a named parameter whose name ends in neither
-   * `_weight` nor `_gamma` has no weight decay unless wdMult gives it one.
+   * Parameter names by key (an array: by index). As in MXNet, a named parameter without the suffix `_weight` or
+   * `_gamma` has no weight decay unless wdMult sets it.
    */
   readonly paramNames?: Readonly<Record<string, string>> | readonly string[];
 }
 
 /** Options of {@link Optimizer.update}. */
 export interface UpdateOptions {
-  /** The type of the elements where the array does not say it: `'float16'` or `'bfloat16'`. */
+  /** The element type, for arrays that do not tell: `'float16'` or `'bfloat16'`. */
   readonly dtype?: 'float16' | 'bfloat16' | 'float32' | 'float64';
   /**
-   * The shape of the weight, for optimizers that step row by row ({@link GroupAdaGrad}): a row has the product of all but
-   * the first number. Each element is a row of its own when absent.
+   * The shape of the weight, for optimizers that step by row ({@link GroupAdaGrad}): a row's length is the product of
+   * all but the first number. When absent each element is a row.
    */
   readonly shape?: readonly number[] | undefined;
 }
 
 const updateNames = optionNames<UpdateOptions>({ dtype: true, shape: true });
 
-/** Options that are no numbers, which the addon's table has. */
+/** Options that are not numbers, which the addon's table lacks. */
 const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
 
 let definitions: ReadonlyMap<string, NativeOptimizerDefinition> | undefined;
 
-/** What the addon says of an optimizer's options; it knows every name that a class here has. */
+/** The addon's option table of an optimizer; it knows every name used here. */
 function definitionOf(name: string): NativeOptimizerDefinition {
   definitions ??= new Map(
     native()
@@ -87,14 +87,14 @@ function definitionOf(name: string): NativeOptimizerDefinition {
 }
 
 /**
- * Turns gradients into steps of weights. The same object serves a store (`kv.setOptimizer(optimizer)`, which takes it
- * as it is at that moment and keeps states of its own) and a program without one ({@link update}). Creating one loads the
- * addon, which has the table of options: a GradlinkError ERR_BACKEND_UNAVAILABLE where it cannot be loaded.
+ * Turns gradients into steps of weights. The same object works with a store (`kv.setOptimizer(optimizer)` copies it,
+ * and keeps its own states) and without one ({@link update}). The constructor loads the addon, which has the option
+ * table, and throws GradlinkError ERR_BACKEND_UNAVAILABLE if that fails.
  */
 export abstract class Optimizer {
-  /** The name that {@link createOptimizer} knows it by. */
+  /** Its name for {@link createOptimizer}. */
   readonly name: string;
-  /** The schedule that decides the rate, if one does. */
+  /** The schedule of the rate, if any. */
   readonly lrScheduler: LRScheduler | null;
   readonly #options: NativeOptimizerSpec;
   #learningRate: number;
@@ -140,7 +140,7 @@ export abstract class Optimizer {
   }
 
   /**
-   * The optimizer as plain data, as it is now: what a store takes.
+   * The current settings as plain data, for a store.
    *
    * @internal
    */
@@ -150,14 +150,14 @@ export abstract class Optimizer {
   }
 
   /**
-   * The rate of the next update, before multipliers. Where there is a schedule it decides, and setting the rate is a
-   * TypeError. A store that was given the optimizer is told of a new rate by its own `setLearningRate`.
+   * The rate of the next update, before multipliers. With a schedule, setting it is a TypeError. For a store's copy use
+   * its `setLearningRate`.
    */
   get learningRate(): number {
     return this.lrScheduler?.at(this.numUpdate, this.#learningRate) ?? this.#learningRate;
   }
 
-  /** From the next update on. */
+  /** Applies from the next update on. */
   set learningRate(value: number) {
     if (this.lrScheduler !== null) {
       const rule = 'learningRate cannot be set while lrScheduler decides the rate';
@@ -167,29 +167,29 @@ export abstract class Optimizer {
     this.#native?.setLearningRate(value);
   }
 
-  /** What gradients are multiplied by first. */
+  /** Factor of gradients. */
   get rescaleGrad(): number {
     return this.#rescaleGrad;
   }
 
-  /** From the next update on. */
+  /** Applies from the next update on. */
   set rescaleGrad(value: number) {
     this.#rescaleGrad = checkedNumber(value, 'rescaleGrad', 'finite');
     this.#native?.setRescaleGrad(value);
   }
 
-  /** The largest number of updates that {@link update} has made of any key. */
+  /** The largest number of updates of any key by {@link update}. */
   get numUpdate(): number {
     return this.#native?.numUpdate() ?? this.#options.numbers['beginNumUpdate'] ?? 0;
   }
 
   /**
-   * One step of one array, in place; returns when it is done. States are made at a key's first update.
+   * One blocking step of one array, in place. A key's first update creates its state.
    *
-   * @param key - tells the array from others: states and counts are kept by it. `3` and `'3'` are the same key.
+   * @param key - identifies the array's state and count. `3` and `'3'` are the same key.
    * @param weight - Float32Array, Float64Array, or float16 and bfloat16 as in the collectives.
    * @param grad - one gradient of the weight's type and length, or several, which are summed in the same pass.
-   * @throws TypeError for arrays of other types or lengths, and for a key whose array had another length before.
+   * @throws TypeError for arrays of other types or lengths, and if the key's array had another length before.
    */
   update(
     key: OptimizerKey,
@@ -216,15 +216,15 @@ export abstract class Optimizer {
     this.#ready().update(keyText(key), number, storageOf(weight), grads.map(storageOf), rowLength);
   }
 
-  /** All states of {@link update}, bit for bit, with the counts; not the options. */
+  /** All states of {@link update} with the counts, bit for bit; without options. */
   saveStates(): Uint8Array {
     return this.#ready().saveStates();
   }
 
   /**
-   * Goes on from what {@link saveStates} gave or a store's saveOptimizerStates wrote.
+   * Restores states from {@link saveStates} or a file of a store's saveOptimizerStates.
    *
-   * @throws TypeError for states of another optimizer, of other options, or damaged ones; nothing has changed then.
+   * @throws TypeError for states of another optimizer or other options, or damaged ones, before any change.
    */
   loadStates(states: Uint8Array): void {
     this.#ready().loadStates(states);
@@ -237,7 +237,7 @@ export abstract class Optimizer {
 
 const warned = new Set<string>();
 
-/** Which of two rates counts is no guess for whoever reads the program: said once, as MXNet does. */
+/** Warns once about two conflicting rates, as MXNet does. */
 function warnOfTwoRates(name: string, learningRate: number, scheduler: LRScheduler): void {
   const { baseLr, followsOptimizer, hasBaseRate } = scheduler;
   if (learningRate === baseLr || !hasBaseRate) return;
@@ -250,7 +250,7 @@ function warnOfTwoRates(name: string, learningRate: number, scheduler: LRSchedul
   process.emitWarning(text, { code: 'GRADLINK_LEARNING_RATE' });
 }
 
-/** The default of an option that every optimizer has. */
+/** The default of a common option. */
 function fallbackOf(options: readonly NativeOptimizerOption[], name: string): number {
   return options.find((option) => option.name === name)?.fallback ?? Number.NaN;
 }

@@ -1,5 +1,5 @@
-// Learning-rate schedules. Formulas and defaults are those of MXNet 1.9.1's lr_scheduler, as functions of the number of
-// updates alone: asking for the rate of an earlier update is allowed. The formulas are the addon's, which servers go by.
+// Learning-rate schedules with the formulas and defaults of MXNet 1.9.1's lr_scheduler, as pure functions of the number
+// of updates. The addon computes them, as servers do.
 import { aFunction, integer, oneOf } from '../checks.js';
 import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
@@ -15,14 +15,14 @@ import {
 /** How the rate behaves during warm-up. */
 export type WarmupMode = 'linear' | 'constant';
 
-/** Options that every schedule has. */
+/** Common options. */
 export interface SchedulerOptions {
   /**
-   * The rate to start from after warm-up, and what a linear warm-up rises to. An optimizer's `learningRate` replaces what
-   * {@link FactorScheduler} and {@link MultiFactorScheduler} start from, and nothing else. Default 0.01.
+   * The rate after warm-up, which a linear warm-up rises to. An optimizer's `learningRate` only replaces the start of
+   * {@link FactorScheduler} and {@link MultiFactorScheduler}. Default 0.01.
    */
   readonly baseLr?: number;
-  /** Updates of warm-up, before which the schedule proper does not decay. Default 0. */
+  /** Updates of warm-up, before any decay. Default 0. */
   readonly warmupSteps?: number;
   /** The rate at update 0 of the warm-up; at most baseLr. Default 0. */
   readonly warmupBeginLr?: number;
@@ -34,7 +34,7 @@ export interface SchedulerOptions {
 export interface FactorSchedulerOptions extends SchedulerOptions {
   /** Updates between two reductions. */
   readonly step: number;
-  /** What the rate is multiplied by; above 0, at most 1. Default 1. */
+  /** Factor of each reduction; above 0, at most 1. Default 1. */
   readonly factor?: number;
   /** The rate never falls below this. Default 1e-8. */
   readonly stopFactorLr?: number;
@@ -44,13 +44,13 @@ export interface FactorSchedulerOptions extends SchedulerOptions {
 export interface MultiFactorSchedulerOptions extends SchedulerOptions {
   /** Updates after which the rate is reduced, ascending. */
   readonly steps: readonly number[];
-  /** What the rate is multiplied by; above 0, at most 1. Default 1. */
+  /** Factor of each reduction; above 0, at most 1. Default 1. */
   readonly factor?: number;
 }
 
 /** Options of {@link CosineScheduler}. */
 export interface CosineSchedulerOptions extends SchedulerOptions {
-  /** The update at which the rate arrives at finalLr; greater than warmupSteps. */
+  /** The update that reaches finalLr; greater than warmupSteps. */
   readonly maxUpdate: number;
   /** Default 0. */
   readonly finalLr?: number;
@@ -72,16 +72,13 @@ type Shape = Pick<
 
 /** Options of {@link FunctionScheduler}. */
 export interface FunctionSchedulerOptions {
-  /**
-   * The rate at an update, from the number of updates alone. It is asked once for each number from 0 to `updates`, when the
-   * schedule is made.
-   */
+  /** The rate at an update. Called once for each number from 0 to `updates` by the constructor. */
   readonly rate: (numUpdate: number) => number;
-  /** The last update that it is asked for, whose rate stays; at most 10,000,000. */
+  /** The last update to call it for, whose rate stays; at most 10,000,000. */
   readonly updates: number;
 }
 
-/** A rate as a function of the number of updates. Immutable: several optimizers can share one. */
+/** A rate as a function of the number of updates. Immutable, so optimizers can share it. */
 export abstract class LRScheduler {
   /** The rate after warm-up, unless an optimizer replaces it. */
   readonly baseLr: number;
@@ -123,9 +120,9 @@ export abstract class LRScheduler {
   /**
    * The rate at an update.
    *
-   * @param numUpdate - updates done so far: the largest count of any key. The first update asks for 1.
-   * @param learningRate - the optimizer's, where there is one.
-   * @throws RangeError for what is no whole number of updates; GradlinkError ERR_BACKEND_UNAVAILABLE where the addon, which
+   * @param numUpdate - the largest number of updates of any key, including this one: 1 for the first update.
+   * @param learningRate - the optimizer's, if any.
+   * @throws RangeError for an invalid number of updates; GradlinkError ERR_BACKEND_UNAVAILABLE if the addon, which
    *   computes the rate, cannot be loaded.
    */
   at(numUpdate: number, learningRate?: number): number {
@@ -134,8 +131,8 @@ export abstract class LRScheduler {
   }
 
   /**
-   * Whether the decay starts from the optimizer's rate. MXNet sets the schedule's base rate then, which those that compute
-   * each rate from the first one do not read again.
+   * Whether the decay starts from the optimizer's rate. MXNet then sets the schedule's base rate, which schedules that
+   * compute from the first rate no longer read.
    *
    * @internal
    */
@@ -145,7 +142,7 @@ export abstract class LRScheduler {
   }
 
   /**
-   * Whether it has a base rate, beside which an optimizer's own may be another.
+   * Whether it has a base rate, which an optimizer's may contradict.
    *
    * @internal
    */
@@ -166,7 +163,7 @@ export abstract class LRScheduler {
   }
 }
 
-/** What a schedule does not use. */
+/** The unused parts of a schedule. */
 const unused: Omit<Shape, 'kind'> = {
   steps: [],
   rates: [],
@@ -228,7 +225,7 @@ function ascending(steps: unknown): readonly number[] {
   });
 }
 
-/** Both schedules that run from the base rate to finalLr over the updates up to maxUpdate. */
+/** The schedules from the base rate to finalLr over the updates up to maxUpdate. */
 abstract class SpanScheduler extends LRScheduler {
   protected constructor(
     name: string,
@@ -256,7 +253,7 @@ abstract class SpanScheduler extends LRScheduler {
   }
 }
 
-/** finalLr + (baseLr - finalLr) * (1 - n / N)^power, n and N counted from the end of the warm-up. */
+/** finalLr + (baseLr - finalLr) * (1 - n / N)^power, with n and N counted from the end of the warm-up. */
 export class PolyScheduler extends SpanScheduler {
   constructor(options: PolySchedulerOptions) {
     checkedObject(options, 'options');
@@ -267,7 +264,7 @@ export class PolyScheduler extends SpanScheduler {
   }
 }
 
-/** finalLr + (baseLr - finalLr) * (1 + cos(pi n / N)) / 2, n and N counted from the end of the warm-up. */
+/** finalLr + (baseLr - finalLr) * (1 + cos(pi n / N)) / 2, with n and N counted from the end of the warm-up. */
 export class CosineScheduler extends SpanScheduler {
   constructor(options: CosineSchedulerOptions) {
     checkedObject(options, 'options');
@@ -275,13 +272,13 @@ export class CosineScheduler extends SpanScheduler {
   }
 }
 
-/** Entries of a table: 16 MiB, which go to each server. */
+/** Entries of a table: 16 MiB, sent to each server. */
 const mostChanges = 2 ** 20;
 const mostUpdates = 10_000_000;
 
 /**
- * A schedule of one's own. Servers and GPUs run no JavaScript, so the function becomes a table when the schedule is made:
- * it may change its rate 1,048,576 times.
+ * A custom schedule. Servers and GPUs run no JavaScript, so the constructor turns the function into a table: it may
+ * change its rate 1,048,576 times.
  *
  * @example
  * ```ts
@@ -303,7 +300,7 @@ export class FunctionScheduler extends LRScheduler {
     this.#rates = rates;
   }
 
-  /** As its table says: the addon would be handed all of it at each call. */
+  /** Reads the table here: the addon would need all of it at each call. */
   override at(numUpdate: number): number {
     checkedNumber(numUpdate, 'numUpdate', 'count');
     let [from, to] = [0, this.#steps.length];
@@ -316,7 +313,7 @@ export class FunctionScheduler extends LRScheduler {
   }
 }
 
-/** The rate at 0, and each update at which the rate is another than before. */
+/** The rate at 0, and each update with a new rate. */
 function tableOf({ rate, updates }: FunctionSchedulerOptions): {
   first: number;
   steps: number[];

@@ -1,4 +1,4 @@
-// Gradient descent and what steps like it: options and formulas.
+// Gradient descent and its variants.
 import { oneOf } from '../checks.js';
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
@@ -8,11 +8,11 @@ import { checkedObject } from './optimizer-options.js';
 export interface SGDOptions extends OptimizerOptions {
   /** Default 0: none, and no state. */
   readonly momentum?: number;
-  /** Nesterov's momentum: MXNet's NAG. Without momentum it changes nothing. Default false. */
+  /** Nesterov's momentum, MXNet's NAG. No effect without momentum. Default false. */
   readonly nesterov?: boolean;
   /**
-   * Whether a push of rows leaves the other rows and their momentum as they are; otherwise their gradient is 0, and
-   * decay and momentum go on. Default true, as in MXNet 1.9.1.
+   * Whether a push of rows leaves other rows and their momentum unchanged. Otherwise their gradient is 0, and decay and
+   * momentum continue. Default true, as in MXNet 1.9.1.
    */
   readonly lazyUpdate?: boolean;
 }
@@ -34,7 +34,7 @@ export class SGD extends Optimizer {
 export interface SignumOptions extends OptimizerOptions {
   /** Default 0.9. 0 is signSGD: the sign of the gradient, and no state. */
   readonly momentum?: number;
-  /** Weight decay that stays out of gradient and momentum. Default 0. */
+  /** Weight decay outside of gradient and momentum. Default 0. */
   readonly wdLh?: number;
 }
 
@@ -63,12 +63,12 @@ export interface LARSOptions extends OptimizerOptions {
 }
 
 /**
- * Layer-wise adaptive rate scaling over {@link SGD}. Learning rate 0.01 by default.
+ * Layer-wise adaptive rate scaling on {@link SGD}. Learning rate 0.01 by default.
  *
- * The rate of an array is multiplied by `eta * |w| / (|g| + wd * |w| + epsilon)`, where both norms are above 0 and the
- * array's name (or key) does not end in gamma, beta or bias; |g| is the norm before clipping. Named parameters whose name
- * does not end in `_weight` have no weight decay. The change of the rate that corrects the momentum is that of the same
- * key, where MXNet takes that of whichever key came before.
+ * The rate of an array is multiplied by `eta * |w| / (|g| + wd * |w| + epsilon)`, if both norms are above 0 and the
+ * array's name (or key) does not end in gamma, beta or bias; |g| is the norm before clipping. Named parameters whose
+ * name does not end in `_weight` have no weight decay. The momentum is corrected by the same key's change of rate;
+ * MXNet uses the previous key's, whichever that is.
  */
 export class LARS extends Optimizer {
   constructor(options: LARSOptions = {}) {
@@ -80,14 +80,16 @@ export class LARS extends Optimizer {
 export interface DCASGDOptions extends OptimizerOptions {
   /** Default 0. */
   readonly momentum?: number;
-  /** How much of the delay is compensated (MXNet's `lamda`). Default 0.04. */
+  /** Compensation of the delay (MXNet's `lamda`). Default 0.04. */
   readonly lambda?: number;
 }
 
 /**
- * Gradient descent that compensates delayed gradients of asynchronous workers. Learning rate 0.01 by default. Not on GPUs.
+ * Gradient descent with compensation for delayed gradients of asynchronous workers. Learning rate 0.01 by default. Not
+ * on GPUs.
  *
- * With w' the weights before the last update: `m = momentum * m - lr * (g + wd * w + lambda * g^2 * (w - w'))`, `w += m`.
+ * With w' as the weights before the last update: `m = momentum * m - lr * (g + wd * w + lambda * g^2 * (w - w'))`, `w
+ * += m`.
  */
 export class DCASGD extends Optimizer {
   constructor(options: DCASGDOptions = {}) {
@@ -95,33 +97,33 @@ export class DCASGD extends Optimizer {
   }
 }
 
-/** How the rate of {@link LBSGD} rises: `'lars'` in place of a warm-up takes it from the norms of weights and gradient. */
+/** How the rate of {@link LBSGD} rises: `'lars'` replaces the warm-up by the norms of weights and gradient. */
 export type LBSGDWarmup = 'linear' | 'power2' | 'sqrt' | 'lars';
-/** By the number that the addon has for each. */
+/** In the order of the addon's numbers. */
 const warmups: readonly LBSGDWarmup[] = ['linear', 'power2', 'sqrt', 'lars'];
 
 /** Options of {@link LBSGD}. */
 export interface LBSGDOptions extends OptimizerOptions {
   /** Default 0. */
   readonly momentum?: number;
-  /** Pushes whose mean is one step; the rate rises to so many times itself. Default 1. */
+  /** Pushes per step, which uses their mean; the rate rises by this factor. Default 1. */
   readonly batchScale?: number;
   /** Default `'linear'`. */
   readonly warmupStrategy?: LBSGDWarmup;
-  /** Epochs until the rate is reached. Default 5. */
+  /** Epochs of warm-up. Default 5. */
   readonly warmupEpochs?: number;
-  /** Pushes in an epoch. Default 32. */
+  /** Pushes per epoch. Default 32. */
   readonly updatesPerEpoch?: number;
-  /** Where training goes on. Default 0. */
+  /** The epoch to resume from. Default 0. */
   readonly beginEpoch?: number;
 }
 
 /**
  * Gradient descent for large batches. Learning rate 0.01 by default. Not on GPUs.
  *
- * Gathers `batchScale` pushes of a key, then takes {@link SGD}'s step of their mean. With n pushes of the N in
- * `warmupEpochs` epochs the rate is multiplied by `1 + (batchScale - 1) * f(n / N)`, where f is x, x^2 or the root of x;
- * or, with `'lars'`, by `sqrt(|w|^2 / (|g|^2 + wd * |w|^2))`, from 0.01 to 100.
+ * Accumulates `batchScale` pushes of a key, then makes {@link SGD}'s step with their mean. After n of the N pushes in
+ * `warmupEpochs` epochs the rate is multiplied by `1 + (batchScale - 1) * f(n / N)`, where f is x, x^2 or the root of
+ * x, or with `'lars'` by `sqrt(|w|^2 / (|g|^2 + wd * |w|^2))`, from 0.01 to 100.
  */
 export class LBSGD extends Optimizer {
   constructor(options: LBSGDOptions = {}) {
@@ -129,7 +131,7 @@ export class LBSGD extends Optimizer {
   }
 }
 
-/** The options as the addon takes them. */
+/** The options in the addon's form. */
 function numbered(options: LBSGDOptions): OptimizerOptions {
   const { warmupStrategy, ...others } = checkedObject(options, 'options') as LBSGDOptions;
   if (warmupStrategy === undefined) return others;
@@ -139,7 +141,7 @@ function numbered(options: LBSGDOptions): OptimizerOptions {
 
 /** Options of {@link SGLD}. */
 export interface SGLDOptions extends OptimizerOptions {
-  /** The noise of a run; another number gives another. Default 0. */
+  /** Seed of the noise. Default 0. */
   readonly seed?: number;
 }
 
@@ -147,9 +149,9 @@ export interface SGLDOptions extends OptimizerOptions {
  * Stochastic gradient Langevin dynamics: gradient descent with noise, which samples from the weights' distribution.
  * Learning rate 0.01 by default. Not on GPUs.
  *
- * `w = w - lr / 2 * (g + wd * w) + N(0, lr)`. The noise is of the seed, the key and the number of its update: the same in
- * every run, on every machine and however a key is cut over servers, and another for every key. Workers that step
- * themselves, each in a `local` store, give seeds of their own.
+ * `w = w - lr / 2 * (g + wd * w) + N(0, lr)`. The noise depends on the seed, the key and its number of updates, so it
+ * is equal in every run, on every machine and for any sharding. Workers with their own `local` stores need different
+ * seeds.
  */
 export class SGLD extends Optimizer {
   constructor(options: SGLDOptions = {}) {
@@ -157,7 +159,7 @@ export class SGLD extends Optimizer {
   }
 }
 
-/** `w += rescaleGrad * gradient`: MXNet 1.9.1's optimizer for tests of stores. Nothing else has an effect. */
+/** `w += rescaleGrad * gradient`: MXNet 1.9.1's optimizer for tests of stores. Other options have no effect. */
 export class Test extends Optimizer {
   constructor(options: OptimizerOptions = {}) {
     super('test', options);

@@ -1,4 +1,4 @@
-// Kinds of option values: each is read from what a command line says, and checked where a program gives it.
+// Kinds of option values: parsed from a command line, and validated for programs.
 import {
   aBoolean,
   arrayOf,
@@ -10,7 +10,7 @@ import {
 import { argumentError } from '../errors.js';
 import { didYouMean, plainLetters } from '../nearest.js';
 
-/** What was typed is not of a kind; the message says what was expected. */
+/** A typed value of the wrong kind; the message tells what was expected. */
 export class WrongValue extends Error {
   override readonly name = 'WrongValue';
 }
@@ -18,15 +18,15 @@ export class WrongValue extends Error {
 export interface Kind<T> {
   /** @throws WrongValue */
   parse(text: string): T;
-  /** @throws TypeError or RangeError with a code, for a value of a program */
+  /** @throws TypeError or RangeError with a code, for a program's value */
   check(value: unknown, name: string): void;
-  /** As it is typed, where a command and a program give it in different forms. */
+  /** The typed form, if commands and programs differ. */
   show?(value: T): string | number | null;
-  /** Words that a shell offers. */
+  /** Suggestions for a shell. */
   readonly choices?: readonly string[];
 }
 
-/** Numbers that a command and a program give alike. */
+/** Numbers with the same form for commands and programs. */
 function numbers(
   expected: string,
   read: (text: string) => number,
@@ -61,7 +61,7 @@ function describeRange({ min, max }: Range): string {
 const within = (value: number, { min = -Infinity, max = Infinity }: Range): boolean =>
   value >= min && value <= max;
 
-/** A whole number, written with digits only (so that `1e3`, `0x10` and the empty string are errors). */
+/** An integer in digits only (`1e3`, `0x10` and the empty string are errors). */
 export function whole(range: Range = {}): Kind<number> {
   return numbers(
     `a whole number${describeRange(range)}`,
@@ -79,7 +79,7 @@ export function above(bound: number): Kind<number> {
   );
 }
 
-/** A decimal number of percent, with or without the sign. */
+/** A decimal percentage, with or without the sign. */
 export function percent(min: number, max: number): Kind<number> {
   return numbers(
     `percent${describeRange({ min, max })}`,
@@ -88,7 +88,7 @@ export function percent(min: number, max: number): Kind<number> {
   );
 }
 
-/** One of `values`, typed as its number among them. */
+/** One of `values`, typed as its index. */
 export function numbered<T>(values: readonly T[]): Kind<T> {
   const index = whole({ min: 0, max: values.length - 1 });
   return {
@@ -98,10 +98,10 @@ export function numbered<T>(values: readonly T[]): Kind<T> {
   };
 }
 
-/** The 0 and 1 of other programs' options. */
+/** 0 and 1, as in other programs' options. */
 export const zeroOrOne: Kind<boolean> = { ...numbered([false, true]), check: aBoolean };
 
-/** What no command line has. */
+/** For programs only. */
 export function ofPrograms<T>(check: Check): Kind<T> {
   return {
     parse(): never {
@@ -111,7 +111,7 @@ export function ofPrograms<T>(check: Check): Kind<T> {
   };
 }
 
-/** What `kind` checks; typed as so many of a unit, of the kind `typed`. */
+/** A value of `kind`, typed in units of the kind `typed`. */
 export function inUnits(
   kind: Pick<Kind<number>, 'check'>,
   unit: number,
@@ -124,20 +124,19 @@ export function inUnits(
   };
 }
 
-/** A deadline of a program: above 0, Infinity is without one. */
+/** A deadline for programs: above 0, with Infinity for none. */
 export const milliseconds: { readonly check: Check } = {
   check: (value, name) => aTime(value, name, Infinity),
 };
 
-/** Whether it was given. */
 export const flag: Kind<boolean> = { parse: () => true, check: aBoolean };
 
-/** Any text, with words that a shell may offer. */
+/** Any text, with suggestions for a shell. */
 export function text(choices?: readonly string[]): Kind<string> {
   return { parse: String, check: nonEmpty, ...(choices === undefined ? {} : { choices }) };
 }
 
-/** One of `names`; typed however its words are joined, or by one of the `aliases`, each of which is one of them. */
+/** One of `names`; typed with any separators, or as one of the `aliases`. */
 export function choice<T extends string>(
   names: readonly T[],
   aliases: Readonly<Record<string, T>> = {},
@@ -157,7 +156,6 @@ export function choice<T extends string>(
   };
 }
 
-/** The items of a comma list without gaps. */
 export function items(text: string): string[] {
   const parts = text.split(',').map((part) => part.trim());
   if (parts.some((part) => part === '')) {
@@ -166,7 +164,7 @@ export function items(text: string): string[] {
   return parts;
 }
 
-/** A comma list without gaps; what is typed must name each item once, unless `repeats` says otherwise. */
+/** A comma list without gaps; typed items must be unique unless `repeats` is set. */
 export function list<T>(kind: Kind<T>, { repeats = false } = {}): Kind<readonly T[]> {
   return {
     parse(text) {
@@ -179,7 +177,7 @@ export function list<T>(kind: Kind<T>, { repeats = false } = {}): Kind<readonly 
     },
     check(value, name) {
       const given = arrayOf(value, name);
-      // By the index: forEach passes over the holes of a sparse array.
+      // By index: forEach skips the holes of a sparse array.
       for (let i = 0; i < given.length; i += 1) kind.check(given[i], `${name}[${i}]`);
     },
   };
@@ -203,16 +201,16 @@ const bytesOf = (least: number, expected: string): Kind<number> =>
     (value) => Number.isSafeInteger(value) && value >= least,
   );
 
-/** Bytes with an optional binary suffix, as nccl-tests reads them: 8, 64K, 128M, 1G (1K = 1024). */
+/** Bytes with an optional binary suffix, as in nccl-tests: 8, 64K, 128M, 1G (1K = 1024). */
 export const byteCount = bytesOf(0, 'a whole number of bytes');
 
-/** The same of what is measured: the smallest size is one element, so that nothing is not one. */
+/** The size of a measurement, at least one byte (for one element). */
 export const sizeInBytes = bytesOf(1, 'a size of at least 1 byte (one element is the smallest)');
 
 const gpu = whole({ min: 0, max: 1023 });
 
-/** GPUs by ordinal, each once: `0,1,2`. */
+/** GPUs by ordinal, without repeats: `0,1,2`. */
 export const gpuList = list(gpu);
 
-/** GPUs by ordinal, each as many times as it is to be a device: `0,0,0,0`. */
+/** GPUs by ordinal, repeated for several devices: `0,0,0,0`. */
 export const ordinals = list(gpu, { repeats: true });

@@ -1,14 +1,14 @@
-// A tool's options in one table: what a program may give, what a command line says, defaults and checks come from it.
+// A tool's options in one table, which defines types, command-line options, defaults and checks.
 import type { Kind } from './kinds.js';
 import { optionsObject } from '../checks.js';
 
-/** One option, by the name that programs give it. */
+/** An option by its name in programs. */
 export interface Row<T> {
   readonly kind: Kind<T>;
   readonly default?: T;
-  /** Whether a command has a default of its own, which depends on more than the table. */
+  /** Whether a command computes its own default. */
   readonly ownDefault?: true;
-  /** As commander has it: `-b, --buffer-size <MiB>`. Absent: no command has it. */
+  /** In commander's syntax: `-b, --buffer-size <MiB>`. Absent: for programs only. */
   readonly flag?: string;
   readonly help?: string;
 }
@@ -17,7 +17,7 @@ export type Table = Readonly<Record<string, Row<unknown>>>;
 
 type ValueOf<R> = R extends { readonly kind: Kind<infer V> } ? V : never;
 
-/** What a program may give. */
+/** The type for programs. */
 export type OptionsOf<T extends Table> = {
   readonly [K in keyof T]?: ValueOf<T[K]> | undefined;
 };
@@ -26,12 +26,12 @@ type Defaulted<T extends Table> = {
   [K in keyof T]: T[K] extends { readonly default: unknown } ? K : never;
 }[keyof T];
 
-/** The same with the defaults of those that have one. */
+/** The same with defaults filled in. */
 export type Filled<T extends Table> = OptionsOf<T> & {
   readonly [K in Defaulted<T>]: ValueOf<T[K]>;
 };
 
-/** The rows as they are: the compiler sees to it that each default is of its kind. */
+/** Returns the rows; the compiler checks that each default fits its kind. */
 export function optionTable<const T extends Table>(
   rows: T & { readonly [K in keyof T]: Row<ValueOf<T[K]>> },
 ): T {
@@ -39,9 +39,9 @@ export function optionTable<const T extends Table>(
 }
 
 /**
- * What was given, else the defaults; undefined is as good as absent.
+ * Validates options and fills in defaults; undefined counts as absent.
  *
- * @throws TypeError or RangeError with a code, for what is no object, an option that is not known and a wrong value
+ * @throws TypeError or RangeError with a code if it is not an object, and for unknown options and invalid values
  */
 export function filled<T extends Table>(table: T, given: OptionsOf<T>, owner: string): Filled<T> {
   const known: ReadonlySet<string> = new Set(Object.keys(table));
@@ -55,7 +55,7 @@ export function filled<T extends Table>(table: T, given: OptionsOf<T>, owner: st
   return all as Filled<T>;
 }
 
-/** A value as it is typed and recorded. */
+/** A value in its typed form, as recorded. */
 export function shown<T>(kind: Kind<T>, value: T): unknown {
   return kind.show === undefined || value === undefined ? value : kind.show(value);
 }

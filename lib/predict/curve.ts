@@ -1,45 +1,47 @@
-// A scaling curve from measured throughputs alone, where nothing is known of links.
+// A scaling curve from measured throughputs alone, without facts about links.
 import { argumentError } from '../errors.js';
 import { aPositive, having, listOf } from '../checks.js';
 import { nonNegativeLeastSquares } from './least-squares.js';
 
-/** A measured step: of so many workers on so many hosts. */
+/** A measured step with its workers and hosts. */
 export interface MeasuredStep {
-  /** That took part. */
+  /** Number of workers. */
   readonly workers: number;
-  /** On which they were. */
+  /** Number of hosts. */
   readonly hosts: number;
-  /** Of one step. */
+  /** Seconds of one step. */
   readonly stepSeconds: number;
 }
 
 export interface PredictedPoint {
-  /** Of one step. */
+  /** Seconds of one step. */
   readonly stepSeconds: number;
-  /** By a ring between hosts, or by a tree: the points do not tell which. */
+  /** The faster of ring and tree between hosts, which the points do not distinguish. */
   readonly lowSeconds: number;
-  /** The most that it may take. */
+  /** The slower of the two. */
   readonly highSeconds: number;
   /**
-   * How far a measured step lies from the curve at most, as a share of it, by the shape that fits better. 0 where there are
-   * as many terms as points. Above 0.03 the points lie on no curve of these shapes, and the forecast says little.
+   * The largest relative distance of a measured step from the better-fitting curve. 0 with as many terms as points.
+   * Above 0.03 the points do not match these shapes, and the forecast says little.
    */
   readonly misfit: number;
 }
 
-/** Steps are measured, or read off charts, to 2 %: a curve that misses one by more is not theirs. */
+/** Steps are measured, or read off charts, to 2 %: a larger error means that the curve does not fit. */
 export const mostMisfit = 0.03;
 
 /**
- * How the bytes of a host's link grow with the hosts, against two hosts: a ring moves 2(N-1)/N of the gradients, a tree
- * all of them from the second host on.
+ * Growth of a host link's bytes with the number of hosts, relative to two: a ring moves 2(N-1)/N of the gradients, a
+ * tree all of them from the second host on.
  */
 const growth = {
   ring: (hosts: number): number => (2 * (hosts - 1)) / hosts,
   tree: (hosts: number): number => (hosts > 1 ? 1 : 0),
 } as const;
 
-/** Without more points than terms the last terms are left out: latency first, since it needs the most points to be seen. */
+/**
+ * There must be more points than terms, so the last terms are dropped: latency first, because it needs the most points.
+ */
 function termsFor(points: number): number {
   return Math.min(points, 3);
 }
@@ -55,11 +57,11 @@ const placeKind = having(counts);
 const stepsKind = listOf(having({ ...counts, stepSeconds: aPositive }));
 
 /**
- * Fits `step = a + b * growth(hosts) + c * (workers - 1)` with coefficients that are not negative (compute, bytes
- * between hosts, latency) and goes on to another number of workers.
+ * Fits `step = a + b * growth(hosts) + c * (workers - 1)` with nonnegative coefficients (compute, bytes between hosts,
+ * latency) and extrapolates to another number of workers.
  *
  * @param measured steps of at least two numbers of workers
- * @throws TypeError when fewer were measured
+ * @throws TypeError with fewer
  */
 export function predictCurve(
   measured: readonly MeasuredStep[],

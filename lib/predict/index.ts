@@ -1,4 +1,4 @@
-/** What more workers would give. */
+/** Predicts the effect of more workers. */
 export { predictCurve, type MeasuredStep, type PredictedPoint } from './curve.js';
 export {
   fitLink,

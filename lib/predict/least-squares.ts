@@ -1,4 +1,4 @@
-// Least squares of a few terms whose coefficients cannot be negative.
+// Least squares with few nonnegative coefficients.
 
 export interface Fit {
   readonly coefficients: readonly number[];
@@ -6,7 +6,7 @@ export interface Fit {
   readonly squares: number;
 }
 
-/** Solves the normal equations of the chosen columns by elimination; undefined when they do not determine a solution. */
+/** Solves the normal equations of the chosen columns by elimination; undefined if they are singular. */
 function solve(
   rows: readonly (readonly number[])[],
   values: readonly number[],
@@ -21,7 +21,7 @@ function solve(
   const scale = matrix.map((row, i) => row[i]!);
   for (let k = 0; k < size; k += 1) {
     const pivot = matrix[k]!;
-    // Against the diagonal it began with: what is left of it is rounding.
+    // Relative to the original diagonal: a smaller rest is rounding.
     if (!(pivot[k]! > scale[k]! * 1e-12)) return undefined;
     for (let i = k + 1; i < size; i += 1) {
       const factor = matrix[i]![k]! / pivot[k]!;
@@ -38,11 +38,11 @@ function solve(
 }
 
 /**
- * The non-negative coefficients c that make `sum weight * (row . c - value)^2` smallest. Every choice of terms that
- * are not zero is tried, which for three terms is eight.
+ * The nonnegative coefficients c that minimize `sum weight * (row . c - value)^2`. Tries every subset of nonzero terms,
+ * eight for three terms.
  *
- * @param rows the terms of each observation; all rows as long as the first
- * @param weights of the observations; 1 each unless given
+ * @param rows the terms of each observation; all of the same length
+ * @param weights of the observations; 1 by default
  */
 export function nonNegativeLeastSquares(
   rows: readonly (readonly number[])[],
@@ -66,7 +66,7 @@ export function nonNegativeLeastSquares(
       return place === -1 ? 0 : solution[place]!;
     });
     const squares = residual(coefficients);
-    // Fewer terms win unless more of them help.
+    // Prefer fewer terms unless more of them help.
     if (squares < best.squares * (1 - 1e-9)) best = { coefficients, squares };
   }
   return best;

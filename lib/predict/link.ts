@@ -1,5 +1,5 @@
-// What a message of some bytes takes on a link: between measured sizes by interpolation, beyond them by the latency and
-// rate of their regime.
+// The time of a message on a link: interpolated between measured sizes, and by the latency and rate of a regime beyond
+// them.
 import { median } from 'simple-statistics';
 
 import { argumentError } from '../errors.js';
@@ -8,21 +8,21 @@ import { nonNegativeLeastSquares } from './least-squares.js';
 
 /** One measured size. */
 export interface Point {
-  /** Of one message. */
+  /** Size of a message. */
   readonly bytes: number;
-  /** That it took. */
+  /** Its time. */
   readonly seconds: number;
 }
 
-/** `seconds = alphaSeconds + bytes * betaSecondsPerByte`, about, for messages of this size. */
+/** `seconds = alphaSeconds + bytes * betaSecondsPerByte`, approximately, for messages of this size. */
 export interface Regime {
-  /** Smallest and largest message of it, in bytes; the last one goes on forever. */
+  /** Smallest message in bytes. */
   readonly fromBytes: number;
-  /** Its upper end. */
+  /** Largest message in bytes; unlimited for the last regime. */
   readonly toBytes: number;
-  /** Of a message of no bytes. */
+  /** Time of an empty message. */
   readonly alphaSeconds: number;
-  /** That each byte adds. */
+  /** Time per byte. */
   readonly betaSecondsPerByte: number;
 }
 
@@ -32,26 +32,26 @@ export interface LinkOrigin {
   readonly text: string;
   /** Whether messages crossed a network. */
   readonly network: boolean;
-  /** Of a memory: the cores that work in it. */
+  /** For host memory: the number of cores that used it. */
   readonly cores?: number;
-  /** Of a host's GPUs: how many of them were measured. */
+  /** For a host's GPUs: how many of them were measured. */
   readonly gpus?: number;
 }
 
-/** What messages between two workers take, by their size. */
+/** The times of messages between two workers. */
 export interface Link {
-  /** Absent where nobody knows. */
+  /** Absent if unknown. */
   readonly origin?: LinkOrigin;
-  /** In ascending order of bytes, without gaps; the first begins at 0. */
+  /** In ascending order without gaps, starting at 0. */
   readonly regimes: readonly Regime[];
-  /** Measured sizes in ascending order, each once; empty when only a latency and a rate are known. */
+  /** Measured sizes in ascending order, without repeats; empty if only latency and rate are known. */
   readonly points: readonly Point[];
-  /** Median relative error on sizes that were left out for the purpose; null when too few were measured. */
+  /** Median relative error on held-out sizes; null if too few were measured. */
   readonly unseenError: number | null;
 }
 
 const mostRegimes = 5;
-/** A regime has a beginning, a latency and a rate. */
+/** A regime has a start, a latency and a rate. */
 export const fewestPoints = 3;
 
 interface Piece {
@@ -60,7 +60,7 @@ interface Piece {
   readonly squares: number;
 }
 
-/** Relative errors count: otherwise the largest sizes alone would decide. */
+/** Minimizes relative errors; otherwise the largest sizes would dominate. */
 function fitPiece(points: readonly Point[]): Piece {
   const { coefficients, squares } = nonNegativeLeastSquares(
     points.map(({ bytes }) => [1, bytes]),
@@ -72,11 +72,10 @@ function fitPiece(points: readonly Point[]): Piece {
 
 interface Split {
   readonly squares: number;
-  /** Index of the first point of each piece. */
   readonly starts: readonly number[];
 }
 
-/** The best split into 1, 2, ... pieces, by dynamic programming over where the last piece begins. */
+/** The best split into 1, 2, ... pieces, by dynamic programming over the start of the last piece. */
 function bestSplits(points: readonly Point[]): Split[] {
   const n = points.length;
   const squares = points.map((_, from) =>
@@ -108,9 +107,9 @@ function bestSplits(points: readonly Point[]): Split[] {
   return found;
 }
 
-/** Bayes' information criterion: a further regime has to earn its three parameters. */
+/** The Bayesian information criterion: a further regime must justify its three parameters. */
 function criterion({ squares, starts }: Split, points: number): number {
-  // No clock is better than a thousandth.
+  // No clock is more accurate than a thousandth.
   const perPoint = Math.max(squares / points, 1e-6);
   return points * Math.log(perPoint) + 3 * starts.length * Math.log(points);
 }
@@ -141,14 +140,13 @@ const regimeKind = having({
   betaSecondsPerByte: aNumber,
 });
 
-/** A link as {@link fitLink} makes them. */
 export const linkKind = having({
   regimes: someOf(regimeKind),
   points: pointsKind,
   unseenError: orNull(aNumber),
 });
 
-/** Each size once, with the median of its times. */
+/** Each size once, with its median time. */
 function oneEach(points: readonly Point[]): Point[] {
   pointsKind(points, 'points');
   const bySize = new Map<number, number[]>();
@@ -173,7 +171,7 @@ function timeByRegime(regimes: readonly Regime[], bytes: number): number {
   return regime.alphaSeconds + bytes * regime.betaSecondsPerByte;
 }
 
-/** Between two sizes on the straight line of their logarithms: caches end too gradually for a few straight pieces. */
+/** Log-linear between two sizes: cache effects are too gradual for a few straight pieces. */
 function between(low: Point, high: Point, bytes: number): number {
   const part = Math.log(bytes / low.bytes) / Math.log(high.bytes / low.bytes);
   return low.seconds * (high.seconds / low.seconds) ** part;
@@ -185,24 +183,24 @@ function timeOf({ points, regimes }: Pick<Link, 'points' | 'regimes'>, bytes: nu
   if (bytes <= first.bytes) return first.seconds;
   const above = points.findIndex((point) => point.bytes >= bytes);
   if (above > 0) return between(points[above - 1]!, points[above]!, bytes);
-  // Beyond what was measured: on from the last point, at the rate of the last regime.
+  // Beyond the measured sizes: from the last point at the rate of the last regime.
   const beta = regimes.at(-1)!.betaSecondsPerByte;
   return last.seconds + (bytes - last.bytes) * (beta > 0 ? beta : last.seconds / last.bytes);
 }
 
-/** How far off the fit of some sizes is on others. */
+/** The error of a fit on a held-out size. */
 export interface HeldOut {
-  /** Of the size that was left out. */
+  /** The held-out size. */
   readonly bytes: number;
-  /** That were measured. */
+  /** The measured time. */
   readonly seconds: number;
-  /** From the other sizes. */
+  /** Predicted from the other sizes. */
   readonly predictedSeconds: number;
   /** predicted / measured - 1. */
   readonly error: number;
 }
 
-/** Leaves out every other size and predicts it from the rest; nothing when fewer than five sizes were measured. */
+/** Holds out every other size and predicts it from the rest; empty with fewer than five sizes. */
 export function predictUnseen(points: readonly Point[]): HeldOut[] {
   const all = oneEach(points);
   const seen = all.filter((_, index) => index % 2 === 0);
@@ -216,7 +214,7 @@ export function predictUnseen(points: readonly Point[]): HeldOut[] {
     });
 }
 
-/** The middle of the errors' sizes; null of none. */
+/** The median absolute error; null without any. */
 export function medianError(held: readonly HeldOut[]): number | null {
   return held.length === 0 ? null : median(held.map(({ error }) => Math.abs(error)));
 }
@@ -224,7 +222,7 @@ export function medianError(held: readonly HeldOut[]): number | null {
 /**
  * Fits a link to measured times of messages.
  *
- * @throws TypeError when fewer than three sizes were measured
+ * @throws TypeError with fewer than three sizes
  */
 export function fitLink(measured: readonly Point[]): Link {
   const points = oneEach(measured);
@@ -235,7 +233,7 @@ export function fitLink(measured: readonly Point[]): Link {
   };
 }
 
-/** A link of which only its latency and rate are known. */
+/** A link with only a latency and a rate. */
 export function plainLink(alphaSeconds: number, bytesPerSecond: number): Link {
   anAmount(alphaSeconds, 'alphaSeconds');
   aPositive(bytesPerSecond, 'bytesPerSecond');
@@ -257,7 +255,7 @@ export function latencySeconds(link: Link): number {
   return messageSeconds(link, 0);
 }
 
-/** What the bytes take beyond the latency: of a message cut into many that follow each other. */
+/** The time beyond the latency: of a message that is split into many in a row. */
 export function streamSeconds(link: Link, bytes: number): number {
   return Math.max(messageSeconds(link, bytes) - latencySeconds(link), 0);
 }

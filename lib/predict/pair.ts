@@ -1,28 +1,28 @@
-// The network between hosts from a step of one host and a step of two: what a pair shows of a cluster.
+// Derives the network between hosts from the steps of one and of two hosts.
 import { aPositive, having, oneOfWords } from '../checks.js';
 import { linkKind, plainLink, type Link } from './link.js';
 import { exchangeSeconds, schemes, type Scheme } from './schemes.js';
 import { stepTime, workloadKind, type Workload } from './step.js';
 
-/** One host's step and links, and how long a step of two such hosts takes. */
+/** One host's step and links, and the step of two such hosts. */
 export interface HostPair {
-  /** Its compute time is the step of one host, whose exchanges are part of it. */
+  /** Its compute time is one host's step, including communication within it. */
   readonly workload: Workload;
-  /** Workers of each host. */
+  /** Workers per host. */
   readonly perHost: number;
   /** Between workers of one host. */
   readonly inside: Link;
-  /** Of both hosts together. */
+  /** Step of both hosts together. */
   readonly stepSeconds: number;
   /** How the workers exchange their gradients. */
   readonly scheme: Scheme;
-  /** Network interfaces that a host uses at the same time; 1 unless given. */
+  /** Network interfaces that a host uses in parallel; 1 unless given. */
   readonly rails?: number;
 }
 
-/** A small message between hosts, where nothing better is known: InfiniBand takes a fifth, TCP twice as long. */
+/** A small message between hosts, if unknown: InfiniBand takes a fifth, TCP twice as long. */
 const usualLatencySeconds = 20e-6;
-/** Slower and faster than networks are. */
+/** Beyond the range of networks. */
 const [slowest, fastest] = [1e6, 1e13];
 const halvings = 60;
 
@@ -35,10 +35,10 @@ const pairKind = having({
 });
 
 /**
- * The link between hosts that explains the step of two, each byte of which takes the same time. Where two hosts are as
- * quick as one the network is hidden, and nothing but that it is fast enough is known.
+ * The link between hosts that explains the step of two, at a constant rate. If two hosts are as fast as one, the
+ * network is hidden and only known to be fast enough.
  *
- * @throws TypeError for what is not a pair
+ * @throws TypeError for an invalid pair
  */
 export function linkOfPair(pair: HostPair): Link {
   pairKind(pair, 'pair');

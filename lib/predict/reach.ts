@@ -1,21 +1,21 @@
-// How far measured links carry a forecast: what was measured in one memory says nothing of a network.
+// The range of a forecast: links measured in one memory say nothing about a network.
 import { argumentError, ruleError } from '../errors.js';
 import type { PredictOptions } from './scaling.js';
 
 type Links = Pick<PredictOptions, 'inside' | 'between'>;
 
-/** The most workers that these links say something of. */
+/** The maximum number of workers for these links. */
 export function mostWorkers({ inside, between }: Links): number {
   if (between !== undefined) return Infinity;
   return inside.origin?.gpus ?? inside.origin?.cores ?? Infinity;
 }
 
-/** Whether hosts shall have more workers than the measured one has cores. */
+/** Whether hosts are to have more workers than the measured one has cores. */
 export function isBeyondCores({ inside, perHost = 0 }: PredictOptions): boolean {
   return perHost > (inside.origin?.cores ?? Infinity);
 }
 
-/** Where the links end, and what carries a forecast on; undefined where they reach as far as one likes. */
+/** Where the links end, and how to extend a forecast; undefined if unlimited. */
 export function reachText(links: Links): string | undefined {
   const most = mostWorkers(links);
   if (most === Infinity) return undefined;
@@ -27,7 +27,9 @@ export function reachText(links: Links): string | undefined {
   );
 }
 
-/** @throws RangeError for more workers than the links reach, and for a link between hosts that was measured in one */
+/**
+ * @throws RangeError for more workers than the links allow, and for a link between hosts that was measured within one
+ */
 export function checkReach(options: PredictOptions): void {
   const { between } = options;
   if (between?.origin?.network === false) {

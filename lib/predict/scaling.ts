@@ -1,4 +1,4 @@
-// What more workers would give, from what a few were measured to take.
+// Predicts the effect of more workers from measurements of a few.
 import { argumentError } from '../errors.js';
 import { aNumber, aPositive, having, listOf, oneOfWords, orAbsent, someOf } from '../checks.js';
 import { linkKind, messageSeconds, type Link, type Regime } from './link.js';
@@ -16,110 +16,113 @@ import { stepTime, workloadKind, type StepTime, type Workload } from './step.js'
 /** Version of the JSON layout. */
 export const predictionVersion = 1;
 
-/** Below it, workers are not worth their price: TianShu's line. */
+/** TianShu's threshold for efficient scaling. */
 export const targetEfficiency = 0.8;
 
-/** From what is predicted, and for how many workers. */
+/** The input of a prediction. */
 export interface PredictOptions {
-  /** What one worker computes and exchanges in a step. */
+  /** One worker's computation and gradients in a step. */
   readonly workload: Workload;
-  /** Samples of a worker's step; 1 unless given, so that throughput counts steps of all workers. */
+  /** Samples per worker and step; 1 unless given, so that throughput counts the steps of all workers. */
   readonly batchSize?: number;
   /** Numbers of workers to predict. */
   readonly workers: readonly number[];
   /** Between workers of one host. */
   readonly inside: Link;
-  /** Absent: all workers are linked alike. */
+  /** Absent: all workers have the same links. */
   readonly between?: Link;
-  /** Workers of a host; all in one unless given. */
+  /** Workers per host; all on one unless given. */
   readonly perHost?: number;
-  /** Servers of the parameter-server scheme; one a host unless given, or, with one host, as many as workers. */
+  /** Servers of the parameter-server scheme; one per host unless given, or with one host as many as workers. */
   readonly servers?: number;
-  /** Network interfaces that a host uses at the same time, each as `between`; 1 unless given. */
+  /** Network interfaces that a host uses in parallel, each as `between`; 1 unless given. */
   readonly rails?: number;
-  /** How gradients are exchanged; default all that are known. */
+  /** Schemes to predict; default all. */
   readonly schemes?: readonly Scheme[];
-  /** Workers that the measured times are of; the band widens from there. */
+  /** The number of workers in the measurement, from which the band widens. */
   readonly measuredWorkers?: number;
 }
 
-/** Low and high: the band that the errors of the links and the distance from what was measured leave. */
+/** A forecast with a band from the links' errors and the distance from the measurement. */
 export interface Banded {
   /** The forecast. */
   readonly value: number;
-  /** The least that it may be. */
+  /** The lower end of the band. */
   readonly low: number;
-  /** The most that it may be. */
+  /** The upper end of the band. */
   readonly high: number;
 }
 
-/** A step of so many workers under one scheme. */
+/** A step with a number of workers and a scheme. */
 export interface PredictedStep extends StepTime {
-  /** How many take part. */
+  /** Number of workers. */
   readonly workers: number;
   /** How they exchange gradients. */
   readonly scheme: Scheme;
   /** Seconds of a step. */
   readonly stepBand: Banded;
-  /** Samples a second, of all workers. */
+  /** Samples per second of all workers. */
   readonly throughput: Banded;
-  /** Times as many samples a second as one worker. */
+  /** Throughput relative to one worker. */
   readonly speedup: Banded;
   /** speedup / workers. */
   readonly efficiency: Banded;
-  /** Whether no other scheme that gives every worker the mean of all is faster at this number of workers. */
+  /** Whether this is the fastest scheme with a full mean for this number of workers. */
   readonly best: boolean;
   /**
-   * Fewer workers, of those predicted, whose step takes longer. More workers exchange smaller messages, and the sweep
-   * found these quicker than in proportion: they fit a cache, or it scatters. Null: there are none.
+   * A smaller predicted number of workers whose step takes longer. More workers exchange smaller messages, which were
+   * disproportionately fast in the sweep, due to caches or scatter. Null if there is none.
    */
   readonly quickerThan: number | null;
 }
 
-/** From how many workers on a scheme is below {@link targetEfficiency}. */
+/** Where a scheme falls below {@link targetEfficiency}. */
 export interface Crossing {
   /** How gradients are exchanged. */
   readonly scheme: Scheme;
-  /** Fewest workers, up to the searched, with less than the target efficiency; null: there are none. */
+  /** Fewest workers, up to the limit, below the target efficiency; null if there are none. */
   readonly workers: number | null;
 }
 
-/** What more workers would give: predicted, not measured. */
+/** The predicted effect of more workers. */
 export interface Prediction {
-  /** Rises when a field changes its meaning or goes away. */
+  /** Raised when a field changes its meaning or is removed. */
   readonly predictionVersion: typeof predictionVersion;
-  /** Nothing in it was measured. */
+  /** Marks that nothing here was measured. */
   readonly predicted: true;
-  /** Bytes that a worker exchanges in a step. */
+  /** Bytes that a worker exchanges per step. */
   readonly gradientBytes: number;
-  /** Workers of a host; null where nobody said. */
+  /** Workers per host; null if unknown. */
   readonly perHost: number | null;
-  /** What the forecast was made from. */
+  /** The links of the forecast. */
   readonly links: {
     /** Between workers of one host, by size. */
     readonly inside: readonly Regime[];
-    /** Between hosts, by size; null where all workers are linked alike. */
+    /** Between hosts, by size; null if all workers have the same links. */
     readonly between: readonly Regime[] | null;
   };
-  /** In sentences. */
+  /** As sentences. */
   readonly assumptions: readonly string[];
-  /** A forecast for each number of workers and each scheme. */
+  /** A forecast for each number of workers and scheme. */
   readonly steps: readonly PredictedStep[];
-  /** Share of a perfect speedup that is asked for, from 0 to 1. */
+  /** Required share of a perfect speedup, from 0 to 1. */
   readonly targetEfficiency: number;
-  /** The most workers that were tried. */
+  /** The maximum number of workers searched. */
   readonly searchedWorkers: number;
-  /** Of each scheme, where it falls below the target. */
+  /** Where each scheme falls below the target. */
   readonly crossings: readonly Crossing[];
 }
 
-/** No link is known better than to this. */
+/** No link is known more accurately. */
 const leastError = 0.1;
 const mostError = 0.9;
-/** Workers of one memory, hosts of a cluster. */
+/** Workers in one memory, or hosts of a cluster. */
 const mostSearched = 1000;
 
-/** Relative error of exchange times: that of unseen sizes, half as much again for each doubling of the workers. */
+/**
+ * Relative error of communication times: that of held-out sizes, and half as much again for each doubling of the
+ * workers.
+ */
 function exchangeError(links: readonly Link[], workers: number, measured: number): number {
   const unseen = Math.max(
     leastError,
@@ -166,10 +169,13 @@ function predictOne(
   };
 }
 
-/** A figure that is better by less is as good as equal. */
+/** Smaller gains count as equal. */
 const leastGain = 0.01;
 
-/** Which fewer workers take longer by the same scheme. Of powers of two alone, where it halves: others take more rounds. */
+/**
+ * Fewer workers that take longer with the same scheme. Only powers of two if it halves, because others need more
+ * rounds.
+ */
 function quickerThan(
   { scheme, workers, stepSeconds }: Omit<PredictedStep, 'best' | 'quickerThan'>,
   all: readonly Omit<PredictedStep, 'quickerThan'>[],
@@ -184,7 +190,7 @@ function quickerThan(
   return slower?.workers ?? null;
 }
 
-/** Hosts are full from the second on. */
+/** With several hosts all must be full. */
 function possible(workers: number, perHost: number): boolean {
   return workers <= perHost || workers % perHost === 0;
 }
@@ -265,7 +271,7 @@ function check(options: PredictOptions): void {
   }
 }
 
-/** Servers are processes, or hosts, of their own, which the other schemes lack: they compete where they were asked for. */
+/** Servers are additional processes or hosts, which other schemes lack: they compete only if requested. */
 function isComparable(scheme: Scheme, { servers }: PredictOptions): boolean {
   return isAllReduce(scheme) && (scheme !== 'parameter-server' || servers !== undefined);
 }
@@ -273,7 +279,7 @@ function isComparable(scheme: Scheme, { servers }: PredictOptions): boolean {
 /**
  * Step time, throughput, speedup and efficiency for each number of workers and scheme.
  *
- * @throws RangeError when a number of workers does not fill its hosts, or there is nothing to compute or to exchange
+ * @throws RangeError if a number of workers does not fill its hosts, or there is nothing to compute or to exchange
  */
 export function predict(options: PredictOptions): Prediction {
   check(options);

@@ -1,4 +1,4 @@
-// What exchanging n bytes of gradients takes by each scheme, in seconds. docs/predict.md shows the formulas.
+// The time to exchange n bytes of gradients with each scheme. docs/predict.md has the formulas.
 import { anAmount, aNumber, aPositive, having, oneOfWords, orAbsent } from '../checks.js';
 import { latencySeconds, linkKind, messageSeconds, streamSeconds, type Link } from './link.js';
 
@@ -14,28 +14,27 @@ export const schemes = [
 /** One of {@link schemes}. */
 export type Scheme = (typeof schemes)[number];
 
-/** Whether every worker gets the mean of all. One that averages with a neighbour needs more steps for the same. */
+/** Whether every worker gets the full mean. Averaging with a neighbor needs more steps for the same result. */
 export function isAllReduce(scheme: Scheme): boolean {
   return scheme !== 'one-peer';
 }
 
-/** How the workers are linked. */
+/** The workers and their links. */
 export interface Cluster {
   /** On all hosts. */
   readonly workers: number;
-  /** Workers of a host. */
+  /** Workers per host. */
   readonly perHost: number;
   /** Between workers of a host. */
   readonly inside: Link;
-  /** Between hosts: what all workers of a host share. */
+  /** Between hosts, shared by all workers of a host. */
   readonly between: Link;
   /** Servers of the parameter-server scheme. */
   readonly servers: number;
-  /** Links like `between` that a host uses at the same time, as with a network interface for each GPU; 1 unless given. */
+  /** Links like `between` that a host uses in parallel, such as one network interface per GPU; 1 unless given. */
   readonly rails?: number;
 }
 
-/** All workers are on one host when as many as one likes fit. */
 export function hostsOf(workers: number, perHost: number): number {
   return Math.max(Math.ceil(workers / perHost), 1);
 }
@@ -49,7 +48,7 @@ function isPowerOfTwo(count: number): boolean {
 interface Shape extends Cluster {
   readonly rails: number;
   readonly hosts: number;
-  /** Workers of a host that take part. */
+  /** Participating workers per host. */
   readonly group: number;
 }
 
@@ -63,7 +62,7 @@ function shapeOf(cluster: Cluster): Shape {
   };
 }
 
-/** A ring passes each host's border once: its slowest link sets the pace of every step. */
+/** A ring crosses each host's border once: the slowest link determines every step. */
 function ring(bytes: number, { workers, hosts, inside, between, rails }: Shape): number {
   const part = bytes / workers;
   const step = messageSeconds(inside, part);
@@ -80,7 +79,7 @@ function tree(bytes: number, { hosts, group, inside, between, rails }: Shape): n
   return 2 * depth + 2 * streamed;
 }
 
-/** Rounds of halves: of `count` ranks, each with `bytes`; ranks beyond a power of two fold in before and out after. */
+/** Halving rounds over `count` ranks with `bytes` each; ranks beyond a power of two are folded in first. */
 function halvingRounds(bytes: number, count: number, link: Link): number {
   let seconds = isPowerOfTwo(count) ? 0 : 2 * messageSeconds(link, bytes);
   for (let part = bytes / 2, left = Math.floor(Math.log2(count)); left > 0; part /= 2, left -= 1) {
@@ -89,7 +88,7 @@ function halvingRounds(bytes: number, count: number, link: Link): number {
   return seconds;
 }
 
-/** Nearest first: what is left for the network is 1/group of the bytes, of each worker of a host at the same time. */
+/** Nearest first: the network carries 1/group of the bytes, of all workers of a host at once. */
 function halvingDoubling(bytes: number, { hosts, group, inside, between, rails }: Shape): number {
   return halvingRounds(bytes, group, inside) + halvingRounds(bytes / rails, hosts, between);
 }
@@ -100,7 +99,7 @@ function hierarchical(bytes: number, { hosts, group, inside, between, rails }: S
   return within + across;
 }
 
-/** One worker of a host at a time talks to another host. */
+/** One worker per host at a time communicates with another host. */
 function onePeer(bytes: number, { hosts, group, inside, between }: Shape): number {
   return Math.max(
     group > 1 ? messageSeconds(inside, bytes) : 0,
@@ -108,7 +107,7 @@ function onePeer(bytes: number, { hosts, group, inside, between }: Shape): numbe
   );
 }
 
-/** Up and down again; the busier of a worker host's link and a server's decides. */
+/** Up and down; the busier of a worker host's link and a server's decides. */
 function parameterServer(
   bytes: number,
   { workers, hosts, group, inside, between, servers, rails }: Shape,
@@ -139,7 +138,7 @@ const clusterKind = having({
   rails: orAbsent(aPositive),
 });
 
-/** Seconds of exchanging `bytes` once; nothing is exchanged by one worker. */
+/** Seconds to exchange `bytes` once; 0 for one worker. */
 export function exchangeSeconds(scheme: Scheme, bytes: number, cluster: Cluster): number {
   knownScheme(scheme, 'scheme');
   anAmount(bytes, 'bytes');

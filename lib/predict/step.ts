@@ -1,42 +1,42 @@
-// How long a training step takes whose gradients are exchanged bucket by bucket while the backward pass still runs.
+// The time of a training step whose buckets are exchanged during the backward pass.
 
 import { aFunction, anAmount, aPositive, having, type Kind, listOf } from '../checks.js';
 
-/** The step of one worker, and how its gradients are exchanged. */
+/** One worker's step, and its communication. */
 export interface Workload {
   /** Bytes of each gradient, in the order of the forward pass. */
   readonly gradientBytes: readonly number[];
-  /** Of one worker's forward pass. */
+  /** One worker's forward pass. */
   readonly forwardSeconds: number;
-  /** Of one worker's backward pass, without communication. */
+  /** One worker's backward pass, without communication. */
   readonly backwardSeconds: number;
-  /** Standard deviation of the compute time of a step among workers. */
+  /** Standard deviation of the compute time among workers. */
   readonly sigmaSeconds: number;
-  /** Largest bucket; a larger gradient is a bucket of its own. */
+  /** Maximum bucket size; a larger gradient is its own bucket. */
   readonly bucketBytes: number;
-  /** False: nothing is exchanged before the backward pass has ended. */
+  /** False: communication starts after the backward pass. */
   readonly overlap: boolean;
 }
 
 /** The parts of a predicted step. */
 export interface StepTime {
-  /** Of both passes. */
+  /** Both passes. */
   readonly computeSeconds: number;
-  /** Of all exchanges together. */
+  /** All communication. */
   readonly communicationSeconds: number;
-  /** Part of it that the backward pass does not hide. */
+  /** Communication without overlap. */
   readonly exposedSeconds: number;
   /** Waiting for the slowest worker. */
   readonly stragglerSeconds: number;
-  /** Of the whole step, with what of communication is not hidden. */
+  /** The whole step: computation, exposed communication and waiting. */
   readonly stepSeconds: number;
 }
 
 /** Gradients that are exchanged together. */
 export interface Bucket {
-  /** That are reduced at once. */
+  /** Size of the bucket. */
   readonly bytes: number;
-  /** Share of the backward pass after which all of it is there; bytes stand for work. */
+  /** Share of the backward pass until it is complete, in proportion to bytes. */
   readonly ready: number;
 }
 
@@ -47,13 +47,12 @@ const timesKind = having({
   sigmaSeconds: anAmount,
 });
 
-/** A workload, complete. */
 export const workloadKind: Kind = (value, name) => {
   gradientsKind(value, name);
   timesKind(value, name);
 };
 
-/** From the last gradient to the first, as the backward pass gives them; closed before they would overflow. */
+/** From the last gradient to the first, as in the backward pass; closed before overflow. */
 export function bucketsOf(workload: Pick<Workload, 'gradientBytes' | 'bucketBytes'>): Bucket[] {
   gradientsKind(workload, 'workload');
   const { gradientBytes, bucketBytes } = workload;
@@ -74,15 +73,15 @@ export function bucketsOf(workload: Pick<Workload, 'gradientBytes' | 'bucketByte
   return buckets;
 }
 
-/** Expected excess of the slowest of many workers over their mean, in standard deviations. */
+/** Expected excess of the slowest worker over the mean, in standard deviations. */
 function slowestOf(workers: number): number {
   return workers > 1 ? Math.sqrt(2 * Math.log(workers)) : 0;
 }
 
 /**
- * One step: buckets are exchanged in order, each when it is ready and the one before is done.
+ * One step: buckets are exchanged in order, each once it is complete and the previous one is done.
  *
- * @param exchange seconds of exchanging so many bytes
+ * @param exchange seconds to exchange this many bytes
  */
 export function stepTime(
   workload: Workload,

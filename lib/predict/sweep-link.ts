@@ -1,17 +1,20 @@
-// The link behind a measured sweep of a collective.
+// Derives a link from a measured sweep of a collective.
 import { argumentError } from '../errors.js';
 import { aString } from '../checks.js';
 import { reportKind } from '../results/kinds.js';
 import { hasMeasurement, type Report } from '../results/result.js';
 import { fewestPoints, fitLink, type Link } from './link.js';
 
-/** Messages one after the other that a collective of p ranks is made of, and the part of its size that each carries. */
+/** The successive messages of a collective over p ranks, and their share of its size. */
 interface Steps {
   readonly count: (ranks: number) => number;
   readonly part: (ranks: number) => number;
 }
 
-/** All-reduce, all-gather and reduce-scatter count as rings, whatever really ran: it is how they are predicted too. */
+/**
+ * All-reduce, all-gather and reduce-scatter count as rings, whatever algorithm ran, because predictions assume the
+ * same.
+ */
 const stepsOf: Readonly<Record<string, Steps>> = {
   all_reduce: { count: (p) => 2 * (p - 1), part: (p) => 1 / p },
   all_gather: { count: (p) => p - 1, part: (p) => 1 / p },
@@ -19,11 +22,11 @@ const stepsOf: Readonly<Record<string, Steps>> = {
   sendrecv: { count: () => 1, part: () => 1 },
 };
 
-/** A link with where it comes from. */
+/** A link with its source. */
 export interface MeasuredLink extends Link {
-  /** Which was measured. */
+  /** The measured collective. */
   readonly collective: string;
-  /** On which it was measured. */
+  /** Number of ranks. */
   readonly ranks: number;
 }
 
@@ -49,9 +52,9 @@ function originOf({ run, environment, gpus }: Report, ranks: number): Link['orig
 }
 
 /**
- * The link that explains a sweep: of its first collective, number of ranks, element type and placement that ran.
+ * The link that explains a sweep: its first successful collective, number of ranks, element type and placement.
  *
- * @throws TypeError when the report has no sweep of a known collective with at least three sizes and two ranks
+ * @throws TypeError if the report has no sweep of a known collective with at least three sizes and two ranks
  */
 export function linkOfSweep(report: Report, name: string): MeasuredLink {
   reportKind(report, 'report');

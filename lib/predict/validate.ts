@@ -1,4 +1,4 @@
-// The forecast held against figures that were published, and against sweeps of one's own.
+// Validates forecasts against published figures, and against your own sweeps.
 import { aString, oneOfWords } from '../checks.js';
 import { bluefog } from '../results/published/bluefog.js';
 import { dlperf } from '../results/published/dlperf.js';
@@ -10,14 +10,14 @@ import { linkOfPair } from './pair.js';
 import { exchangeSeconds, type Scheme } from './schemes.js';
 import { stepTime, type Workload } from './step.js';
 
-/** Tables that others published. */
+/** Published tables. */
 export const publishedTables = ['dlperf', 'bluefog', 'elasticdl'] as const;
 /** One of {@link publishedTables}. */
 export type PublishedTable = (typeof publishedTables)[number];
 
-/** One predicted figure beside the true one. */
+/** A predicted figure with the actual one. */
 export interface Checked {
-  /** Of the row. */
+  /** The row's name. */
   readonly name: string;
   /** In `unit`. */
   readonly predicted: number;
@@ -29,23 +29,23 @@ export interface Checked {
   readonly error: number;
 }
 
-/** Forecasts beside what was measured. */
+/** Forecasts with the measured values. */
 export interface Validation {
-  /** Which published table. */
+  /** Name of the published table. */
   readonly table: string;
-  /** Where it was published. */
+  /** Its publication. */
   readonly source: string;
-  /** What was predicted from what. */
+  /** The prediction's input and output. */
   readonly method: string;
-  /** Each figure of it beside the forecast. */
+  /** Each figure with its forecast. */
   readonly rows: readonly Checked[];
-  /** Of the sizes of the errors; `median` where single figures are noisy. */
+  /** How errors are summarized: `median` if single figures are noisy. */
   readonly summary: 'mean' | 'largest' | 'median';
-  /** How far forecasts are off, a share of what was published. */
+  /** Relative error of the forecasts. */
   readonly error: number;
-  /** The summary may not exceed it; null where nothing was promised. */
+  /** Limit of the error; null without a promise. */
   readonly target: number | null;
-  /** Whether the error is within what is promised. */
+  /** Whether the error is within the target. */
   readonly passed: boolean;
 }
 
@@ -88,15 +88,15 @@ function checkCurves(
   });
 }
 
-/** NCCL 2 of these runs goes round a ring of all GPUs; exchanges by hosts are more costly the more hosts there are. */
+/** NCCL 2 in these runs uses a ring over all GPUs; hierarchical communication is more expensive with more hosts. */
 const pairTargets = { ring: 0.035, hierarchical: null } as const;
 
-/** An NVLink of the V100: 10 us, and what NCCL has it carry. */
+/** The V100's NVLink: 10 us, and NCCL's rate. */
 const v100Link = plainLink(10e-6, 120e9);
 const elementsOf = { 'ResNet-50': 25_557_032, BERT: 110e6 } as const;
 const slices = 200;
 
-/** Slices of one size: what counts is how many bytes are there after which part of the backward pass. */
+/** Slices of equal size: only the timing of the bytes within the backward pass matters. */
 function publishedWorkload(name: string, stepSeconds: number): Workload {
   const elements = name.startsWith('BERT') ? elementsOf.BERT : elementsOf['ResNet-50'];
   const width = name.includes('mixed precision') ? 2 : 4;
@@ -152,7 +152,7 @@ function validateDlperf(): Validation[] {
   ];
 }
 
-/** What the target is for. */
+/** The row with a target. */
 const promised = 'Horovod, batch 64';
 
 function validateBluefog(): Validation[] {
@@ -184,7 +184,7 @@ function validateBluefog(): Validation[] {
   ];
 }
 
-/** Without overlap: a worker's compute time, and after it the exchange. */
+/** Without overlap: a worker's compute time, then the communication. */
 function validateElasticdl(): Validation[] {
   const rows = elasticdl.models.flatMap(({ name, tasks }) => {
     const alone = tasks[0]!;
@@ -228,9 +228,9 @@ export function validatePublished(table: PublishedTable): Validation[] {
 }
 
 /**
- * Leaves out every other size of a sweep and predicts it from the rest.
+ * Holds out every other size of a sweep and predicts it from the rest.
  *
- * @param points as of {@link linkOfSweep}; at least five sizes
+ * @param points from {@link linkOfSweep}; at least five sizes
  */
 export function validateSweep(name: string, points: readonly Point[]): Validation {
   aString(name, 'name');

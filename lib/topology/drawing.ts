@@ -1,4 +1,4 @@
-// Pictures of a graph as text that other tools draw.
+// Graphs as text for drawing tools.
 import { instanceOf, optionNames, optionsObject } from '../checks.js';
 import { Topology } from './topology.js';
 
@@ -12,7 +12,7 @@ export interface DrawingOptions {
 
 const drawingNames = optionNames<DrawingOptions>({ weights: true, selfEdges: true });
 
-/** The graph in Graphviz's language: `dot -Tsvg` draws it. */
+/** The graph for Graphviz: draw it with `dot -Tsvg`. */
 export function toDot(topology: Topology, options?: DrawingOptions): string {
   const given = drawingOptions(topology, options, 'toDot');
   const lines = ranks(topology).map((rank) => `  ${rank};`);
@@ -22,7 +22,7 @@ export function toDot(topology: Topology, options?: DrawingOptions): string {
   return ['digraph topology {', ...lines, '}', ''].join('\n');
 }
 
-/** The graph in Mermaid's language, as Markdown viewers draw it. */
+/** The graph for Mermaid, which Markdown viewers draw. */
 export function toMermaid(topology: Topology, options?: DrawingOptions): string {
   const given = drawingOptions(topology, options, 'toMermaid');
   const lines = ranks(topology).map((rank) => `  r${rank}((${rank}))`);

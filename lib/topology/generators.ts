@@ -1,20 +1,20 @@
-// The graphs of decentralised averaging, with the names and weights of BlueFog's.
+// The graphs of decentralized averaging, with BlueFog's names and weights.
 import { argumentError } from '../errors.js';
 import { arrayOf, integer, oneOf } from '../checks.js';
 import { Topology } from './topology.js';
 import type { Edge } from './topology.js';
 
-/** Which way a ring goes: to both sides, only to the rank below, only to the rank above. */
+/** The direction of a ring: both, only to the rank below, only to the rank above. */
 export type RingStyle = 'both' | 'left' | 'right';
 
 const maxSize = 2 ** 16;
 
 const checkedSize = (size: number) => integer(size, 'size', 1, maxSize);
 
-/** Of graphs in which everybody has an edge to everybody. */
+/** For graphs with edges between all ranks. */
 const maxConnected = 2 ** 11;
 
-/** Each rank i sends to (i + k) mod size for each of the distances k, with equal weights. */
+/** Each rank i sends to (i + k) mod size for each distance k, with equal weights. */
 function circulant(size: number, distances: readonly number[]): Topology {
   const weight = 1 / distances.length;
   const edges: Edge[] = [];
@@ -24,7 +24,7 @@ function circulant(size: number, distances: readonly number[]): Topology {
   return Topology.fromEdges(size, edges);
 }
 
-/** Powers of the base below a limit, 1 included; by multiplication, so that exact powers are not missed. */
+/** Powers of the base below a limit, including 1; by multiplication, because logarithms could miss exact powers. */
 function powersBelow(limit: number, base: number): number[] {
   const powers: number[] = [];
   for (let power = 1; power < limit; power *= base) powers.push(power);
@@ -32,7 +32,7 @@ function powersBelow(limit: number, base: number): number[] {
 }
 
 /**
- * Each rank sends to those at a distance of a power of `base` (1 included), with equal weights. Doubly stochastic.
+ * Each rank sends to ranks at distances of powers of `base` (including 1), with equal weights. Doubly stochastic.
  *
  * @param base - 2 or above.
  */
@@ -47,8 +47,8 @@ export function exponentialTwoGraph(size: number): Topology {
 }
 
 /**
- * Each rank exchanges with those at a distance of a power of `base` (1 included) in either direction, with equal
- * weights. Symmetric and doubly stochastic.
+ * Each rank exchanges with ranks at distances of powers of `base` (including 1) in both directions, with equal weights.
+ * Symmetric and doubly stochastic.
  *
  * @param base - 2 or above.
  */
@@ -59,10 +59,10 @@ export function symmetricExponentialGraph(size: number, base = 4): Topology {
 }
 
 /**
- * A grid without wrapping: each rank exchanges with those above, below and beside it. Hastings weights,
- * `1 / max(N_i, N_j)` where N counts a rank's neighbours and itself; symmetric and doubly stochastic.
+ * A grid without wrapping: each rank exchanges with its adjacent ranks. Hastings weights, `1 / max(N_i, N_j)` where N
+ * counts a rank's neighbors and itself; symmetric and doubly stochastic.
  *
- * @param shape - rows and columns; when absent the rows are the largest divisor of size that is at most its root.
+ * @param shape - rows and columns; when absent the rows are the largest divisor of size up to its root.
  */
 export function meshGrid2DGraph(size: number, shape?: readonly [number, number]): Topology {
   checkedSize(size);
@@ -97,13 +97,13 @@ export function meshGrid2DGraph(size: number, shape?: readonly [number, number])
       own -= weight;
       edges.push({ from, to, weight });
     }
-    // Where all neighbours take their full share, what is left is 0 but for rounding.
+    // If the neighbors take their full share, the rest is 0 except for rounding.
     if (own > 1e-12) edges.push({ from, to: from, weight: own });
   });
   return Topology.fromEdges(size, edges);
 }
 
-/** Everybody exchanges with the center, weights `1 / size`; the others keep the rest. Symmetric, doubly stochastic. */
+/** All ranks exchange with the center with weights `1 / size` and keep the rest. Symmetric and doubly stochastic. */
 export function starGraph(size: number, center = 0): Topology {
   integer(center, 'center', 0, checkedSize(size) - 1);
   const weight = 1 / size;
@@ -116,7 +116,7 @@ export function starGraph(size: number, center = 0): Topology {
   return Topology.fromEdges(size, edges);
 }
 
-/** Each rank sends to the next on one side or on both, with equal weights. Doubly stochastic. */
+/** Each rank sends to its neighbor on one or both sides, with equal weights. Doubly stochastic. */
 export function ringGraph(size: number, style: RingStyle = 'both'): Topology {
   checkedSize(size);
   const steps: Record<RingStyle, readonly number[]> = {
@@ -128,7 +128,7 @@ export function ringGraph(size: number, style: RingStyle = 'both'): Topology {
   return circulant(size, [...new Set([0, ...steps[style]].map((k) => k % size))]);
 }
 
-/** Everybody sends to everybody with weights `1 / size`: one step gives the average. At most 2048 ranks. */
+/** All ranks send to all with weights `1 / size`: one step gives the average. At most 2048 ranks. */
 export function fullyConnectedGraph(size: number): Topology {
   return circulant(
     integer(size, 'size', 1, maxConnected),

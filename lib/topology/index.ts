@@ -1,5 +1,5 @@
 /**
- * Graphs over ranks, and schedules of graphs that change in every step: `gradlink/topology`.
+ * Graphs over ranks, and schedules that change the graph in every step: `gradlink/topology`.
  *
  * @packageDocumentation
  */

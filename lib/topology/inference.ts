@@ -1,18 +1,18 @@
-// From everybody's list in one direction to everybody's list in the other.
+// Inverts the neighbor lists of all ranks.
 import { argumentError } from '../errors.js';
 import { aNumber, integer, listOf } from '../checks.js';
 import { Topology } from './topology.js';
 import type { Edge } from './topology.js';
 
 const neighborLists = listOf(listOf(aNumber));
-/** As many as a graph may have. */
+/** The maximum size of a graph. */
 const maxRanks = 2 ** 16;
 
 /**
- * The other direction of everybody's neighbour lists: who names each rank, ascending.
+ * Inverts neighbor lists: for each rank those that name it, ascending.
  *
  * @param lists - for each rank the ranks it sends to (the result: those it receives from), or the other way round.
- * @throws TypeError or RangeError for a rank that does not exist, the rank itself, or one named twice.
+ * @throws TypeError or RangeError for a rank that does not exist, the rank itself, or a repeated one.
  */
 export function invertNeighbors(lists: readonly (readonly number[])[]): number[][] {
   neighborLists(lists, 'the neighbour lists');
@@ -38,8 +38,8 @@ export function invertNeighbors(lists: readonly (readonly number[])[]): number[]
 }
 
 /**
- * The graph in which each rank sends to these, with weights that average: what each rank receives, its own included, is
- * weighted equally and sums to one.
+ * The graph in which each rank sends to these, with averaging weights: those of received data and a rank's own are
+ * equal and sum to one.
  *
  * @param destinations - for each rank the ranks it sends to.
  */

@@ -1,23 +1,23 @@
-// Graphs that change in every step, so that each step is one message a rank and still all meet all within a period. Each
-// schedule is computed by every rank on its own; what they say of each other agrees.
+// Schedules that change the graph in every step, so that each step is one message per rank and all data spreads within
+// a period. Every rank computes its schedule locally, and they agree.
 import { argumentError } from '../errors.js';
 import { anObject, aNumber, having, integer, listOf } from '../checks.js';
 import type { Node, Rank, WeightsOf } from './rank.js';
 import { Topology } from './topology.js';
 
-/** With whom a rank, or a node, exchanges in one step. */
+/** The exchange of a rank or node in one step. */
 export interface Exchange<V extends Rank | Node = Rank> {
-  /** Those that it sends to. */
+  /** The ranks or nodes to send to. */
   readonly destinations: readonly V[];
-  /** Those that it receives from, ascending. */
+  /** The ranks or nodes to receive from, ascending. */
   readonly sources: readonly V[];
 }
 
-/** Where a rank is among nodes of equally many ranks each: node n holds the ranks from n * ranksPerNode on. */
+/** A rank's place among nodes with equally many ranks: node n holds the ranks from n * ranksPerNode on. */
 export interface NodePlace {
-  /** All ranks. */
+  /** Number of ranks. */
   readonly size: number;
-  /** A divisor of size. */
+  /** Ranks per node, a divisor of size. */
   readonly ranksPerNode: number;
   /** This rank, from 0. */
   readonly rank: number;
@@ -33,10 +33,10 @@ interface Place {
 const nobody: Exchange<Rank & Node> = Object.freeze({ destinations: [], sources: [] });
 
 /**
- * Each rank sends to one of its destinations at a time, in the order of their distance going up from itself; it receives
- * from every rank whose turn it is. Endless; a rank without destinations only receives.
+ * Each rank sends to one of its destinations per step, in the order of their upward distance. It receives from every
+ * rank that sends to it in that step. Endless; a rank without destinations only receives.
  *
- * `onePeerSchedule<Node>(graph, node)` is the same for the nodes of a graph of nodes.
+ * `onePeerSchedule<Node>(graph, node)` is the same for a graph of nodes.
  */
 export function onePeerSchedule<V extends Rank | Node = Rank>(
   topology: Topology,
@@ -69,7 +69,8 @@ function clockwise(topology: Topology, from: number): number[] {
 }
 
 /**
- * Node m sends to the one 1, 2, 4, … further on. For hierarchical averaging. With one node the lists are empty.
+ * Node m sends to the nodes at distances 1, 2, 4, … in turn, for hierarchical averaging. With one node the lists are
+ * empty.
  */
 export function exponentialMachineSchedule(place: NodePlace): Generator<Exchange<Node>, never> {
   const { nodes, node } = checkedPlace(place);
@@ -81,10 +82,10 @@ export function exponentialMachineSchedule(place: NodePlace): Generator<Exchange
 }
 
 /**
- * In each step one rank of every node exchanges with its like on the next node, the others pass on around a ring inside
- * the node: the network carries one message a node. On one node the rank whose turn it is exchanges with nobody.
+ * In each step one rank of every node exchanges with the same rank of the next node, and the others exchange in a ring
+ * inside their node: the network carries one message per node. With one node the selected rank is idle.
  *
- * @throws RangeError for nodes of one or two ranks: with two, nothing ever passes from one to the other.
+ * @throws RangeError for nodes of one or two ranks: with two, nothing would pass between them.
  */
 export function innerOuterRingSchedule(place: NodePlace): Generator<Exchange, never> {
   const { nodes, perNode, node, local } = checkedInnerOuter(place);
@@ -100,8 +101,8 @@ export function innerOuterRingSchedule(place: NodePlace): Generator<Exchange, ne
 }
 
 /**
- * As {@link innerOuterRingSchedule}, with distances 1, 2, 4, … both between nodes and inside a node, where the rank that
- * exchanges outside is passed over.
+ * As {@link innerOuterRingSchedule} with distances 1, 2, 4, … between nodes and inside a node, where the rank that
+ * exchanges outside is skipped.
  *
  * @throws RangeError for nodes of one or two ranks.
  */
@@ -118,15 +119,15 @@ export function innerOuterExponentialSchedule(place: NodePlace): Generator<Excha
   });
 }
 
-/** Equal weights for what a rank, or a node, has and what it receives: those of a dynamic neighborAllReduce. */
+/** Equal weights for the own and the received data of a rank or node, for a dynamic neighborAllReduce. */
 export function uniformWeights<V extends Rank | Node = Rank>(
   exchange: Exchange<V>,
 ): {
-  /** Of this rank's own array. */
+  /** Weight of this rank's own array. */
   selfWeight: number;
-  /** Of what each source sends. */
+  /** Weight of each source's data. */
   srcWeights: WeightsOf<V>;
-  /** By which what is sent is scaled. */
+  /** Factor of the data sent to each destination. */
   dstWeights: WeightsOf<V>;
 } {
   exchangeOfRanks(exchange, 'exchange');
@@ -159,7 +160,7 @@ function inside(perNode: number, node: number, to: number, from: number): Exchan
 
 const one = (to: number, from: number) => ({ destinations: [to], sources: [from] });
 
-/** The power of two whose turn it is among those up to the limit; 1 where there is none. */
+/** The power of two for this step, up to the limit; 1 if there is none. */
 function powerAt(t: number, limit: number): number {
   const powers = limit < 1 ? 1 : 32 - Math.clz32(limit);
   return 2 ** (t % powers);
@@ -185,7 +186,7 @@ function checkedPlace(place: NodePlace): Place {
   };
 }
 
-/** While one rank of a node exchanges outside, at least two others must be there to exchange inside. */
+/** While one rank of a node exchanges outside, the others need at least two to exchange inside. */
 function checkedInnerOuter(place: NodePlace): Place {
   const checked = checkedPlace(place);
   if (checked.perNode > 2) return checked;

@@ -1,5 +1,5 @@
-// Eigenvalues of a real matrix that need not be symmetric: Hessenberg form by reflections, then QR steps with Wilkinson's
-// shift in complex arithmetic.
+// Eigenvalues of a real matrix, not necessarily symmetric: Hessenberg form by reflections, then QR steps with
+// Wilkinson's shift in complex arithmetic.
 
 interface Complex {
   readonly re: number;
@@ -24,7 +24,7 @@ function squareRoot(a: Complex): Complex {
   return { re, im: a.im < 0 ? -im : im };
 }
 
-/** The second largest modulus among the eigenvalues; 0 for a matrix of one row. */
+/** The second largest modulus of the eigenvalues; 0 for a matrix of one row. */
 export function secondModulus(matrix: readonly (readonly number[])[]): number {
   const moduli = eigenvalues(matrix)
     .map(modulus)
@@ -57,7 +57,7 @@ export function eigenvalues(matrix: readonly (readonly number[])[]): Complex[] {
   return found;
 }
 
-/** Against the whole matrix: near a zero eigenvalue the neighbours on the diagonal are as small as rounding is. */
+/** Relative to the whole matrix: near a zero eigenvalue the diagonal's neighbors are as small as rounding. */
 function negligible(h: readonly Complex[][], row: number, norm: number): boolean {
   return modulus(h[row]![row - 1]!) <= Number.EPSILON * norm;
 }
@@ -76,7 +76,7 @@ function shift(h: readonly Complex[][], last: number): Complex {
   return modulus(minus(one, d)) < modulus(minus(two, d)) ? one : two;
 }
 
-/** For matrices that steps with the usual shift leave as they are: those of one-way rings. */
+/** For matrices that steps with the usual shift do not change: those of one-way rings. */
 function unusual(h: readonly Complex[][], last: number): Complex {
   const size = 0.75 * modulus(h[last]![last - 1]!);
   return plus(h[last]![last]!, { re: size * 0.8, im: size * 0.6 });
@@ -119,7 +119,7 @@ function hessenberg(matrix: readonly (readonly number[])[]): number[][] {
     let norm = 0;
     for (let i = k + 1; i < n; ++i) norm = Math.hypot(norm, (v[i] = a[i]![k]!));
     if (norm === 0) continue;
-    // Of length one first: squares of what rounding left would vanish.
+    // Normalized first, because squares of rounding errors would underflow.
     for (let i = k + 1; i < n; ++i) v[i]! /= norm;
     v[k + 1]! += v[k + 1]! < 0 ? -1 : 1;
     const square = v.reduce((sum, x) => sum + x * x, 0);

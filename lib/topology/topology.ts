@@ -1,48 +1,48 @@
-// An immutable weighted directed graph over ranks: who sends to whom, and how much it counts.
+// An immutable weighted directed graph over ranks.
 import { argumentError } from '../errors.js';
 import { anIterable, anObject, arrayOf, finiteNumber, integer } from '../checks.js';
 import { secondModulus } from './spectrum.js';
 
-/** One edge: `from` sends to `to`, where it counts `weight` times. */
+/** An edge: `from` sends to `to` with this weight. */
 export interface Edge {
   /** The rank that sends. */
   readonly from: number;
   /** The rank that receives. */
   readonly to: number;
-  /** That the receiver gives to what arrives. */
+  /** The receiver's weight of the data. */
   readonly weight: number;
 }
 
-/** What a rank receives, or sends: its own weight and one for each neighbour. */
+/** The weights of a rank's received or sent data: its own, and one per neighbor. */
 export interface NeighborWeights {
-  /** The weight of the edge from the rank to itself; 0 where there is none. */
+  /** The weight of the rank's edge to itself; 0 without one. */
   readonly selfWeight: number;
-  /** By neighbour, without the rank itself; in ascending order. */
+  /** By neighbor in ascending order, without the rank itself. */
   readonly weights: Readonly<Record<number, number>>;
 }
 
-/** The most ranks a graph may have: as a communicator. */
+/** The maximum number of ranks, as for a communicator. */
 const maxSize = 2 ** 16;
-/** The most edges: all pairs of 2048 ranks, which take some 1.3 GiB while they are made. */
+/** The maximum number of edges: all pairs of 2048 ranks, which temporarily take about 1.3 GiB. */
 const maxEdges = 2 ** 22;
-/** The most ranks of which all pairs are laid out: 128 MiB. */
+/** The maximum number of ranks for a full matrix: 128 MiB. */
 const maxMatrix = 2 ** 12;
-/** The most ranks whose eigenvalues are computed, in a time that grows with their cube. */
+/** The maximum number of ranks for eigenvalues, which take cubic time. */
 const maxSpectrum = 2 ** 11;
-/** How far a sum of weights may be from 1: rounding of as many terms as a row has, not a mistake. */
+/** Rounding tolerance of a sum of weights. */
 const tolerance = 1e-12;
 
 /**
  * A weighted directed graph over the ranks 0 to `size - 1`. `weight(i, j)` is the weight of the edge from i to j: i
- * sends to j. An edge has a weight other than 0; a rank's edge to itself is the weight of its own data.
+ * sends to j. Edges have nonzero weights; a rank's edge to itself is the weight of its own data.
  *
- * Immutable. Made by {@link Topology.fromMatrix}, {@link Topology.fromEdges} or a generator such as
- * {@link exponentialGraph}.
+ * Immutable. Create it with {@link Topology.fromMatrix}, {@link Topology.fromEdges} or a generator such as {@link
+ * exponentialGraph}.
  */
 export class Topology {
-  /** How many ranks there are. */
+  /** The number of ranks. */
   readonly size: number;
-  /** Of each rank, weights by destination and by source, both ascending. */
+  /** For each rank, weights by destination and by source, both ascending. */
   readonly #to: readonly ReadonlyMap<number, number>[];
   readonly #from: readonly ReadonlyMap<number, number>[];
   #second: number | undefined;
@@ -67,9 +67,9 @@ export class Topology {
   }
 
   /**
-   * The graph of a square matrix: `rows[i][j]` is the weight of the edge from i to j, 0 where there is none.
+   * The graph of a square matrix: `rows[i][j]` is the weight of the edge from i to j, 0 without an edge.
    *
-   * @throws TypeError where it is not square or a weight is not finite; RangeError as {@link fromEdges}.
+   * @throws TypeError if it is not square or a weight is not finite; RangeError as {@link fromEdges}.
    */
   static fromMatrix(rows: readonly (readonly number[])[]): Topology {
     const list = arrayOf(rows, 'rows', 'an array of rows');
@@ -80,14 +80,14 @@ export class Topology {
   /**
    * The graph with these edges.
    *
-   * @throws TypeError or RangeError for a rank that does not exist, an edge given twice, a weight that is 0 or not finite; for
-   *   more than 65,536 ranks or 4,194,304 edges.
+   * @throws TypeError or RangeError for a rank that does not exist, a repeated edge, a weight that is 0 or not finite,
+   *   more than 65,536 ranks, or more than 4,194,304 edges.
    */
   static fromEdges(size: number, edges: Iterable<Edge>): Topology {
     return new Topology(size, edges);
   }
 
-  /** The weight of the edge between two ranks; 0 where there is none. */
+  /** The weight of the edge between two ranks; 0 without one. */
   weight(from: number, to: number): number {
     this.#rank(to, 'to');
     return this.#to[this.#rank(from, 'from')]!.get(to) ?? 0;
@@ -103,7 +103,7 @@ export class Topology {
   /**
    * The weights as rows: `matrix()[i][j]` is `weight(i, j)`.
    *
-   * @throws RangeError for more than 4096 ranks, whose pairs are too many to lay out.
+   * @throws RangeError for more than 4096 ranks.
    */
   matrix(): number[][] {
     this.#atMost(maxMatrix, 'matrix()');
@@ -122,17 +122,17 @@ export class Topology {
     return [...this.#to[this.#rank(rank)]!.keys()].filter((other) => other !== rank);
   }
 
-  /** What the data of `rank` and of its sources counts at `rank`. */
+  /** The weights at `rank` of its own data and its sources'. */
   receiveWeights(rank: number): NeighborWeights {
     return without(this.#from[this.#rank(rank)]!, rank);
   }
 
-  /** What the data of `rank` counts there and at its destinations. */
+  /** The weights of the data of `rank` there and at its destinations. */
   sendWeights(rank: number): NeighborWeights {
     return without(this.#to[this.#rank(rank)]!, rank);
   }
 
-  /** Whether the other has the same ranks, edges and weights. Graphs that are only isomorphic are not equivalent. */
+  /** Whether the other graph has the same ranks, edges and weights. Isomorphic graphs need not be equivalent. */
   isEquivalent(other: Topology | null | undefined): boolean {
     if (!(other instanceof Topology) || other.size !== this.size) return false;
     return this.#to.every((mine, rank) => {
@@ -143,25 +143,30 @@ export class Topology {
     });
   }
 
-  /** Whether all ranks have the same number of edges, in and out together. */
+  /** Whether all ranks have the same total number of edges, in and out. */
   isRegular(): boolean {
     const degree = (rank: number) => this.#to[rank]!.size + this.#from[rank]!.size;
     return this.#to.every((_, rank) => degree(rank) === degree(0));
   }
 
-  /** Whether what each rank sends, its own share included, sums to one: sums are kept (push-sum needs this). */
+  /**
+   * Whether the weights of each rank's sent data, including its own share, sum to one, so that sums are preserved
+   * (required for push-sum).
+   */
   isSendStochastic(): boolean {
     return this.#to.every(sumsToOne);
   }
 
-  /** Whether what each rank receives, its own share included, sums to one: equal values stay as they are. */
+  /**
+   * Whether the weights of each rank's received data, including its own, sum to one, so that equal values stay equal.
+   */
   isReceiveStochastic(): boolean {
     return this.#from.every(sumsToOne);
   }
 
   /**
-   * The second largest modulus of the eigenvalues of {@link matrix}; 0 for one rank. Where weights are doubly
-   * stochastic, the distance to the average shrinks by this factor in each step.
+   * The second largest modulus of the eigenvalues of {@link matrix}; 0 for one rank. With doubly stochastic weights,
+   * each step shrinks the distance to the average by this factor.
    *
    * @throws RangeError for more than 2048 ranks.
    */
@@ -170,7 +175,7 @@ export class Topology {
     return (this.#second ??= secondModulus(this.matrix()));
   }
 
-  /** `1 - secondEigenvalue()`: 0 where averages never meet, 1 where one step is enough. */
+  /** `1 - secondEigenvalue()`: 0 if averages never converge, 1 if one step is enough. */
   spectralGap(): number {
     return 1 - this.secondEigenvalue();
   }

@@ -1,20 +1,20 @@
-// Methods that average with neighbours in every step, each rank with its own parameters. w are the parameters, g the
-// gradient of the own loss, a the step size, C the averaging.
+// Methods that average with neighbors in every step; each rank has its own parameters. w: parameters, g: gradient of
+// the rank's loss, a: step size, C: averaging.
 import { aFunction, optionNames } from '../../checks.js';
 import { commonNames, like, prepare, subtract } from './prepare.js';
 import type { Combine, DecentralisedMethod, DecentralisedOptions, Vector } from './types.js';
 
 const combiningNames = optionNames<CombiningOptions>({ ...commonNames, combine: true });
 
-/** Of methods that average once a step. */
+/** Options of methods with one averaging per step. */
 export interface CombiningOptions<V extends Vector = Vector> extends DecentralisedOptions<V> {
-  /** Doubly stochastic weights, so that all end at the minimum of the sum. */
+  /** Must have doubly stochastic weights, so that all ranks end at the minimum of the sum. */
   readonly combine: Combine<V>;
 }
 
 /**
- * Adapt with combine: `w ← C(w) − a g(w)`. The averaging and the gradient run side by side. With a constant step size it
- * ends near the minimum; the rest shrinks with the step size.
+ * Adapt with combine: `w ← C(w) − a g(w)`. The averaging and the gradient run in parallel. With a constant step size it
+ * ends near the minimum; the distance shrinks with the step size.
  */
 export function adaptWithCombine<V extends Vector>(
   options: CombiningOptions<V>,
@@ -32,7 +32,7 @@ export function adaptWithCombine<V extends Vector>(
   };
 }
 
-/** Adapt, then combine: `w ← C(w − a g(w))`. As {@link adaptWithCombine}, a little nearer to the minimum. */
+/** Adapt, then combine: `w ← C(w − a g(w))`. Like {@link adaptWithCombine}, slightly closer to the minimum. */
 export function adaptThenCombine<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
@@ -46,8 +46,8 @@ export function adaptThenCombine<V extends Vector>(
 }
 
 /**
- * Gradient all-reduce: `w ← w − a C(g(w))`, where C averages over everybody: `comm.allReduce(g, { op: 'avg' })`. The
- * ranks stay equal if they start so.
+ * Gradient all-reduce: `w ← w − a C(g(w))`, where C averages over all ranks: `comm.allReduce(g, { op: 'avg' })`. Ranks
+ * that start equal stay equal.
  */
 export function gradientAllReduce<V extends Vector>(
   options: CombiningOptions<V>,
@@ -63,9 +63,9 @@ export function gradientAllReduce<V extends Vector>(
 }
 
 /**
- * Gradient tracking: `w ← C(w) − a q`, `q ← C(q) + g(w new) − g(w)`, q first g. Ends at the minimum itself with a
- * constant step size, on graphs that change too. w and q are averaged with the same neighbours, which is what makes it
- * exact: they travel together, so that `combine` gets a vector of twice the length, once a step.
+ * Gradient tracking: `w ← C(w) − a q`, `q ← C(q) + g(w new) − g(w)`, q first g. Reaches the exact minimum with a
+ * constant step size, also on changing graphs. This requires averaging w and q with the same neighbors, so `combine`
+ * gets both in one vector of twice the length, once per step.
  */
 export function gradientTracking<V extends Vector>(
   options: CombiningOptions<V>,
@@ -73,7 +73,7 @@ export function gradientTracking<V extends Vector>(
   const { combine, parameters, evaluate, rate } = combining(options, 'gradientTracking');
   const n = parameters.length;
   const before = like(parameters);
-  // w and q, one after the other.
+  // w and q, concatenated.
   const both = like(parameters, 2 * n);
   const q = both.subarray(n);
   let tracked: V | undefined;
@@ -96,8 +96,8 @@ export function gradientTracking<V extends Vector>(
 }
 
 /**
- * Exact diffusion: `p ← w − a g(w)`, `w ← C̄(p + w − p before)` with `C̄ = (C + I) / 2`, p first w. Ends at the minimum
- * itself with a constant step size; C symmetric.
+ * Exact diffusion: `p ← w − a g(w)`, `w ← C̄(p + w − p before)` with `C̄ = (C + I) / 2`, p first w. Reaches the exact
+ * minimum with a constant step size; C must be symmetric.
  */
 export function exactDiffusion<V extends Vector>(
   options: CombiningOptions<V>,
@@ -124,8 +124,8 @@ export function exactDiffusion<V extends Vector>(
 }
 
 /**
- * EXTRA: `w ← C(w) − a g(w)` at first, then `w new ← w + C(w) − (w before + C(w before)) / 2 − a (g(w) − g(w before))`. Ends at
- * the minimum itself with a constant step size; C symmetric and always the same.
+ * EXTRA: `w ← C(w) − a g(w)` at first, then `w new ← w + C(w) − (w before + C(w before)) / 2 − a (g(w) − g(w before))`.
+ * Reaches the exact minimum with a constant step size; C must be symmetric and constant.
  */
 export function extra<V extends Vector>(options: CombiningOptions<V>): DecentralisedMethod {
   const { combine, parameters, evaluate, rate } = combining(options, 'extra');
@@ -150,7 +150,7 @@ export function extra<V extends Vector>(options: CombiningOptions<V>): Decentral
   };
 }
 
-/** The average of the parameters as they are, while the gradient is taken. */
+/** Averages the current parameters while the gradient is computed. */
 function averagingBeside<V extends Vector>(
   parameters: V,
   evaluate: () => Promise<V>,
@@ -167,7 +167,7 @@ function averagingBeside<V extends Vector>(
   };
 }
 
-/** What methods that average have: {@link prepare}'s, and how. */
+/** The common state of averaging methods: that of {@link prepare}, and the averaging. */
 function combining<V extends Vector>(options: CombiningOptions<V>, owner: string) {
   const prepared = prepare(options, combiningNames, owner);
   return { ...prepared, combine: aFunction(prepared.given.combine, 'combine') };

@@ -1,11 +1,11 @@
-// What every decentralised method begins with: its options, checked, the gradient and the step size.
+// The start of every decentralized method: validated options, the gradient and the step size.
 import { argumentError } from '../../errors.js';
 import { dtypeNumber } from '../../tensor/dtype.js';
 import { isDetached } from '../../tensor/memory.js';
 import { aFunction, type KnownOptions, optionsObject } from '../../checks.js';
 import type { DecentralisedOptions, Vector } from './types.js';
 
-/** The options that all methods have. */
+/** The common options. */
 export const commonNames = { parameters: true, gradient: true, stepSize: true } as const;
 
 export function prepare<V extends Vector, O extends DecentralisedOptions<V>>(
@@ -20,7 +20,7 @@ export function prepare<V extends Vector, O extends DecentralisedOptions<V>>(
     const expected = 'a Float32Array or Float64Array';
     throw argumentError('ERR_INVALID_ARG_TYPE', 'parameters', expected, parameters);
   }
-  // Also what only passes for one: a proxy, an array without memory, one whose length is made up.
+  // Also refuses proxies and detached arrays.
   dtypeNumber(parameters, undefined, 'parameters');
   if (isDetached(parameters)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'parameters', 'an array with memory', {
@@ -46,12 +46,12 @@ export function prepare<V extends Vector, O extends DecentralisedOptions<V>>(
   };
 }
 
-/** Zeros of the same type, of the same length when none is said. */
+/** Zeros of the same type, by default of the same length. */
 export function like<V extends Vector>(model: V, length = model.length): V {
   return new (model.constructor as new (length: number) => V)(length);
 }
 
-/** `from -= times * what`, in place, of as many elements as `what` has. */
+/** `from -= times * what`, in place, for the elements of `what`. */
 export function subtract(from: Vector, what: Vector, times: number): void {
   for (let i = 0; i < what.length; ++i) from[i]! -= times * what[i]!;
 }

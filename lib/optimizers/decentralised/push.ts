@@ -1,29 +1,29 @@
-// Methods for directed graphs whose ranks know only to how many they send: what is kept is the sum, and a number that went
-// the same way says how much of it each rank holds.
+// Methods for directed graphs whose ranks know only the number of their destinations: they keep sums, and a number with
+// the same transfers tells each rank's share.
 import { aFunction, optionNames } from '../../checks.js';
 import { commonNames, like, prepare, subtract } from './prepare.js';
 import type { Combine, DecentralisedMethod, DecentralisedOptions, Vector } from './types.js';
 
 const pushNames = optionNames<PushOptions>({ ...commonNames, push: true });
 
-/** Of {@link pushDiging} and {@link pushSumSgd}. */
+/** Options of {@link pushDiging} and {@link pushSumSgd}. */
 export interface PushOptions<V extends Vector = Vector> extends DecentralisedOptions<V> {
   /**
-   * Adds up what the sources send, in place, where what each rank sends (its own share included) sums to one: on
-   * directed graphs whose ranks know only to how many they send.
+   * Sums the sources' data in place. The weights of each rank's outgoing data, including its own share, must sum to
+   * one.
    */
   readonly push: Combine<V>;
 }
 
 /**
- * Push-sum SGD, also called stochastic gradient push: `u ← P(u − a g(w))`, `v ← P(v)`, `w ← u / v`; u and v travel together. With a
- * constant step size it ends near the minimum; the rest shrinks with the step size.
+ * Push-sum SGD, also called stochastic gradient push: `u ← P(u − a g(w))`, `v ← P(v)`, `w ← u / v`; u and v are sent
+ * together. With a constant step size it ends near the minimum; the distance shrinks with the step size.
  */
 export function pushSumSgd<V extends Vector>(options: PushOptions<V>): DecentralisedMethod {
   const { parameters, evaluate, rate, given } = prepare(options, pushNames, 'pushSumSgd');
   const push = aFunction(given.push, 'push');
   const n = parameters.length;
-  // u and v, one after the other.
+  // u and v, concatenated.
   const sums = like(parameters, n + 1);
   let started = false;
   return {
@@ -42,15 +42,15 @@ export function pushSumSgd<V extends Vector>(options: PushOptions<V>): Decentral
 }
 
 /**
- * Push-DIGing: gradient tracking where sums are kept instead of averages, for directed graphs. `u ← P(u − a q)`,
- * `v ← P(v)`, `w ← u / v`, `q ← P(q) + g(w new) − g(w)`; u, v and q travel together.
+ * Push-DIGing: gradient tracking with sums instead of averages, for directed graphs. `u ← P(u − a q)`, `v ← P(v)`, `w ←
+ * u / v`, `q ← P(q) + g(w new) − g(w)`; u, v and q are sent together.
  */
 export function pushDiging<V extends Vector>(options: PushOptions<V>): DecentralisedMethod {
   const { parameters, evaluate, rate, given } = prepare(options, pushNames, 'pushDiging');
   const push = aFunction(given.push, 'push');
   const n = parameters.length;
   const before = like(parameters);
-  // u, q and v, one after the other.
+  // u, q and v, concatenated.
   const sums = like(parameters, 2 * n + 1);
   let started = false;
   return {

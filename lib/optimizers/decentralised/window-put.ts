@@ -1,4 +1,4 @@
-// Averaging by windows: no rank waits for another.
+// Averaging with windows: no rank waits for another.
 import { argumentError } from '../../errors.js';
 import { aFunction, aNumber, having, listOf, optionNames } from '../../checks.js';
 import type { Rank } from '../../topology/rank.js';
@@ -15,28 +15,28 @@ const putWindow = having({ put: aFunction, update: aFunction });
 const iterator = having({ next: aFunction });
 const exchange = having({ destinations: listOf(aNumber) });
 
-/** What {@link windowPut} needs of a window that is bound to the parameters. */
+/** The used members of a window of the parameters. */
 export interface PutWindow<V extends Vector = Vector> {
-  /** Writes the values to the buffers that the destinations keep for this rank; they need not take part. */
+  /** Writes the values to this rank's buffers at the destinations, without their help. */
   put(values: V, options?: { readonly dstWeights: readonly Rank[] }): Promise<unknown>;
-  /** Averages the parameters with what has come so far, in place. */
+  /** Averages the parameters with what has arrived so far, in place. */
   update(): Promise<unknown>;
 }
 
-/** Of {@link windowPut}. */
+/** Options of {@link windowPut}. */
 export interface WindowPutMethodOptions<V extends Vector = Vector> extends DecentralisedOptions<V> {
-  /** Where neighbours put their weights. */
+  /** The window of the parameters. */
   readonly window: PutWindow<V>;
   /**
-   * Says to whom each step puts, among the window's destinations: `onePeerSchedule(graph, rank)` for example. Advanced once a
+   * The destinations of each step among the window's: `onePeerSchedule(graph, rank)` for example. Advanced once per
    * step. All destinations when absent.
    */
   readonly schedule?: Iterator<Pick<Exchange, 'destinations'>>;
 }
 
 /**
- * Window put: `w ← w − a g(w)`, put w where the destinations find it, average with what has come. No rank waits for
- * another: what a slow one put last is used again. With a constant step size it ends near the minimum.
+ * Window put: `w ← w − a g(w)`, puts w to the destinations and averages with what has arrived. No rank waits: a slow
+ * rank's last values are used again. With a constant step size it ends near the minimum.
  */
 export function windowPut<V extends Vector>(
   options: WindowPutMethodOptions<V>,
