@@ -111,7 +111,7 @@ class PartOverRounds {
     return median(best.slice(-third)) / median(best.slice(0, third));
   }
 
-  private told({ result, round, at, count }: Bad): string {
+  private faultText({ result, round, at, count }: Bad): string {
     const reason = result.status === 'ok' ? '' : result.reason;
     const often = count > 1 ? `, in ${String(count)} of them` : '';
     return `${reason}; first in round ${String(round)} of ${String(this.whole.rounds)}, ${at.toISOString()}${often}`;
@@ -120,7 +120,7 @@ class PartOverRounds {
   private verdict(usual: Verdict, bad: Bad | undefined, drift: number | undefined): Verdict {
     const causeOf = ({ result }: Bad): string | null =>
       hasMeasurement(result) && result.verdict.level === 'poor' ? result.verdict.likelyCause : null;
-    if (bad !== undefined) return poor(this.told(bad), causeOf(bad));
+    if (bad !== undefined) return poor(this.faultText(bad), causeOf(bad));
     const of = countText(this.rounds, 'round');
     if (drift !== undefined && drift >= driftLimits.fair) {
       const limits = [driftLimits.fair - 1, driftLimits.poor - 1];
@@ -128,7 +128,7 @@ class PartOverRounds {
       return (drift >= driftLimits.poor ? poor : fair)(text, driftCause);
     }
     const { slow } = this;
-    if (slow !== undefined) return fair(this.told(slow), causeOf(slow));
+    if (slow !== undefined) return fair(this.faultText(slow), causeOf(slow));
     return { ...usual, text: `${usual.text} (the latest of ${of})` };
   }
 
@@ -144,7 +144,7 @@ class PartOverRounds {
     if (usual === undefined) {
       return bad === undefined
         ? this.last!
-        : ({ ...bad.result, reason: this.told(bad) } as CaseResult);
+        : ({ ...bad.result, reason: this.faultText(bad) } as CaseResult);
     }
     const { last: base } = usual;
     const timed = figureOf(base) !== undefined;
@@ -223,14 +223,14 @@ export class BurnIn {
     const failed = cases
       .filter((one) => !hasMeasurement(one))
       .filter(({ status, name }) => status === 'error' || name === 'host');
-    const told = new Set(failed.flatMap(({ name, parameters: { host } }) => [name, host]));
-    told.add('hosts').add('gpus of hosts').delete(undefined);
+    const reported = new Set(failed.flatMap(({ name, parameters: { host } }) => [name, host]));
+    reported.add('hosts').add('gpus of hosts').delete(undefined);
     const now = new Set(cases.map(identityOf));
     return [...this.parts]
       .filter(([identity]) => !now.has(identity))
       .flatMap(([, { measured }]) => measured ?? [])
       .filter(({ name, parameters: { host, from, to, between } }) =>
-        [name, host, from, to, between].every((one) => !told.has(one)),
+        [name, host, from, to, between].every((one) => !reported.has(one)),
       )
       .map(({ name, parameters }) =>
         failedCase({ name, parameters }, new Error('it was there before, and is no more')),

@@ -83,8 +83,8 @@ export function judgeCores(
 ): CoresFound {
   const figures = all.at(-1) ?? [];
   const always = (found: (look: readonly CoreFigures[]) => CoreFigures[]): CoreFigures[] => {
-    const told = all.map((look) => new Set(found(look).map(({ core }) => core)));
-    return figures.filter(({ core }) => told.every((cores) => cores.has(core)));
+    const outliers = all.map((look) => new Set(found(look).map(({ core }) => core)));
+    return figures.filter(({ core }) => outliers.every((cores) => cores.has(core)));
   };
   const [slow, busy] = [always(slowOf), always(busyOf)];
   const free = figures.map(freeOf);
@@ -95,13 +95,13 @@ export function judgeCores(
     leastFreeShare: leastFree,
     slowestOfMedian: Math.min(...rates) / Math.max(lowerMedian(rates) ?? 0, Number.MIN_VALUE),
   };
-  const told = (verdict: Verdict): CoresFound => ({ verdict, values });
+  const judged = (verdict: Verdict): CoresFound => ({ verdict, values });
   if (busy.length > 0) {
     const share = freeText(Math.min(...busy.map(freeOf)));
     const others = freeText(lowerMedian(free.filter((one) => one >= freeShare)) ?? 0);
     const who = busy.map(({ core }) => running(core)).filter((text) => text !== '');
     const text = `${names(busy)} free for ${share} of the time, the others for ${others}`;
-    return told(
+    return judged(
       poor(text, `something else runs there${who.length === 0 ? '' : `: ${who.join(', ')}`}`),
     );
   }
@@ -109,14 +109,14 @@ export function judgeCores(
     const likelyCause =
       'their clocks are held back (heat, power, settings of the firmware), or a hypervisor gives them to others';
     const share = percentText(values.slowestOfMedian);
-    return told(poor(`${names(slow)} at ${share} of the others`, likelyCause));
+    return judged(poor(`${names(slow)} at ${share} of the others`, likelyCause));
   }
   const count = figures.length === 1 ? 'one core' : `${String(figures.length)} cores alike`;
   if (leastFree < busyShare) {
     const text = `${count}; ${freeText(leastFree)} of the time free at the least`;
-    return told(fair(text, 'the machine is busy: figures of this run are lower for it'));
+    return judged(fair(text, 'the machine is busy: figures of this run are lower for it'));
   }
-  return told(good(`${count}, free for ${freeText(leastFree)} of the time or more`));
+  return judged(good(`${count}, free for ${freeText(leastFree)} of the time or more`));
 }
 
 function textOf(file: string): string {

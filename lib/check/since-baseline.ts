@@ -48,11 +48,11 @@ export function sinceBaseline(
       const [was, is] = [base, next].map(({ medianSeconds: seconds }) =>
         figureOf(one) === 'latency' ? timeText(seconds) : bandwidthText(moved / seconds),
       );
-      const told = `was ${was!} ${on}, is ${is!}`;
-      if (change !== 'worse') return [[identityOf(one), good(`${told} (${name})`)]];
+      const changeText = `was ${was!} ${on}, is ${is!}`;
+      if (change !== 'worse') return [[identityOf(one), good(`${changeText} (${name})`)]];
       // Other load lengthens samples, but hardly the fastest.
       const worse = statistics.minSeconds > base.medianSeconds ? poor : fair;
-      return [[identityOf(one), worse(`${told}: ${text} (${name})`, likelyCause)]];
+      return [[identityOf(one), worse(`${changeText}: ${text} (${name})`, likelyCause)]];
     }),
   );
 }

@@ -14,7 +14,7 @@ import { readText } from './system.js';
 import { diagnosisVersion, type Diagnosis, type Topology } from './types.js';
 
 /** A library that takes longer hangs: drivers of many GPUs take seconds to start. */
-const patienceMs = 20_000;
+const timeoutMs = 20_000;
 
 export interface DiagnoseOptions {
   readonly packageVersion: string;
@@ -36,14 +36,14 @@ export async function diagnose({
   const start = performance.now();
   const withMpi = (name: string): NodeJS.ProcessEnv => ({ ...env, GRADLINK_MPI: name });
   const [gpus, openmpi, mpich, builds, tfjsNode] = await Promise.all([
-    probe('gpus', patienceMs, env),
-    probe('openmpi', patienceMs, withMpi('openmpi')),
-    probe('mpich', patienceMs, withMpi('mpich')),
-    mpiBuilds(env, patienceMs),
-    seeTfjsNode(patienceMs, env),
+    probe('gpus', timeoutMs, env),
+    probe('openmpi', timeoutMs, withMpi('openmpi')),
+    probe('mpich', timeoutMs, withMpi('mpich')),
+    mpiBuilds(env, timeoutMs),
+    seeTfjsNode(timeoutMs, env),
   ]);
   // Runs alone: the other probes would use memory bandwidth.
-  const cores = await probe('cores', patienceMs, env);
+  const cores = await probe('cores', timeoutMs, env);
   const [limits, machine] = [containerLimits(), thisMachine()];
   const findings = [
     coresFinding(limits, machine),
@@ -72,5 +72,5 @@ export async function diagnose({
 }
 
 export async function topologyOf(env: NodeJS.ProcessEnv): Promise<Topology> {
-  return readTopology(await probe('gpus', patienceMs, env));
+  return readTopology(await probe('gpus', timeoutMs, env));
 }

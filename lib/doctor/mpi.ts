@@ -35,11 +35,11 @@ export function mpichBuild(text: string): MpiBuild {
 
 export async function mpiBuilds(
   env: Env,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<{ readonly openmpi: MpiBuild; readonly mpich: MpiBuild }> {
   const [openmpi, mpich] = await Promise.all([
-    output('ompi_info', ['--parsable', '--all'], env, patienceMs),
-    output('mpichversion', [], env, patienceMs),
+    output('ompi_info', ['--parsable', '--all'], env, timeoutMs),
+    output('mpichversion', [], env, timeoutMs),
   ]);
   return { openmpi: openMpiBuild(openmpi ?? ''), mpich: mpichBuild(mpich ?? '') };
 }

@@ -57,12 +57,12 @@ export type ProbeMessage =
 /**
  * Never fails: a crash or a timeout becomes a reason.
  *
- * @param patienceMs after which it is killed
+ * @param timeoutMs after which it is killed
  * @param rest further arguments
  */
 export function probe<N extends ProbeName>(
   name: N,
-  patienceMs: number,
+  timeoutMs: number,
   env: NodeJS.ProcessEnv,
   ...rest: readonly string[]
 ): Promise<Probed<Probes[N]>> {
@@ -85,11 +85,11 @@ export function probe<N extends ProbeName>(
     const timer = setTimeout(() => {
       late = true;
       child.kill('SIGKILL');
-    }, patienceMs);
+    }, timeoutMs);
     child.on('message', (message) => (answer = message as ProbeMessage));
     const end = (how: string): void => {
       clearTimeout(timer);
-      resolve(conclude(answer, late ? `no answer within ${String(patienceMs / 1000)} s` : how));
+      resolve(conclude(answer, late ? `no answer within ${String(timeoutMs / 1000)} s` : how));
     };
     child.on('error', (error) => {
       end(error.message);

@@ -44,13 +44,13 @@ export function output(
   program: string,
   args: readonly string[],
   env: Env,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<string | undefined> {
   return new Promise((resolve) => {
     execFile(
       program,
       [...args],
-      { env: { ...env }, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 },
+      { env: { ...env }, timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 },
       (error, stdout) => {
         resolve(error === null ? stdout : undefined);
       },

@@ -77,7 +77,7 @@ export function tfjsNodeFinding(
 
 /** Loads the installed packages, each in its own process. */
 export async function seeTfjsNode(
-  patienceMs: number,
+  timeoutMs: number,
   env: NodeJS.ProcessEnv,
 ): Promise<TfjsNodeSeen[]> {
   // Silences TensorFlow and keeps it from reserving all GPU memory.
@@ -89,7 +89,7 @@ export async function seeTfjsNode(
     const there = namesIn(join(folder, 'lib/napi-v8')).some((file) =>
       /^tfjs_binding\.node\b/.test(file),
     );
-    const probed = there ? await probe('tfjs-node', patienceMs, quiet, folder) : undefined;
+    const probed = there ? await probe('tfjs-node', timeoutMs, quiet, folder) : undefined;
     return { name, version, probed };
   });
   return (await Promise.all(seen)).filter((one) => one !== undefined);

@@ -17,7 +17,7 @@ let storesWithServers = 0;
 let storesWithout = 0;
 
 /** The rendezvous name of the job's n-th store with servers. */
-export function meetingName(store: number): string {
+export function rendezvousName(store: number): string {
   return `kvstore ${store}`;
 }
 
@@ -58,7 +58,7 @@ export async function openWithServers(
   const place = workerPlace();
   if (place === undefined || place.servers === 0) throw withoutServers(type, place);
   const { rank, workers, servers } = place;
-  const name = meetingName(storesWithServers);
+  const name = rendezvousName(storesWithServers);
   const meeting = meetingOf(place, name, workers + servers, startTimeoutMs);
   const sums = { merge: mergeOf(merge) };
   const options = { ...store, ...sums, workers, servers, bigArrayBound, timeoutMs };

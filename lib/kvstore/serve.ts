@@ -5,7 +5,7 @@ import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
 import { commandOf, profilerOf } from './command.js';
-import { meetingName } from './distributed.js';
+import { rendezvousName } from './distributed.js';
 import { serverPlace } from './role.js';
 import { ServerProfiler } from './server-profiler.js';
 import type { ServerUpdater } from './updater.js';
@@ -72,7 +72,7 @@ class Serving {
   readonly #running = new Set<NativeServer>();
   readonly #profilers = new WeakMap<NativeServer, ServerProfiler>();
   /** Waits for the workers to open the next store. */
-  #meeting: NativeServer | undefined;
+  #joining: NativeServer | undefined;
   readonly #stores: Promise<void>[] = [];
   #failure: { readonly error: unknown } | undefined;
   #stopped = false;
@@ -94,7 +94,7 @@ class Serving {
     signal?.addEventListener('abort', stop);
     try {
       const exited = backend === 'shm' ? Promise.resolve() : this.#waitForExit();
-      for (let store = 0; !this.#stopped; store += 1) await this.#meet(store);
+      for (let store = 0; !this.#stopped; store += 1) await this.#serveNext(store);
       await Promise.all([exited, ...this.#stores]);
     } finally {
       signal?.removeEventListener('abort', stop);
@@ -103,16 +103,16 @@ class Serving {
   }
 
   /** Waits until the workers open this store, then serves it while waiting for the next. */
-  async #meet(store: number): Promise<void> {
-    const server = this.#server(meetingName(store));
-    this.#meeting = server;
+  async #serveNext(store: number): Promise<void> {
+    const server = this.#server(rendezvousName(store));
+    this.#joining = server;
     try {
       await server.meet();
     } catch (error) {
-      this.#meetingFailed(error);
+      this.#joiningFailed(error);
       return;
     } finally {
-      this.#meeting = undefined;
+      this.#joining = undefined;
     }
     this.#running.add(server);
     if (this.#stopped) server.stop();
@@ -136,7 +136,7 @@ class Serving {
         threads,
         tolerateWorkerLoss: this.#toleratesLoss,
       },
-      (worker, command) => this.#tell(command, worker, made),
+      (worker, command) => this.#runCommand(command, worker, made),
       updater ?? null,
     );
     this.#profilers.set(made, new ServerProfiler(made, { server: rank - workers, rank }));
@@ -150,9 +150,9 @@ class Serving {
     try {
       await waiting.waitForExit();
       // Served stores end by themselves, because their workers have left.
-      this.#endMeeting();
+      this.#stopJoining();
     } catch (error) {
-      this.#meetingFailed(error);
+      this.#joiningFailed(error);
     } finally {
       this.#running.delete(waiting);
     }
@@ -181,7 +181,7 @@ class Serving {
   }
 
   /** @returns why the command failed, for the worker */
-  #tell(command: string, worker: number, server: NativeServer): string | undefined {
+  #runCommand(command: string, worker: number, server: NativeServer): string | undefined {
     try {
       const profile = profilerOf(command);
       if (profile !== undefined) return this.#profilers.get(server)?.run(profile);
@@ -193,7 +193,7 @@ class Serving {
     return undefined;
   }
 
-  #meetingFailed(error: unknown): void {
+  #joiningFailed(error: unknown): void {
     if (this.#stopped) return;
     const lost = error instanceof GradlinkError && error.code === 'ERR_PEER_LOST';
     if (!lost) {
@@ -202,12 +202,12 @@ class Serving {
     }
     // Served stores notice a loss themselves, and report it or continue if that is tolerated.
     if (!this.#toleratesLoss) this.#failure ??= { error: named(error, this.#place) };
-    this.#endMeeting();
+    this.#stopJoining();
   }
 
-  #endMeeting(): void {
+  #stopJoining(): void {
     this.#stopped = true;
-    this.#meeting?.stop();
+    this.#joining?.stop();
   }
 
   /** Keeps the first failure, which caused the others. */
@@ -217,7 +217,7 @@ class Serving {
   }
 
   #stop(): void {
-    this.#endMeeting();
+    this.#stopJoining();
     for (const server of this.#running) server.stop();
   }
 }

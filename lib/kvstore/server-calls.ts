@@ -25,7 +25,7 @@ export class ServerCalls {
 
   async command(head: number | string, body: string | undefined): Promise<void> {
     this.#pending.assertOpen('sendCommandToServers');
-    await this.#tell('sendCommandToServers', commandText(head, body));
+    await this.#send('sendCommandToServers', commandText(head, body));
   }
 
   async profile(file: string | null): Promise<void> {
@@ -34,16 +34,16 @@ export class ServerCalls {
     if (file !== null) nonEmpty(file, 'file');
     const by = `worker ${this.#rank}, call ${++this.#profiles}`;
     try {
-      await this.#tell(op, profilerText({ file, by, undo: false }));
+      await this.#send(op, profilerText({ file, by, undo: false }));
     } catch (error) {
       // All servers or none: end those that have started. A failure here was already one before.
       const text = profilerText({ file: null, by, undo: true });
-      if (file !== null) await this.#tell(op, text).catch(() => undefined);
+      if (file !== null) await this.#send(op, text).catch(() => undefined);
       throw error;
     }
   }
 
-  async #tell(op: string, text: string): Promise<void> {
+  async #send(op: string, text: string): Promise<void> {
     await this.#pending.run(op, [], () => this.#native.command(text, op));
   }
 }

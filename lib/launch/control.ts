@@ -71,7 +71,7 @@ class Keeper {
     return this.line.socket;
   }
 
-  tell(type: 'seen' | 'end'): void {
+  send(type: 'seen' | 'end'): void {
     if (!this.socket.destroyed) this.line.write(type);
   }
 
@@ -166,7 +166,7 @@ export class Control implements RemoteMembers {
 
   release(): void {
     this.released = true;
-    for (const keeper of this.keepers.values()) if (keeper.done) keeper.tell('seen');
+    for (const keeper of this.keepers.values()) if (keeper.done) keeper.send('seen');
   }
 
   end(which: 'servers' | 'all'): void {
@@ -178,7 +178,7 @@ export class Control implements RemoteMembers {
   private endOne(keeper: Keeper): void {
     const { role } = keeper.member;
     if (this.asked === undefined || (this.asked === 'servers' && role !== 'server')) return;
-    keeper.tell('end');
+    keeper.send('end');
   }
 
   close(): void {
@@ -268,7 +268,7 @@ export class Control implements RemoteMembers {
   private exited(keeper: Keeper, exit: Record<string, unknown>): void {
     const ending = endingOf(keeper, exit);
     this.ended(keeper, ending);
-    if (ending.exitCode === 0 || this.released) keeper.tell('seen');
+    if (ending.exitCode === 0 || this.released) keeper.send('seen');
   }
 
   private ended(keeper: Keeper, ending: Ending): void {

@@ -35,13 +35,13 @@ export const defaultMaxRestarts = 3;
  * silent. A worker that exits with an error also counts as lost, but only `maxRestarts` times. Each start writes its
  * output to its own folder.
  *
- * @param tell reports a restart to the user
+ * @param report reports a restart to the user
  */
 export async function runElastic(
   first: Attempt,
   { launcher, minWorkers, maxRestarts }: ElasticLimits,
   run: (attempt: Attempt) => Promise<JobResult>,
-  tell: (text: string) => void,
+  report: (text: string) => void,
 ): Promise<JobResult> {
   const start = performance.now();
   let errors = 0;
@@ -62,7 +62,7 @@ export async function runElastic(
     const counts = loss.kind === 'error' || loss.members.every(({ role }) => role === 'server');
     if (counts && ++errors > maxRestarts) {
       const often = maxRestarts === 1 ? 'once' : `${maxRestarts} times`;
-      tell(
+      report(
         maxRestarts === 0
           ? 'gradlink launch: a worker that exits with an error ends the job (--max-restarts 0).\n'
           : `gradlink launch: the job was restarted ${often} after a worker's error, and is not restarted again (--max-restarts).\n`,
@@ -71,19 +71,19 @@ export async function runElastic(
     }
     const shrunk = shrink(job, loss.members, launcher);
     if ('reason' in shrunk) {
-      tell(`gradlink launch: the job cannot start again (--elastic): ${shrunk.reason}.\n`);
+      report(`gradlink launch: the job cannot start again (--elastic): ${shrunk.reason}.\n`);
       return result;
     }
     ({ job } = shrunk);
     if (job.workers < minWorkers) {
-      tell(`gradlink launch: fewer than ${minWorkers} workers are left (--min-workers).\n`);
+      report(`gradlink launch: fewer than ${minWorkers} workers are left (--min-workers).\n`);
       return result;
     }
     // The next start would only report that the limit has passed.
     if (secondsLeft(first, start) === 0) return result;
     const few = job.workers === 1 ? 'one worker' : `${job.workers} workers`;
     const where = shrunk.without.length === 0 ? '' : `, without ${shrunk.without.join(', ')}`;
-    tell(`gradlink launch: the job starts again with ${few}${where} (--elastic).\n`);
+    report(`gradlink launch: the job starts again with ${few}${where} (--elastic).\n`);
   }
 }
 

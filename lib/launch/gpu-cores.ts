@@ -26,8 +26,8 @@ function addressOf(name: string, root: string): string | undefined {
   const all = addresses(root);
   if (/^\d+$/.test(name)) return all[Number(name)];
   return all.find((address) => {
-    const told = read(join(root, 'proc/driver/nvidia/gpus', address, 'information'));
-    return /^GPU UUID:\s*(\S+)/m.exec(told)?.[1]?.startsWith(name) === true;
+    const text = read(join(root, 'proc/driver/nvidia/gpus', address, 'information'));
+    return /^GPU UUID:\s*(\S+)/m.exec(text)?.[1]?.startsWith(name) === true;
   });
 }
 

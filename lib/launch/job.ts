@@ -1,7 +1,7 @@
 // A job: a command started as several processes that know their ranks.
 
 import { gpuPerWorkerVariable, ownGpuVariable } from './gpus.js';
-import { roleEnvVariable, toldToKeepers } from './role-env.js';
+import { roleEnvVariable, keeperVariables } from './role-env.js';
 import { meetingPoint, placeVariables } from './torchrun.js';
 
 /** A worker runs the user's command, a server keeps a share of the distributed store. */
@@ -112,7 +112,7 @@ export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<str
     ...(job.tolerateWorkerLoss ? { GRADLINK_TOLERATE_WORKER_LOSS: '1' } : {}),
     ...(job.control === undefined
       ? {}
-      : { [launcherVariable]: job.control, ...toldToKeepers(job.roleEnv) }),
+      : { [launcherVariable]: job.control, ...keeperVariables(job.roleEnv) }),
     // Only keepers read this; here the launcher binds.
     ...(job.control !== undefined && job.cores.length === 0 ? { GRADLINK_BIND_TO: 'none' } : {}),
     ...(job.control !== undefined && job.gpusPerWorker !== undefined

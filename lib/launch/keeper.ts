@@ -19,7 +19,7 @@ import { Line } from './line.js';
 import type { Ending } from './members.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
-import { ofRole, roleEnvVariable } from './role-env.js';
+import { variablesOfRole, roleEnvVariable } from './role-env.js';
 import { passedSignals, runJob } from './run-job.js';
 import { firstNode, placeEnvironment } from './torchrun.js';
 import { callFrom, loopbackAddress, readNetwork } from '../network.js';
@@ -29,10 +29,10 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Marks the process and all its children. */
 const keptVariable = 'GRADLINK_KEPT';
-const connectPatienceMs = 5000;
+const connectTimeoutMs = 5000;
 const betweenCallsMs = 100;
-const crowdPatienceMs = 10_000;
-const seenPatienceMs = 2000;
+const retryTimeoutMs = 10_000;
+const confirmTimeoutMs = 2000;
 const parentPollMs = 500;
 const failed = 1;
 
@@ -61,7 +61,7 @@ class HungUp extends Error {}
 function call(to: TcpNetConnectOpts, secret: string, place: number): Promise<Connection> {
   return new Promise((resolve, reject) => {
     const socket = connect(to);
-    const timer = setTimeout(() => socket.destroy(new Error('no answer')), connectPatienceMs);
+    const timer = setTimeout(() => socket.destroy(new Error('no answer')), connectTimeoutMs);
     let connection: Connection | undefined;
     socket.on('error', (error: NodeJS.ErrnoException) => {
       reject(error.code === 'ECONNRESET' ? new HungUp('it hung up') : error);
@@ -112,7 +112,7 @@ export async function callLauncher(env: Env, place: number): Promise<Connection>
   const port = Number(where.slice(colon + 1));
   const network = readNetwork(env);
   const failures = new Map<string, Error>();
-  const giveUp = performance.now() + crowdPatienceMs;
+  const giveUp = performance.now() + retryTimeoutMs;
   let left = hosts;
   for (;;) {
     for (const host of left) {
@@ -134,7 +134,7 @@ export async function callLauncher(env: Env, place: number): Promise<Connection>
 
 function adviceFor(hosts: readonly string[], hungUp: readonly string[]): string {
   if (hungUp.length > 0)
-    return `it hung up for ${String(crowdPatienceMs / 1000)} s: another program may be there, or others crowd it with connections`;
+    return `it hung up for ${String(retryTimeoutMs / 1000)} s: another program may be there, or others crowd it with connections`;
   return hosts.length === 1 && hosts[0] === loopbackAddress
     ? 'it expects this job on its own host only: name the hosts with -H'
     : 'a firewall must let it through';
@@ -178,7 +178,7 @@ function planFor(
     command: server ? serverCommand() : command,
     env: {
       ...processNetwork(readNetwork(env), env),
-      ...ofRole(role, env),
+      ...variablesOfRole(role, env),
       [keptVariable]: keptMark(env, place),
       GRADLINK_ROLE: role,
       ...(server
@@ -257,7 +257,7 @@ async function report(connection: Connection, exit: Exit): Promise<boolean> {
       callOff();
       resolve(seen);
     };
-    const callOff = after(2 * (graceMs + seenPatienceMs), () => {
+    const callOff = after(2 * (graceMs + confirmTimeoutMs), () => {
       done(false);
     });
     connection.onFrame = (type) => {

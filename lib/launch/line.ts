@@ -17,9 +17,9 @@ const mostBytes = 4 << 20;
 /** Limit before the first authentic frame, a hello or a welcome of about 200 bytes. */
 const mostUnproven = 4096;
 /** The launcher's is short; a keeper that was too slow connects again. */
-const proofPatienceMs = { launcher: 5000, keeper: 15_000 };
-const beatsInPatience = 5;
-const beatMs = (silenceMs: number): number => Math.min(silenceMs / beatsInPatience, longestTimerMs);
+const proofTimeoutMs = { launcher: 5000, keeper: 15_000 };
+const beatsInSilence = 5;
+const beatMs = (silenceMs: number): number => Math.min(silenceMs / beatsInSilence, longestTimerMs);
 
 const forged =
   'a frame on its connection was not authentic: altered, repeated, out of order or from a process without the secret';
@@ -69,7 +69,7 @@ export class Line {
   private unproven = 0;
   /** When the last authentic frame came, by `performance.now()`. */
   heard = performance.now();
-  private readonly patience: NodeJS.Timeout;
+  private readonly proofTimer: NodeJS.Timeout;
 
   private constructor(
     readonly socket: Socket,
@@ -79,11 +79,11 @@ export class Line {
     private readonly onFrame: OnFrame,
   ) {
     socket.setNoDelay(true);
-    this.patience = setTimeout(() => {
+    this.proofTimer = setTimeout(() => {
       this.breakOff("it did not prove in time that it knows the job's secret");
-    }, proofPatienceMs[side]);
+    }, proofTimeoutMs[side]);
     socket.on('close', () => {
-      clearTimeout(this.patience);
+      clearTimeout(this.proofTimer);
     });
     socket.on('data', (chunk: Buffer) => {
       this.take(chunk);
@@ -182,7 +182,7 @@ export class Line {
       this.breakOff(forged);
       return;
     }
-    clearTimeout(this.patience);
+    clearTimeout(this.proofTimer);
     this.proven = true;
     this.heard = performance.now();
     this.onFrame(type, hello ? payload.subarray(nonceBytes) : payload);

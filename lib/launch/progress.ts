@@ -82,16 +82,16 @@ const weights = { ended: 0, starter: 1, lost: 2, exited: 3, aborted: 4, killed: 
  * mpirun ends when a rank fails, and may be faster than the report of the rank. So may a rank that aborts over a lost
  * peer: on a busy machine the peer's keeper may run hundreds of milliseconds later.
  */
-const newsPatienceMs = 1000;
+const reportDelayMs = 1000;
 /** Peers of a lost process may end before its keeper has reported it. */
-const causePatienceMs = 200;
+const causeDelayMs = 200;
 /** A failing rank leaves its communicators before it exits, and the ranks that lose it fail at once. */
-export const originPatienceMs = 3000;
+export const originDelayMs = 3000;
 
 /** How long to wait for a better explanation of a failure. */
-export function causePatience(ending: Ending): number {
+export function causeDelay(ending: Ending): number {
   const { member, manner } = ending;
-  if (member.role === undefined || manner === 'lost' || manner === 'ended') return newsPatienceMs;
-  if (hasAborted(ending)) return newsPatienceMs;
-  return manner === 'exited' ? causePatienceMs : 0;
+  if (member.role === undefined || manner === 'lost' || manner === 'ended') return reportDelayMs;
+  if (hasAborted(ending)) return reportDelayMs;
+  return manner === 'exited' ? causeDelayMs : 0;
 }

@@ -7,13 +7,16 @@ type Variables = Readonly<Record<string, string>>;
 export const roleEnvVariable = 'GRADLINK_ROLE_ENV';
 
 /** The variables for every keeper; empty if no role has its own. */
-export function toldToKeepers(roleEnv: Readonly<Record<Role, Variables>> | undefined): Variables {
+export function keeperVariables(roleEnv: Readonly<Record<Role, Variables>> | undefined): Variables {
   const any = Object.values(roleEnv ?? {}).some((of) => Object.keys(of).length > 0);
   return any ? { [roleEnvVariable]: JSON.stringify(roleEnv) } : {};
 }
 
 /** The variables of one role, from the keeper's environment. */
-export function ofRole(role: Role, env: Readonly<Record<string, string | undefined>>): Variables {
+export function variablesOfRole(
+  role: Role,
+  env: Readonly<Record<string, string | undefined>>,
+): Variables {
   const text = env[roleEnvVariable] ?? '';
   if (text === '') return {};
   const roles = JSON.parse(text) as Partial<Record<Role, Variables>>;

@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream';
 import type { ProcessPlan } from './job.js';
 import type { Ending, Member, RemoteMembers } from './members.js';
 import { jobProcesses, signalProcess, startFailure } from './processes.js';
-import { causePatience, originPatienceMs, Progress } from './progress.js';
+import { causeDelay, originDelayMs, Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
 import { after } from '../time.js';
 
@@ -69,7 +69,7 @@ export const passedSignals = ['SIGUSR1', 'SIGUSR2'] as const;
 const timeoutExitCode = 124; // as timeout(1)
 const signalBase = 128;
 const pollMs = 20;
-const killPatienceMs = 1000;
+const killTimeoutMs = 1000;
 
 class Job {
   private readonly output: JobOutput;
@@ -206,12 +206,12 @@ class Job {
     this.progress.ended(ending);
     if (this.progress.undecided !== undefined) {
       const nobodyLeft = this.running === 0 && this.options.remote === undefined;
-      const patience = nobodyLeft ? 0 : causePatience(ending);
+      const delayMs = nobodyLeft ? 0 : causeDelay(ending);
       const decide = (): void => {
         this.decide();
       };
       // Among processes that ended at the same moment one is the cause: wait until all are known.
-      if (patience > 0) this.after(patience, decide);
+      if (delayMs > 0) this.after(delayMs, decide);
       else setImmediate(decide);
     }
     if (this.progress.workersDone) this.stopServers();
@@ -224,7 +224,7 @@ class Job {
     if (cause === undefined) {
       if (this.waitsForOrigin) return;
       this.waitsForOrigin = true;
-      this.after(originPatienceMs, () => {
+      this.after(originDelayMs, () => {
         this.blame(found);
       });
     } else this.blame(cause);
@@ -298,12 +298,12 @@ class Job {
       state.hurry = true;
       remote.end('all');
     });
-    const patience = graceMs + killPatienceMs;
-    await waitUntil(() => remote.busy === 0, patience);
+    const deadlineMs = graceMs + killTimeoutMs;
+    await waitUntil(() => remote.busy === 0, deadlineMs);
     remote.release();
     // The starter ends by itself then with its remote daemons; a signal could cut them off.
     const begun = this.progress.endings.some(({ member }) => member.role !== undefined);
-    if (begun) await waitUntil(() => this.running === 0 || state.hurry, patience);
+    if (begun) await waitUntil(() => this.running === 0 || state.hurry, deadlineMs);
   }
 
   /** SIGTERM, the grace period, SIGKILL; returns at once when nothing is left. */
@@ -314,7 +314,7 @@ class Job {
     for (const pid of rest()) signalProcess(pid, 'SIGTERM');
     const deadline = performance.now() + this.options.graceMs;
     while (!state.hurry && performance.now() < deadline && rest().length > 0) await sleep(pollMs);
-    const lastDeadline = performance.now() + killPatienceMs;
+    const lastDeadline = performance.now() + killTimeoutMs;
     for (let left = rest(); ; left = rest()) {
       if (left.length === 0 || performance.now() > lastDeadline) return left;
       for (const pid of left) signalProcess(pid, 'SIGKILL');
@@ -333,8 +333,8 @@ class Job {
     );
     do {
       const cancel = new AbortController();
-      const patience = sleep(killPatienceMs, undefined, { signal: cancel.signal });
-      await Promise.race([closed, patience.catch(() => undefined)]);
+      const expired = sleep(killTimeoutMs, undefined, { signal: cancel.signal });
+      await Promise.race([closed, expired.catch(() => undefined)]);
       cancel.abort();
       // Wait for a slow reader, but not for a pipe that a survivor holds open.
     } while (state.open && this.output.blocked);
@@ -376,8 +376,8 @@ class Job {
   }
 }
 
-async function waitUntil(condition: () => boolean, patienceMs: number): Promise<void> {
-  const deadline = performance.now() + patienceMs;
+async function waitUntil(condition: () => boolean, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
   while (!condition() && performance.now() < deadline) await sleep(pollMs);
 }
 

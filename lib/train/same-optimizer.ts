@@ -27,9 +27,9 @@ export async function assertSameOptimizer(
   if (kv.numWorkers === 1) return;
   const settings = Object.entries(settingsOf(optimizer)).sort(([a], [b]) => (a < b ? -1 : 1));
   const kind = `${kindOf(optimizer)} with ${settings.map(([name]) => name).join(', ')}`;
-  const told = [['its class', kind] as const, ...settings].slice(0, mostSettings);
+  const facts = [['its class', kind] as const, ...settings].slice(0, mostSettings);
   const own = new Float64Array(mostSettings * numbersEach);
-  told.forEach(([, text], i) => own.set(fingerprint(text), i * numbersEach));
+  facts.forEach(([, text], i) => own.set(fingerprint(text), i * numbersEach));
   const sums = new Float64Array(own.length);
   await kv.init(key, new Float64Array(own.length));
   await kv.pushPull(key, own, sums);
@@ -37,7 +37,7 @@ export async function assertSameOptimizer(
   for (let i = 0; i < own.length; i += 2) {
     const [sum, squares] = [sums[i]!, sums[i + 1]!];
     if (n * squares === sum * sum) continue;
-    const [name, text] = told[Math.floor(i / numbersEach)] ?? ['the number of its settings', ''];
+    const [name, text] = facts[Math.floor(i / numbersEach)] ?? ['the number of its settings', ''];
     throw new GradlinkError(
       'ERR_MISMATCH',
       `${op}: expected the same optimizer on every worker; ${name} is ${text} on worker ${kv.rank}, and another on ` +

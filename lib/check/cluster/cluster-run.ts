@@ -28,8 +28,8 @@ import { mebibyte } from '../../results/units.js';
 import { monotonicSeconds } from '../../time.js';
 
 /** Eight GPUs take two minutes; a hung driver must not block the check. */
-const machinePatienceMs = 600_000;
-const jobPatienceMs = 300_000;
+const machineTimeoutMs = 600_000;
+const jobTimeoutMs = 300_000;
 
 /** Messages before an answer: enough to fill a link, but few enough for one at a thousandth of its rate. */
 const window = 4;
@@ -262,7 +262,7 @@ class ClusterCheck {
       ...(gpus === undefined ? [] : ['--gpus', gpus.join(',')]),
       ...(quick ? ['--quick'] : []),
     ];
-    const task = { args, env: {}, patienceMs: machinePatienceMs };
+    const task = { args, env: {}, patienceMs: machineTimeoutMs };
     const hosts = this.fleet.hosts.map(({ host }) => host);
     const outcomes = await this.fleet.run(new Map(hosts.map((host) => [host, task])), false);
     this.leaveOut();
@@ -283,7 +283,7 @@ class ClusterCheck {
       const hosts = among();
       if (hosts.length < 2) return undefined;
       const all = [...args, '--format', 'json', '--timeout', String(this.given.timeoutMs / 1000)];
-      const outcomes = await this.fleet.run(rankTasks(hosts, all, jobPatienceMs, this.env), true);
+      const outcomes = await this.fleet.run(rankTasks(hosts, all, jobTimeoutMs, this.env), true);
       const ended = hosts.map(({ host }) => outcomes.get(host));
       this.leaveOut();
       const failed = ended.filter((one) => one === undefined || 'lost' in one || one.code !== 0);

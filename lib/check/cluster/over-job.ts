@@ -17,13 +17,13 @@ type Env = NodeJS.ProcessEnv;
 /** Each rank sends something at least every `beatMs`, so that a lost one is noticed. */
 const soon = { timeoutMs: silenceMs } as const;
 
-const told: ReadonlySet<string> = new Set([...launcherVariables, ...meetingVariables]);
+const jobVariables: ReadonlySet<string> = new Set([...launcherVariables, ...meetingVariables]);
 const others = /^(?:OMPI_|PMIX?_|MPI_LOCAL|HYDRA_|SLURM_|TORCHELASTIC_)/;
 
 /** The environment for a command that is not a rank of the job. */
 function withoutJob(env: Env): Env {
   return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !told.has(name) && !others.test(name)),
+    Object.entries(env).filter(([name]) => !jobVariables.has(name) && !others.test(name)),
   );
 }
 

@@ -121,13 +121,13 @@ function ofOneSide(found: readonly Finding[]): readonly Finding[] {
 /** Hosts all of whose links, or those of one direction, are outliers: by time, by loss, or by both. */
 export function hostFaults(hosts: readonly string[], points: readonly Point[]): HostFault[] {
   return hosts.flatMap((host) => {
-    const told = [
+    const found = [
       ...ofOneSide(points.flatMap((point) => slowness(host, point))),
       ...ofOneSide(points.flatMap((point) => loss(host, hosts, point))),
     ];
-    if (told.length === 0) return [];
-    const reason = told.map(({ text }) => text).join('; ');
-    return [{ host, sides: told.map(({ side }) => side), reason }];
+    if (found.length === 0) return [];
+    const reason = found.map(({ text }) => text).join('; ');
+    return [{ host, sides: found.map(({ side }) => side), reason }];
   });
 }
 
@@ -172,8 +172,8 @@ function verdictOf(figure: Figure, others: readonly Figure[]): Verdict {
     const text = `${slowText(judged)}; not judged: its ranks waited for a core most of the time`;
     return { level: 'none', reason: 'host time', text, likelyCause: null };
   }
-  const told = judged !== undefined && slow === level ? [slowText(judged)] : [];
-  if (lossy === level && level !== 'good') told.push(lossText(lost));
+  const texts = judged !== undefined && slow === level ? [slowText(judged)] : [];
+  if (lossy === level && level !== 'good') texts.push(lossText(lost));
   const way = directed ? `from ${from} to ${to}` : `between ${from} and ${to}`;
-  return besideVerdict({ level }, told.join('; '), `the way ${way}: cable, port, switch or route`);
+  return besideVerdict({ level }, texts.join('; '), `the way ${way}: cable, port, switch or route`);
 }

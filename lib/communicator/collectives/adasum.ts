@@ -165,10 +165,10 @@ function* partsOf(
   const { size, rank } = executor;
   const dtype = dtypeOf(call);
   // Report mismatches like any collective, before data moves.
-  const told = { timeoutMs: call.timeoutMs < 0 ? undefined : call.timeoutMs };
+  const options = { timeoutMs: call.timeoutMs < 0 ? undefined : call.timeoutMs };
   const input = floatsOf(call.input as NumericArray, dtype);
   const own = Float64Array.of(call.count, dtype, largestIn(input));
-  const gather = prepare(executor, 'allGather', own, told, false);
+  const gather = prepare(executor, 'allGather', own, options, false);
   yield gather;
   const all = gather.result as Float64Array;
   assertAlike(all, call.count, dtype);

@@ -113,15 +113,15 @@ async function agree(
 ): Promise<Agreed> {
   const header = headerOf(said.count, said.most ?? Infinity, textOf(said));
   const headers = await headersOf(communicator, header, calls);
-  const told = [...headers].map(([rank, one]) => ({ rank, view: viewOf(one), one }));
-  const refused = told.find(({ view }) => view.getInt32(refusedAt) !== 0);
+  const entries = [...headers].map(([rank, one]) => ({ rank, view: viewOf(one), one }));
+  const refused = entries.find(({ view }) => view.getInt32(refusedAt) !== 0);
   if (refused !== undefined) {
     const { rank, one } = refused;
     const message = `${op}: rank ${rank} could not take part: ${shown(one)}`;
     throw new GradlinkError('ERR_MISMATCH', message, { op, rank, usable: true });
   }
-  if (told.some(({ view }) => view.getUint32(hashAt) !== told[0]!.view.getUint32(hashAt))) {
-    const calls = told.map(({ rank, view, one }) => {
+  if (entries.some(({ view }) => view.getUint32(hashAt) !== entries[0]!.view.getUint32(hashAt))) {
+    const calls = entries.map(({ rank, view, one }) => {
       return { rank, record: view.getUint32(hashAt), call: shown(one) };
     });
     native().checkCalls(op, calls);
@@ -130,7 +130,7 @@ async function agree(
     const one = headers.get(rank);
     return one === undefined ? 0 : viewOf(one).getFloat64(countAt);
   });
-  return { counts, most: Math.min(...told.map(({ view }) => view.getFloat64(mostAt))) };
+  return { counts, most: Math.min(...entries.map(({ view }) => view.getFloat64(mostAt))) };
 }
 
 function headerOf(count: number, most: number, text: string): Uint8Array<ArrayBuffer> {
@@ -161,9 +161,9 @@ async function headersOf(
     ? await communicator.allGatherV(header, calls)
     : { data: await communicator.allGather(header, calls), counts: undefined };
   const ranks = Array.from({ length: communicator.size }, (_, rank) => rank);
-  const told = ranks.filter((rank) => counts === undefined || counts[rank]! > 0);
+  const active = ranks.filter((rank) => counts === undefined || counts[rank]! > 0);
   return new Map(
-    told.map((rank, i) => [rank, data.subarray(i * headerBytes, (i + 1) * headerBytes)]),
+    active.map((rank, i) => [rank, data.subarray(i * headerBytes, (i + 1) * headerBytes)]),
   );
 }
 

@@ -225,8 +225,8 @@ export async function joinWorld(
     const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
     // A name that a program's own communicators in host memory do not use.
     const name = 'world of GPUs';
-    const meeting: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
-    return await native().NativeCommunicator.joinNccl(meeting, own, check);
+    const joinOptions: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
+    return await native().NativeCommunicator.joinNccl(joinOptions, own, check);
   }
   const ofNccl = given.check !== undefined ? 'check' : gpus !== undefined ? 'gpus' : undefined;
   if (ofNccl !== undefined) {
@@ -298,9 +298,9 @@ async function joinOnGpus(
   gpus: readonly number[],
   timeoutMs: number,
 ): Promise<NativeCommunicator[]> {
-  const meeting = { job: '', name: groupName(), size: gpus.length, timeoutMs, threads: true };
+  const joinOptions = { job: '', name: groupName(), size: gpus.length, timeoutMs, threads: true };
   const joining = gpus.map((gpu, rank) =>
-    native().NativeCommunicator.joinNccl({ ...meeting, rank }, Int32Array.of(gpu), 'always'),
+    native().NativeCommunicator.joinNccl({ ...joinOptions, rank }, Int32Array.of(gpu), 'always'),
   );
   const settled = await Promise.allSettled(joining);
   const joined = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);

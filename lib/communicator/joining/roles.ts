@@ -27,5 +27,5 @@ function blameOf({ code, op }: GradlinkError): string | undefined {
   if (code === 'ERR_TIMEOUT') return 'has not joined';
   if (code === 'ERR_PEER_LOST') return 'was lost';
   // If stores differ, the message names the worker.
-  return code === 'ERR_MISMATCH' && op === 'join' ? 'was told another place' : undefined;
+  return code === 'ERR_MISMATCH' && op === 'join' ? 'was given another rank' : undefined;
 }

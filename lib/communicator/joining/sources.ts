@@ -69,7 +69,7 @@ const slurm: Source = {
   job: (env) => `${env['SLURM_JOB_ID'] ?? ''}.${env['SLURM_STEP_ID'] ?? ''}`,
 };
 
-const meeting = ['MASTER_ADDR', 'MASTER_PORT'] as const;
+const masterVariables = ['MASTER_ADDR', 'MASTER_PORT'] as const;
 
 const torchrun: Source = {
   launcher: 'torchrun',
@@ -78,11 +78,12 @@ const torchrun: Source = {
   localSize: 'LOCAL_WORLD_SIZE',
   localRank: 'LOCAL_RANK',
   withoutMpi: true,
-  needs: meeting,
+  needs: masterVariables,
   // RANK=-1 means a standalone program, and RANK alone is used by many programs.
   ofRanks: (env) =>
-    env['RANK'] !== '-1' && (isSet(env, 'WORLD_SIZE') || meeting.some((name) => isSet(env, name))),
-  job: (env) => [env['TORCHELASTIC_RUN_ID'], ...meeting.map((name) => env[name])].join(' '),
+    env['RANK'] !== '-1' &&
+    (isSet(env, 'WORLD_SIZE') || masterVariables.some((name) => isSet(env, name))),
+  job: (env) => [env['TORCHELASTIC_RUN_ID'], ...masterVariables.map((name) => env[name])].join(' '),
 };
 
 // In order of precedence. A launcher that starts another (mpirun under Slurm) is the outer one; the inner one comes
@@ -158,8 +159,8 @@ export function sourceOf(env: Env): Source | undefined {
   return outer;
 }
 
-function refuseHalves(env: Env, told: readonly Source[]): void {
-  for (const source of told) {
+function refuseHalves(env: Env, candidates: readonly Source[]): void {
+  for (const source of candidates) {
     const { launcher, rank, size } = source;
     if (source.ofRanks?.(env) === false) continue;
     const teller = [size, rank].find((name) =>

@@ -18,7 +18,7 @@ export interface NodesFailure {
 
 /** @param rank - this rank, which saw the error unless it came from another */
 export function nodesFailure(error: unknown, rank: number): NodesFailure {
-  const { code, text, by } = told(error) ?? own(error, rank);
+  const { code, text, by } = parsed(error) ?? own(error, rank);
   return { code, text, rank: by, usable: code === 'ERR_MISMATCH' };
 }
 
@@ -58,7 +58,7 @@ interface Seen {
   readonly by: number;
 }
 
-function told(error: unknown): Seen | undefined {
+function parsed(error: unknown): Seen | undefined {
   if (!(error instanceof GradlinkError) || error.code !== 'ERR_ABORTED') return undefined;
   const form = new RegExp(`${op} failed on rank (\\d+) with (ERR_[A-Z_]+): ([^]*)$`);
   const [, by, code, text] = form.exec(error.message) ?? [];

@@ -28,7 +28,7 @@ export const factNames = [
   'processor',
 ] as const satisfies readonly (keyof HostFacts)[];
 
-const patienceMs = 20_000;
+const timeoutMs = 20_000;
 
 /** `2 x A, 1 x B`, in order of first appearance. */
 export function counted(names: readonly string[]): string | null {
@@ -39,10 +39,9 @@ export function counted(names: readonly string[]): string | null {
 }
 
 export async function factsHere(env: NodeJS.ProcessEnv): Promise<HostFacts> {
-  const mpi = (name: 'openmpi' | 'mpich') =>
-    probe(name, patienceMs, { ...env, GRADLINK_MPI: name });
+  const mpi = (name: 'openmpi' | 'mpich') => probe(name, timeoutMs, { ...env, GRADLINK_MPI: name });
   const [gpus, openmpi, mpich] = await Promise.all([
-    probe('gpus', patienceMs, env),
+    probe('gpus', timeoutMs, env),
     mpi('openmpi'),
     mpi('mpich'),
   ]);

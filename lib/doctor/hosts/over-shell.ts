@@ -5,7 +5,7 @@ import { othersOf, type Door, type Reached } from './reach.js';
 import { Remote, silenceMs } from './remote.js';
 
 /** A login, and slow libraries. */
-const factsPatienceMs = 60_000;
+const factsTimeoutMs = 60_000;
 
 /** The first answer of a host; further questions follow once all have answered. */
 export interface Met {
@@ -19,7 +19,7 @@ export interface Met {
 
 async function meet(host: string, remote: Remote): Promise<Met | HostUnseen> {
   try {
-    const { facts, port, token, address: chosen, name } = await remote.hear(factsPatienceMs);
+    const { facts, port, token, address: chosen, name } = await remote.hear(factsTimeoutMs);
     // The others call it by its name in the hostfile, unless it listens on a chosen network.
     const called = host.replace(/^.*@/, '').replace(/^\[(.*)\]$/, '$1');
     const address = typeof chosen === 'string' ? chosen : called;

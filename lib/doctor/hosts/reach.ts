@@ -33,13 +33,13 @@ export interface Listener {
 
 const tokenBytes = 16;
 const questions = 5;
-const strangerPatienceMs = 10_000;
+const strangerTimeoutMs = 10_000;
 /** Limits the parallel calls of a host. */
 const callsAtOnce = 32;
 /** This many hosts call one at a time (othersOf), each at up to eight addresses. */
 const mostStrangers = 8 * callsAtOnce;
 /** How long to wait for a firewall that drops packets. */
-export const callPatienceMs = 5000;
+export const callTimeoutMs = 5000;
 
 function sameText(one: string, other: string): boolean {
   return (
@@ -51,7 +51,7 @@ function sameText(one: string, other: string): boolean {
 /** Answers the token with our clock; anything else ends the connection. */
 function answer(socket: Socket, token: string, onProof: () => void): void {
   let rest = '';
-  socket.setTimeout(strangerPatienceMs, () => socket.destroy());
+  socket.setTimeout(strangerTimeoutMs, () => socket.destroy());
   socket.setNoDelay(true);
   socket.on('error', () => undefined);
   socket.setEncoding('latin1').on('data', (chunk: string) => {
@@ -97,7 +97,7 @@ function ask(
   host: string,
   { port, token, host: to }: Door,
   network: Network,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<Reached> {
   return new Promise((resolve, reject) => {
     const socket = connect(callFrom(network, host, port));
@@ -107,8 +107,8 @@ function ask(
     let left = questions;
     let rest = '';
     const timer = setTimeout(() => {
-      socket.destroy(new Error(`no answer within ${patienceMs / 1000} s`));
-    }, patienceMs);
+      socket.destroy(new Error(`no answer within ${timeoutMs / 1000} s`));
+    }, timeoutMs);
     const question = (): void => {
       left -= 1;
       asked = { wall: Date.now(), at: performance.now() };
@@ -150,11 +150,11 @@ function reasonOf(error: unknown): string {
 export async function call(
   door: Door,
   network: Network = {},
-  patienceMs = callPatienceMs,
+  timeoutMs = callTimeoutMs,
 ): Promise<Reached> {
   try {
     return await Promise.any(
-      door.addresses.map((address) => ask(address, door, network, patienceMs)),
+      door.addresses.map((address) => ask(address, door, network, timeoutMs)),
     );
   } catch (error) {
     const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];

@@ -24,11 +24,11 @@ export function shellCommand(
   remoteShell: string | undefined,
   env: NodeJS.ProcessEnv = {},
 ): readonly string[] {
-  const told = [interfaceVariable, portsVariable].flatMap((name) =>
+  const variables = [interfaceVariable, portsVariable].flatMap((name) =>
     (env[name] ?? '') === '' ? [] : [`${name}=${env[name]}`],
   );
   const words = [process.execPath, packageFile('dist/doctor-host.js')];
-  const all = told.length === 0 ? words : ['env', ...told, ...words];
+  const all = variables.length === 0 ? words : ['env', ...variables, ...words];
   const remote = `exec ${all.map(quote).join(' ')}`;
   const shell = (remoteShell ?? '').split(/\s+/).filter((word) => word !== '');
   return [...(shell.length === 0 ? ['ssh', ...careful] : shell), host, remote];
@@ -69,26 +69,26 @@ export class Remote {
   /**
    * Reads its next message.
    *
-   * @param patienceMs maximum silence
+   * @param timeoutMs maximum silence
    * @throws Error with the reason if there is none
    */
-  async hear(patienceMs: number): Promise<Record<string, unknown>> {
+  async hear(timeoutMs: number): Promise<Record<string, unknown>> {
     for (;;) {
-      const said = await this.line(patienceMs);
+      const said = await this.line(timeoutMs);
       if (said['alive'] !== true) return said;
     }
   }
 
-  private async line(patienceMs: number): Promise<Record<string, unknown>> {
+  private async line(timeoutMs: number): Promise<Record<string, unknown>> {
     const state = { late: false };
     const timer = setTimeout(() => {
       state.late = true;
       this.child.kill('SIGKILL');
       this.child.stdout.destroy();
-    }, patienceMs);
+    }, timeoutMs);
     try {
       const next = (await this.lines.next()) as IteratorResult<string, undefined>;
-      if (state.late) throw new Error(`no answer within ${patienceMs / 1000} s`);
+      if (state.late) throw new Error(`no answer within ${timeoutMs / 1000} s`);
       if (next.done === true) throw new Error(await this.reason());
       const said = JSON.parse(next.value) as Record<string, unknown>;
       if (typeof said['error'] === 'string') throw new Error(said['error']);
