@@ -36,7 +36,7 @@ const leastOfThird = 3;
  */
 const driftLimits = { fair: 1.1, poor: 1.25 } as const;
 const driftCause =
-  'clocks that heat or power holds back, memory or links that correct more and more, or other work that began meanwhile';
+  'clocks throttled by heat or power, a growing number of corrected errors in memory or links, or other work that has started';
 
 /** Other work on the cores slows these parts; GPUs have their own clock. */
 function needsCores({ name, parameters: { between } }: CaseResult): boolean {
@@ -233,7 +233,7 @@ export class BurnIn {
         [name, host, from, to, between].every((one) => !reported.has(one)),
       )
       .map(({ name, parameters }) =>
-        failedCase({ name, parameters }, new Error('it was there before, and is no more')),
+        failedCase({ name, parameters }, new Error('it was there before and is missing now')),
       );
   }
 

@@ -20,7 +20,7 @@ export const checkTable = optionTable({
   /** Default all. */
   parts: {
     flag: '--parts <list>',
-    help: 'what is looked at',
+    help: 'parts to check',
     kind: list(choice(partNames)),
     default: [...partNames],
   },
@@ -40,14 +40,14 @@ export const checkTable = optionTable({
   /** Of each call, copy or rendezvous; default 30,000. */
   timeoutMs: {
     flag: '--timeout <seconds>',
-    help: 'a call, a copy or a meeting of ranks that takes longer fails',
+    help: 'calls, copies and rendezvous of ranks that take longer fail',
     kind: inUnits(milliseconds, 1000, whole({ min: 1, max: 86_400 })),
     default: 30_000,
   },
   /** Burn-in: repeat rounds for this time, together with `hours`; default one round. */
   minutes: {
     flag: '--minutes <number>',
-    help: 'burn-in: round after round for so long; 0.5 is half a minute',
+    help: 'burn-in: repeats rounds for this long; 0.5 is half a minute',
     kind: above(0),
   },
   hours: { flag: '--hours <number>', help: 'the same in hours', kind: above(0) },

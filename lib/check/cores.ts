@@ -107,14 +107,14 @@ export function judgeCores(
   }
   if (slow.length > 0) {
     const likelyCause =
-      'their clocks are held back (heat, power, settings of the firmware), or a hypervisor gives them to others';
+      'their clocks are throttled (heat, power, firmware settings), or a hypervisor shares them with other guests';
     const share = percentText(values.slowestOfMedian);
     return judged(poor(`${names(slow)} at ${share} of the others`, likelyCause));
   }
   const count = figures.length === 1 ? 'one core' : `${String(figures.length)} cores alike`;
   if (leastFree < busyShare) {
-    const text = `${count}; ${freeText(leastFree)} of the time free at the least`;
-    return judged(fair(text, 'the machine is busy: figures of this run are lower for it'));
+    const text = `${count}; at least ${freeText(leastFree)} of the time free`;
+    return judged(fair(text, 'the machine is busy, which lowers the figures of this run'));
   }
   return judged(good(`${count}, free for ${freeText(leastFree)} of the time or more`));
 }

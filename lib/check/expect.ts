@@ -151,8 +151,8 @@ export function unmatched(
   const texts = alone.map(({ path, source }) => `${path} (${source})`);
   if (gone > 0) texts.push(`${countText(gone, 'part')} (${baseline!.name})`);
   if (texts.length === 0) return [];
-  const text = `expected, and not in this run: ${texts.join(', ')}`;
-  const likelyCause = 'a part or a size that was not asked for, or is not on this machine';
+  const text = `expected but not in this run: ${texts.join(', ')}`;
+  const likelyCause = 'a part or size that was not requested, or is not on this machine';
   const verdict = { level: 'fair', reason: 'expected', text, likelyCause } as const;
   return [partOf({ name: 'expected', parameters: {} }, { samplesSeconds: [0], verdict })];
 }

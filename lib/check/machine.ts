@@ -72,7 +72,7 @@ export async function checkMemory({ lastLevelCacheBytes }: EnvironmentInfo): Pro
   if (left < needed) {
     const bound = memoryBytes ?? memoryHighBytes;
     const of = bound === null ? '' : `, of ${gibibytes(bound.value)} by ${bound.file}`;
-    const text = `${gibibytes(left)} left${of}: too little to measure with, which takes ${gibibytes(needed)}`;
+    const text = `${gibibytes(left)} left${of}: too little for this measurement, which needs ${gibibytes(needed)}`;
     const verdict = poor(
       text,
       bound === null ? 'stop what fills the memory' : 'raise the limit of the container',

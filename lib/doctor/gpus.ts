@@ -115,7 +115,7 @@ function visibility({ gpus, installed }: GpusFound): Finding[] {
 /** NVML identifies a MIG partition by the PCI address of its GPU. */
 function partText({ uuid, pciBusId }: NativeGpuInfo): readonly string[] {
   if (uuid?.startsWith('MIG-') !== true) return [];
-  return [`${uuid}, a MIG part of the GPU at ${pciBusId}`, 'the rest is about the whole GPU'];
+  return [`${uuid}, a MIG part of the GPU at ${pciBusId}`, 'the other values are of the whole GPU'];
 }
 
 interface Complaint {
@@ -172,7 +172,7 @@ function complaintsOf(machine: Machine, gpu: NativeGpuInfo, driver: number): Com
     ...(gpu.computeMode === 'prohibited'
       ? [
           {
-            text: 'its compute mode is PROHIBITED: nobody may use it',
+            text: 'its compute mode is PROHIBITED: no process may use it',
             advice: 'nvidia-smi -c DEFAULT',
           },
         ]

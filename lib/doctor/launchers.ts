@@ -45,7 +45,7 @@ function networkFinding(env: Env): Finding {
       name,
       status: 'degraded',
       text: (error as Error).message,
-      advice: `jobs over TCP, gradlink launch and doctor --hostfile would fail: mend or unset ${interfaceVariable} and ${portsVariable}`,
+      advice: `jobs over TCP, gradlink launch and doctor --hostfile would fail: fix or unset ${interfaceVariable} and ${portsVariable}`,
     };
   }
 }

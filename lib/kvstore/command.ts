@@ -48,7 +48,7 @@ export function profilerOf(text: string): ProfilerCommand | undefined {
   const { file, by, undo } = JSON.parse(body) as Partial<ProfilerCommand>;
   const isFile = file === null || (typeof file === 'string' && file.length <= mostFile);
   if (!isFile || typeof by !== 'string' || typeof undo !== 'boolean') {
-    throw new Error('a worker sent what setServerProfiler never sends');
+    throw new Error('a worker sent an invalid setServerProfiler command');
   }
   return { file, by, undo };
 }

@@ -28,7 +28,7 @@ export function notServer(env: Env = process.env): string | undefined {
   const missing = needs.filter((name) => !isSet(env, name));
   if (missing.length === 0) return undefined;
   return (
-    'this process is not a server of a job: gradlink launch -s starts servers; whoever starts one by hand sets ' +
+    'this process is not a server of a job: gradlink launch -s starts servers; to start one by hand set ' +
     `${needs.join(', ')} and GRADLINK_SERVER_RANK, of which ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set`
   );
 }

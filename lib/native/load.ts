@@ -227,7 +227,7 @@ function remedies({ name, musl, prebuilt }: Platform): string[] {
   }
   if (!name.startsWith('linux-')) {
     return [
-      'take a Linux container, or WSL 2 on Windows: what computes and measures runs on Linux alone. Types, gradlink report, compare, predict and models need no addon',
+      'take a Linux container, or WSL 2 on Windows: computing and measuring need Linux. Types, gradlink report, compare, predict and models need no addon',
     ];
   }
   const build = 'npx gradlink build (compiles it here, and says what is missing; takes minutes)';

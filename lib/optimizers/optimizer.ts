@@ -242,7 +242,7 @@ function warnOfTwoRates(name: string, learningRate: number, scheduler: LRSchedul
   const { baseLr, followsOptimizer, hasBaseRate } = scheduler;
   if (learningRate === baseLr || !hasBaseRate) return;
   const counts = followsOptimizer
-    ? `${learningRate} is what the schedule starts from, and its own rate what a warm-up rises to`
+    ? `${learningRate} is the rate that the schedule starts from, and a warm-up rises to the schedule's own`
     : `the schedule's own rate counts`;
   const text = `${name} has the learning rate ${learningRate}, its ${scheduler.constructor.name} the base rate ${baseLr}: ${counts}. Give both the same to be clear.`;
   if (warned.has(text)) return;

@@ -137,7 +137,7 @@ export function checkAnswer(cases: readonly CaseResult[]): string {
   );
   if (all === 0) {
     const why = new Set(cases.map((one) => (one.status === 'ok' ? '' : one.reason)));
-    return `bad: nothing was looked at: ${[...why].join('; ') || 'nothing that was asked for is here'}`;
+    return `bad: nothing was checked: ${[...why].join('; ') || 'nothing that was requested is on this machine'}`;
   }
   if (bad.length === 0) {
     const some = fair.length === 0 ? '' : `, ${String(fair.length)} of them fair`;

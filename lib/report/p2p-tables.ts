@@ -149,7 +149,7 @@ function multiprocessorsLine(measured: readonly Measured[]): string[] {
   if (nearest.length === 0) return [];
   const nanoseconds = (seconds: number): string => (seconds * 1e9).toFixed(0);
   return [
-    `  mean of all multiprocessors, which are from ${nanoseconds(Math.min(...nearest))} to ${nanoseconds(Math.max(...farthest))} ns`,
+    `  mean of all multiprocessors, which range from ${nanoseconds(Math.min(...nearest))} to ${nanoseconds(Math.max(...farthest))} ns`,
   ];
 }
 

@@ -91,7 +91,7 @@ function crossingLines({ crossings, targetEfficiency, searchedWorkers }: Predict
 function riseLines(steps: readonly PredictedStep[]): string[] {
   if (steps.every(({ quickerThan }) => quickerThan === null)) return [];
   return [
-    "  quicker than fewer workers: their messages are smaller, and the sweep found those quicker than in proportion, as in a cache or where it scatters; repeat the sweep with -N 8, and count on the fewer workers' efficiency",
+    '  quicker than fewer workers: their messages are smaller, and the sweep measured those as disproportionately quick, due to caches or scatter; repeat the sweep with -N 8, and rely on the efficiency of fewer workers',
   ];
 }
 

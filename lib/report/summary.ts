@@ -18,7 +18,7 @@ import { bandwidthText, percentText, sizeText, timeText } from '../results/units
 /** The command line; of another program as far as known. */
 export function commandText({ tool, program, commandLine }: RunInfo): string {
   const words = program === undefined ? ['gradlink', tool, ...commandLine] : commandLine;
-  return words.length > 0 ? words.join(' ') : `not told by ${program ?? tool}`;
+  return words.length > 0 ? words.join(' ') : `not reported by ${program ?? tool}`;
 }
 
 /** The start, and the program that wrote it. */
@@ -27,7 +27,7 @@ export function startedText({
   program,
   packageVersion,
 }: Pick<RunInfo, 'startedAt' | 'program' | 'packageVersion'>): string {
-  const time = startedAt === unknownTime ? 'at a time that is not told' : startedAt;
+  const time = startedAt === unknownTime ? 'at an unknown time' : startedAt;
   return `${time}, ${program ?? `gradlink ${packageVersion}`}`;
 }
 

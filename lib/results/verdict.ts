@@ -186,7 +186,7 @@ function likelyCause(context: VerdictContext): string {
     return 'gradient compression spends arithmetic on every element; without --gc-type the store only moves and adds';
   }
   if (availableCores !== null && processes > availableCores) {
-    return `${processes} processes share ${availableCores} core${plural(availableCores)}: they wait for one another; use one process a core`;
+    return `${processes} processes share ${availableCores} core${plural(availableCores)}: they wait for one another; use one process per core`;
   }
   const running = Math.max(threads ?? 1, processes);
   if (grantedCores !== null && grantedCores < running) {
@@ -217,9 +217,9 @@ function likelyCause(context: VerdictContext): string {
 }
 
 const shareCauses: Readonly<Record<keyof TimeShares, string>> = {
-  copy: "the workers' copying between their arrays and what they send takes most of the time: fewer devices a worker, or more workers",
+  copy: "the workers' copying between their arrays and what they send takes most of the time: fewer devices per worker, or more workers",
   wire: 'what passes between the processes takes most of the time: the link, MPI or TCP across hosts; on one host processes that share cores',
-  merge: "the servers' summing takes most of the time: more servers, or fewer workers a server",
+  merge: "the servers' summing takes most of the time: more servers, or fewer workers per server",
   update: 'the optimizer takes most of the time: more servers, or a simpler optimizer',
 };
 

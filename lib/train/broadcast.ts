@@ -129,7 +129,7 @@ async function assertSameSettings(
     throw new GradlinkError(
       'ERR_MISMATCH',
       `${op}: expected the same optimizer on every rank; ${name} is ${String(right[name])} on rank ${root} and ` +
-        `${String(own[name])} on rank ${rank}, and cannot travel: give all ranks the same`,
+        `${String(own[name])} on rank ${rank}, which cannot be sent: give all ranks the same`,
       { op, rank, usable: true },
     );
   }

@@ -146,11 +146,11 @@ export class DistributedDataParallel {
       const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
       optionKinds(given, 'options');
       if (given.shard === true && given.rebuild === true) {
-        const why = 'a rank steps its part of each bucket, so buckets stay as they are';
+        const why = 'a rank updates its part of each bucket, so buckets must not change';
         throw ruleError('ERR_INVALID_ARG_VALUE', `shard cannot be combined with rebuild: ${why}`);
       }
       if (given.shard === true && comm.joinable) {
-        const why = 'nobody would step the part of a rank that has joined; give uneven instead';
+        const why = 'no rank would update the part of one that has joined; use uneven instead';
         throw ruleError(
           'ERR_INVALID_ARG_VALUE',
           `shard needs a communicator that is not joinable: ${why}`,
@@ -295,7 +295,7 @@ export class DistributedDataParallel {
     const { findUnused = false, uneven = false } = this.#options;
     if (!uneven) throw unsupported('join() needs the option uneven, on every rank');
     if (optimizer === undefined && this.#shards.areSeveral) {
-      const why = 'this rank steps its part for the others until all have joined';
+      const why = 'this rank updates its part for the others until all have joined';
       throw ruleError('ERR_INVALID_ARG_VALUE', `join() needs an optimizer with shard: ${why}`);
     }
     this.#busy = true;

@@ -238,8 +238,8 @@ export class KVStoreTrainer {
       if (pushed === 0) throw cause;
       const inRounds = this.#kv.numWorkers > 1 && !this.#kv.type.includes('async');
       const after = inRounds
-        ? 'the other workers wait for the rest: close the store, and go on from a checkpoint'
-        : 'these have taken a step that the others have not';
+        ? 'the other workers wait for the rest: close the store, and resume from a checkpoint'
+        : 'these keys have taken a step that the others have not';
       const message = `KVStoreTrainer: the backward pass failed when ${pushed} of ${this.#keys.length} keys had been pushed; ${after}`;
       const partly = new GradlinkError('ERR_ABORTED', message, { cause, usable: !inRounds });
       if (inRounds) this.#partly = partly;

@@ -41,7 +41,7 @@ export async function assertSameOptimizer(
     throw new GradlinkError(
       'ERR_MISMATCH',
       `${op}: expected the same optimizer on every worker; ${name} is ${text} on worker ${kv.rank}, and another on ` +
-        'some other: give all workers the same',
+        'another worker: give all workers the same',
       { op, usable: true },
     );
   }

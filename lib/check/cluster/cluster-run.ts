@@ -120,7 +120,7 @@ export function cutOff(seen: readonly HostSeen[]): CutOff[] {
     const byItself = seen.length > 2 && partners.size === seen.length - 1 - off.length;
     const reason = byItself
       ? `no host reaches it, or it reaches none: ${ways[0]!.error}`
-      : `left out, for it and ${[...partners].join(', ')} do not reach each other`;
+      : `left out, because it and ${[...partners].join(', ')} do not reach each other`;
     off.push({ host, reason, ways, byItself });
     left = left.filter((way) => !ways.includes(way));
   }
@@ -417,7 +417,7 @@ class ClusterCheck {
       const part = await slowPart(this.joined, async (half) => isSlow(await sumOver(half)));
       const which =
         part.length === this.joined.length
-          ? 'in no half of them by itself'
+          ? 'in neither half by itself'
           : `among ${part.map(({ host }) => host).join(', ')}`;
       return cases.map((one) =>
         one.status === 'error' ? { ...one, reason: `${one.reason}; ${which}` } : one,
@@ -452,11 +452,8 @@ class ClusterCheck {
       if (fault === undefined && left !== undefined) return waivedCase(identity, left);
       const verdict =
         fault === undefined
-          ? good('it answers, and its ways are as those of the others')
-          : poor(
-              fault,
-              'its network interface, cable or port of the switch, or what else is at work on it',
-            );
+          ? good('it answers, and its links are as good as those of the others')
+          : poor(fault, 'its network interface, cable or switch port, or other work on it');
       return partOf(identity, { samplesSeconds: [this.seconds()], verdict });
     });
     return [...reach, ...hosts];

@@ -150,12 +150,10 @@ function reasonOf(error: unknown): string {
 export async function call(
   door: Door,
   network: Network = {},
-  timeoutMs = callTimeoutMs,
+  limitMs = callTimeoutMs,
 ): Promise<Reached> {
   try {
-    return await Promise.any(
-      door.addresses.map((address) => ask(address, door, network, timeoutMs)),
-    );
+    return await Promise.any(door.addresses.map((address) => ask(address, door, network, limitMs)));
   } catch (error) {
     const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
     const tried = door.addresses.map((address, index) => `${address}: ${reasonOf(errors[index])}`);

@@ -107,7 +107,7 @@ export function judgeP2p(
     return {
       level: 'none',
       reason: 'host time',
-      text: "the host's own time: its driver, its clocks and its other load are in it",
+      text: "the host's own time, which includes its driver, clocks and other load",
       likelyCause: evidence.errors.length > 0 ? evidence.errors.join('; ') : null,
     };
   }
