@@ -1,6 +1,6 @@
 // Finds the word that was probably meant by an unknown one.
 
-/** Edit distance: insertions, deletions, substitutions and swaps of neighbors. */
+/** Edit distance: insertions, deletions, substitutions and swaps of neighbours. */
 function distance(one: string, other: string): number {
   let above = Array.from({ length: other.length + 1 }, (_, column) => column);
   let beforeThat: readonly number[] = [];

@@ -41,9 +41,9 @@ let groupOf: <M extends Memory>(
 let rankOf: <M extends Memory>(wrapped: NativeCommunicator, memory: M) => Communicator<M>;
 
 /**
- * One rank of a group that exchanges arrays, from {@link join}, {@link world}, {@link split}, or {@link
- * LocalGroup.openRanks}. `M` is the memory of its arrays: `'host'` for TypedArrays, `'gpu'` for {@link DeviceBuffer}s
- * on its GPU.
+ * One rank of a group that exchanges arrays, from {@link join}, {@link world}, {@link split}, or
+ * {@link LocalGroup.openRanks}. `M` is the memory of its arrays: `'host'` for TypedArrays, `'gpu'` for
+ * {@link DeviceBuffer}s on its GPU.
  *
  * Operations of one communicator run in the order of their calls, on its own thread. A process without pending
  * operations exits by itself; {@link close} (or `await using`) leaves the group cleanly.
@@ -100,8 +100,8 @@ export class Communicator<out M extends Memory = 'host'>
 
   /**
    * This process's rank in its job: reads the variables of `gradlink launch`, Open MPI, PMI, Slurm and torchrun, in
-   * this order. Without a launcher it is a world of one. With `gpus` this process holds a rank for each: a {@link
-   * WorldGroup}.
+   * this order. Without a launcher it is a world of one. With `gpus` this process holds a rank for each: a
+   * {@link WorldGroup}.
    *
    * If GRADLINK_TIMELINE names a file, operations are recorded there: see {@link startTimeline}.
    *
@@ -209,7 +209,7 @@ export class Communicator<out M extends Memory = 'host'>
    *
    * Until then the others can call allReduce, reduce, broadcast, scan, exscan, barrier, allGatherV and gatherV, as long
    * as the root has not joined. Other collectives fail with ERR_UNSUPPORTED, and the communicator stays usable.
-   * Messages, neighbor calls, windows and communicators of {@link split} do not support it.
+   * Messages, neighbour calls, windows and communicators of {@link split} do not support it.
    *
    * @param options - `timeoutMs`, the others' limit from one call to the next; `signal`.
    * @returns the rank that joined last, the same on all; the highest of several at once.

@@ -50,7 +50,7 @@ export class KeyTable {
     return key;
   }
 
-  /** @throws TypeError if the value is not a key or was never initialized */
+  /** @throws TypeError if the value is not a key or was never initialised */
   find(key: unknown): KeyInfo {
     const info = this.#infos.get(key as Key);
     if (info !== undefined) return info;

@@ -258,7 +258,7 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Restores states bit for bit. The keys must be initialized; an invalid file changes nothing.
+   * Restores states bit for bit. The keys must be initialised; an invalid file changes nothing.
    *
    * @throws TypeError for a file without states, a damaged one, or one of another optimizer or other keys.
    */

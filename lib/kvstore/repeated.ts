@@ -1,5 +1,5 @@
 // Repeated list calls. On GPUs validating hundreds of arrays takes longer than moving them, so validated calls are
-// recognized by their lists.
+// recognised by their lists.
 import type { NativeStoreCall } from '../native/kvstore.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';

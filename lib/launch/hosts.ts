@@ -132,7 +132,7 @@ function deal(count: number, room: readonly number[]): number[] {
 
 /**
  * The host of each process, workers first. Servers are dealt round-robin, so that no host carries the traffic of all.
- * Workers then fill host after host, so that neighboring ranks share memory. Without any slots, hosts get equal parts;
+ * Workers then fill host after host, so that neighbouring ranks share memory. Without any slots, hosts get equal parts;
  * otherwise a host without slots has one.
  *
  * @throws Error when there are fewer slots than processes

@@ -33,7 +33,7 @@ const smallBlocks: readonly (readonly [name: string, filters: readonly number[]]
   ['in5b', [176, 160]],
 ];
 
-/** Convolution `conv_NAME` with bias, then normalization `bn_NAME`. */
+/** Convolution `conv_NAME` with bias, then normalisation `bn_NAME`. */
 class Layers extends Builder {
   convNorm(input: Tensor, name: string, options: Omit<ConvOptions, 'name'>): Tensor {
     return this.batchNorm(this.conv(input, { ...options, name: `conv_${name}` }), `bn_${name}`);

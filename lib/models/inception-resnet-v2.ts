@@ -4,7 +4,7 @@ import { standardImage, type Family } from './types.js';
 const three = { kernel: 3, pad: 1 } as const;
 const halving = { kernel: 3, stride: 2 } as const;
 
-/** Convolution with bias, then normalization; both numbered, since the original names neither. */
+/** Convolution with bias, then normalisation; both numbered, since the original names neither. */
 class Layers extends Builder {
   convNorm(input: Tensor, filters: number, options: Omit<ConvOptions, 'filters'> = {}): Tensor {
     return this.batchNorm(this.conv(input, { ...options, filters }));

@@ -1,7 +1,7 @@
 import { Builder, type ConvOptions, type Tensor } from './builder.js';
 import type { Family } from './types.js';
 
-/** Convolution `NAME_conv2d` without bias, then normalization `NAME_batchnorm`: versions 3 and 4. */
+/** Convolution `NAME_conv2d` without bias, then normalisation `NAME_batchnorm`: versions 3 and 4. */
 export class InceptionLayers extends Builder {
   convNorm(input: Tensor, name: string, options: Omit<ConvOptions, 'name'>): Tensor {
     const conv = this.conv(input, { ...options, name: `${name}_conv2d` });

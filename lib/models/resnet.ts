@@ -68,7 +68,7 @@ function build(variant: Variant, choice: NetworkChoice): readonly Parameter[] {
   const builder = new Builder({ bias: false });
   const normalizesBefore = variant.name === 'resnet';
   let body = builder.input(choice.imageShape);
-  // Only resnet-v1 does not normalize the image.
+  // Only resnet-v1 does not normalise the image.
   if (variant.name !== 'resnet-v1') builder.batchNorm(body, 'bn_data');
   if (choice.imageShape[1] <= 32) {
     body = builder.conv(body, { name: 'conv0', filters: plan.stem, kernel: 3, pad: 1 });
@@ -95,7 +95,7 @@ function build(variant: Variant, choice: NetworkChoice): readonly Parameter[] {
   return builder.parameters;
 }
 
-/** Version 2: normalization before each convolution; the shortcut is projected after the first one. */
+/** Version 2: normalisation before each convolution; the shortcut is projected after the first one. */
 function preActivationUnit(builder: Builder, input: Tensor, unit: Unit): Tensor {
   const { name, filters, stride } = unit;
   builder.batchNorm(input, `${name}_bn1`);
@@ -121,7 +121,7 @@ function preActivationUnit(builder: Builder, input: Tensor, unit: Unit): Tensor 
   return body;
 }
 
-/** Version 1 and resnext: normalization after each convolution, including the shortcut's. */
+/** Version 1 and resnext: normalisation after each convolution, including the shortcut's. */
 function postActivationUnit(shape: {
   /** Filters of the inner convolutions, as a share of the unit's. */
   readonly inner: number;

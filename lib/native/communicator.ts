@@ -75,7 +75,7 @@ export interface NativeNeighborhood {
   readonly destinationWeights: Float64Array;
   /** The divisor of the sum before rounding or wrapping, at least 1. */
   readonly divisor: number;
-  /** False: neighbor lists are not compared between ranks. */
+  /** False: neighbour lists are not compared between ranks. */
   readonly check: boolean;
 }
 

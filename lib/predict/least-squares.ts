@@ -38,7 +38,7 @@ function solve(
 }
 
 /**
- * The nonnegative coefficients c that minimize `sum weight * (row . c - value)^2`. Tries every subset of nonzero terms,
+ * The nonnegative coefficients c that minimise `sum weight * (row . c - value)^2`. Tries every subset of nonzero terms,
  * eight for three terms.
  *
  * @param rows the terms of each observation; all of the same length

@@ -60,7 +60,7 @@ interface Piece {
   readonly squares: number;
 }
 
-/** Minimizes relative errors; otherwise the largest sizes would dominate. */
+/** Minimises relative errors; otherwise the largest sizes would dominate. */
 function fitPiece(points: readonly Point[]): Piece {
   const { coefficients, squares } = nonNegativeLeastSquares(
     points.map(({ bytes }) => [1, bytes]),

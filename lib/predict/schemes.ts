@@ -14,7 +14,7 @@ export const schemes = [
 /** One of {@link schemes}. */
 export type Scheme = (typeof schemes)[number];
 
-/** Whether every worker gets the full mean. Averaging with a neighbor needs more steps for the same result. */
+/** Whether every worker gets the full mean. Averaging with a neighbour needs more steps for the same result. */
 export function isAllReduce(scheme: Scheme): boolean {
   return scheme !== 'one-peer';
 }

@@ -39,7 +39,7 @@ export interface Validation {
   readonly method: string;
   /** Each figure with its forecast. */
   readonly rows: readonly Checked[];
-  /** How errors are summarized: `median` if single figures are noisy. */
+  /** How errors are summarised: `median` if single figures are noisy. */
   readonly summary: 'mean' | 'largest' | 'median';
   /** Relative error of the forecasts. */
   readonly error: number;

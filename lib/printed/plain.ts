@@ -18,7 +18,7 @@ const level = String.raw`(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|
 const name = String.raw`[\w.@:/-]{1,120}`;
 
 /**
- * Possible prefixes. Each includes the spaces after it except the last one: tables are recognized by cells, not
+ * Possible prefixes. Each includes the spaces after it except the last one: tables are recognised by cells, not
  * positions.
  */
 const prefixes: readonly RegExp[] = [
@@ -57,7 +57,7 @@ const prefixes: readonly RegExp[] = [
  */
 const host = /^\s{0,40}[a-z\d][\w.:-]{0,80}\s{0,40}(?:: |\| ?)(?=\s{0,40}(?:[\d#]|SUM |Running ))/i;
 
-/** The line without colors, control characters and known prefixes. */
+/** The line without colours, control characters and known prefixes. */
 export function plainLine(text: string): string {
   let line = text.slice(0, mostLetters).replaceAll(escapes, '').replaceAll(controls, '');
   for (let count = 0; count < mostPrefixes; count += 1) {

@@ -8,7 +8,7 @@ import { headLines, nothingRan } from './summary.js';
 import { FixedTable, type FixedColumn } from './table.js';
 import type { Tool } from './tool.js';
 
-/** Neighbor averaging with all_reduce: one line per operation, size and placement. */
+/** Neighbour averaging with all_reduce: one line per operation, size and placement. */
 const columns: readonly FixedColumn[] = [
   { title: 'size', unit: '(B)', width: 12, align: 'right' },
   { title: 'type', unit: '', width: 10, align: 'right', weight: 4 },

@@ -14,7 +14,7 @@ export interface PlotSize {
   readonly rows: number;
 }
 
-/** Fits values to the columns of dots, by means of neighbors if there are more. */
+/** Fits values to the columns of dots, by means of neighbours if there are more. */
 function fitted(values: readonly number[], count: number): number[] {
   if (values.length <= count) return [...values];
   return Array.from({ length: count }, (_, index) => {

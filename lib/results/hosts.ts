@@ -86,7 +86,7 @@ export interface HostsComparison {
 }
 
 /**
- * Similar hosts are within ten percent on a quiet machine, and within a quarter with a busy neighbor; half as much
+ * Similar hosts are within ten percent on a quiet machine, and within a quarter with a busy neighbour; half as much
  * again is rarely chance.
  */
 export const hostMargin = margins.fair;

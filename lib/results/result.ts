@@ -1,6 +1,6 @@
 /**
- * The single result type. Every output (text, JSON, CSV, Markdown, pages and comparisons) is written from a {@link
- * Report}, without measuring or computing anything twice.
+ * The single result type. Every output (text, JSON, CSV, Markdown, pages and comparisons) is written from a
+ * {@link Report}, without measuring or computing anything twice.
  *
  * Units are in the names: `...Seconds`, `...Bytes`, `...BytesPerSecond`. All numbers are finite: unknown ones are
  * `null` or absent, never NaN.

@@ -1,4 +1,4 @@
-// The graphs of decentralized averaging, with BlueFog's names and weights.
+// The graphs of decentralised averaging, with BlueFog's names and weights.
 import { argumentError } from '../errors.js';
 import { arrayOf, integer, oneOf } from '../checks.js';
 import { Topology } from './topology.js';
@@ -60,7 +60,7 @@ export function symmetricExponentialGraph(size: number, base = 4): Topology {
 
 /**
  * A grid without wrapping: each rank exchanges with its adjacent ranks. Hastings weights, `1 / max(N_i, N_j)` where N
- * counts a rank's neighbors and itself; symmetric and doubly stochastic.
+ * counts a rank's neighbours and itself; symmetric and doubly stochastic.
  *
  * @param shape - rows and columns; when absent the rows are the largest divisor of size up to its root.
  */
@@ -97,7 +97,7 @@ export function meshGrid2DGraph(size: number, shape?: readonly [number, number])
       own -= weight;
       edges.push({ from, to, weight });
     }
-    // If the neighbors take their full share, the rest is 0 except for rounding.
+    // If the neighbours take their full share, the rest is 0 except for rounding.
     if (own > 1e-12) edges.push({ from, to: from, weight: own });
   });
   return Topology.fromEdges(size, edges);
@@ -116,7 +116,7 @@ export function starGraph(size: number, center = 0): Topology {
   return Topology.fromEdges(size, edges);
 }
 
-/** Each rank sends to its neighbor on one or both sides, with equal weights. Doubly stochastic. */
+/** Each rank sends to its neighbour on one or both sides, with equal weights. Doubly stochastic. */
 export function ringGraph(size: number, style: RingStyle = 'both'): Topology {
   checkedSize(size);
   const steps: Record<RingStyle, readonly number[]> = {

@@ -1,4 +1,4 @@
-// Inverts the neighbor lists of all ranks.
+// Inverts the neighbour lists of all ranks.
 import { argumentError } from '../errors.js';
 import { aNumber, integer, listOf } from '../checks.js';
 import { Topology } from './topology.js';
@@ -9,7 +9,7 @@ const neighborLists = listOf(listOf(aNumber));
 const maxRanks = 2 ** 16;
 
 /**
- * Inverts neighbor lists: for each rank those that name it, ascending.
+ * Inverts neighbour lists: for each rank those that name it, ascending.
  *
  * @param lists - for each rank the ranks it sends to (the result: those it receives from), or the other way round.
  * @throws TypeError or RangeError for a rank that does not exist, the rank itself, or a repeated one.

@@ -57,7 +57,7 @@ export function eigenvalues(matrix: readonly (readonly number[])[]): Complex[] {
   return found;
 }
 
-/** Relative to the whole matrix: near a zero eigenvalue the diagonal's neighbors are as small as rounding. */
+/** Relative to the whole matrix: near a zero eigenvalue the diagonal's neighbours are as small as rounding. */
 function negligible(h: readonly Complex[][], row: number, norm: number): boolean {
   return modulus(h[row]![row - 1]!) <= Number.EPSILON * norm;
 }
@@ -119,7 +119,7 @@ function hessenberg(matrix: readonly (readonly number[])[]): number[][] {
     let norm = 0;
     for (let i = k + 1; i < n; ++i) norm = Math.hypot(norm, (v[i] = a[i]![k]!));
     if (norm === 0) continue;
-    // Normalized first, because squares of rounding errors would underflow.
+    // Normalised first, because squares of rounding errors would underflow.
     for (let i = k + 1; i < n; ++i) v[i]! /= norm;
     v[k + 1]! += v[k + 1]! < 0 ? -1 : 1;
     const square = v.reduce((sum, x) => sum + x * x, 0);

@@ -13,11 +13,11 @@ export interface Edge {
   readonly weight: number;
 }
 
-/** The weights of a rank's received or sent data: its own, and one per neighbor. */
+/** The weights of a rank's received or sent data: its own, and one per neighbour. */
 export interface NeighborWeights {
   /** The weight of the rank's edge to itself; 0 without one. */
   readonly selfWeight: number;
-  /** By neighbor in ascending order, without the rank itself. */
+  /** By neighbour in ascending order, without the rank itself. */
   readonly weights: Readonly<Record<number, number>>;
 }
 
@@ -36,8 +36,8 @@ const tolerance = 1e-12;
  * A weighted directed graph over the ranks 0 to `size - 1`. `weight(i, j)` is the weight of the edge from i to j: i
  * sends to j. Edges have nonzero weights; a rank's edge to itself is the weight of its own data.
  *
- * Immutable. Create it with {@link Topology.fromMatrix}, {@link Topology.fromEdges} or a generator such as {@link
- * exponentialGraph}.
+ * Immutable. Create it with {@link Topology.fromMatrix}, {@link Topology.fromEdges} or a generator such as
+ * {@link exponentialGraph}.
  */
 export class Topology {
   /** The number of ranks. */

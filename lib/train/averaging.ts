@@ -1,4 +1,4 @@
-// How ranks that step separately synchronize: each algorithm's averaging of all weights.
+// How ranks that step separately synchronise: each algorithm's averaging of all weights.
 import { adasumOf, adasumSyncOf } from '../communicator/collectives/adasum.js';
 import { executorOf } from '../communicator/base.js';
 import type { Communicator } from '../communicator/communicator.js';
@@ -33,7 +33,7 @@ export interface Averaging {
   close?(): Promise<void>;
 }
 
-/** @throws TypeError for neighbors that the algorithm does not use */
+/** @throws TypeError for neighbours that the algorithm does not use */
 export function assertNeighbors(
   algorithm: TrainingAlgorithm,
   options: DistributedOptimizerOptions,
@@ -104,7 +104,7 @@ function withNeighbors(
   calls: CallOptions,
   neighbors: ((step: number) => StepNeighbors) | undefined,
 ): Averaging {
-  // Neighbors chosen per step follow the same rule on all ranks; a check would cost as much as the exchange.
+  // Neighbours chosen per step follow the same rule on all ranks; a check would cost as much as the exchange.
   const whom = (step: number) =>
     neighbors === undefined ? calls : { ...neighbors(step), checkTopology: false, ...calls };
   return {

@@ -38,9 +38,9 @@ export interface BackendOptions {
 const backendOptions = optionNames<BackendOptions>({ allowCpu: true });
 
 /**
- * Initializes and selects a TensorFlow.js backend. Adds the gradients that wasm lacks: see {@link
- * registerGradientKernels}. In a job each rank's `'node-gpu'` sees one GPU, chosen by local rank, and allocates memory
- * as needed: call this before other uses of GPUs.
+ * Initialises and selects a TensorFlow.js backend. Adds the gradients that wasm lacks: see
+ * {@link registerGradientKernels}. In a job each rank's `'node-gpu'` sees one GPU, chosen by local rank, and allocates
+ * memory as needed: call this before other uses of GPUs.
  *
  * @param name - when absent, the first installed of node-gpu, node, wasm and cpu.
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE if it is not installed or does not start, and if `'node-gpu'` is named

@@ -86,7 +86,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
 
   /** The wrapped optimizer. */
   readonly inner: InnerOptimizer;
-  /** How ranks are synchronized. */
+  /** How ranks are synchronised. */
   readonly algorithm: TrainingAlgorithm;
   readonly #comm: Communicator;
   readonly #options: DistributedOptimizerOptions;
@@ -132,7 +132,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
   }
 
   /**
-   * @internal The counters for {@link broadcastOptimizerState}, which decide the next synchronization.
+   * @internal The counters for {@link broadcastOptimizerState}, which decide the next synchronisation.
    *
    * @internal What {@link broadcastOptimizerState} takes to all ranks: when they meet next is counted here.
    */

@@ -13,7 +13,7 @@ export type Trainable = TrainableModel | readonly Variable[];
 export interface TrainableModel {
   /** Variables with gradients. */
   readonly trainableWeights: readonly { read(): unknown }[];
-  /** All variables, including untrained ones such as moving averages of batch normalization. */
+  /** All variables, including untrained ones such as moving averages of batch normalisation. */
   readonly weights: readonly { read(): unknown }[];
 }
 
@@ -36,9 +36,9 @@ export interface DataParallelOptions extends ReducerOptions {
   readonly uneven?: boolean | undefined;
   /**
    * Whether each of n ranks reduces, updates and keeps the optimizer state of only an n-th of each bucket; new values
-   * are then exchanged. Bit-equal for element-wise optimizers, as in `tf.train`. Applies to {@link
-   * DistributedDataParallel.step}, not to {@link DistributedDataParallel.gradients}. Disables `rebuild`. The same on
-   * every rank.
+   * are then exchanged. Bit-equal for element-wise optimizers, as in `tf.train`. Applies to
+   * {@link DistributedDataParallel.step}, not to {@link DistributedDataParallel.gradients}. Disables `rebuild`. The
+   * same on every rank.
    */
   readonly shard?: boolean | undefined;
   /** Whether all ranks start from rank 0's values; true when absent. */
@@ -71,8 +71,8 @@ export interface Gradients {
   readonly value: Scalar;
   /**
    * For each variable in order, the gradient averaged over the ranks, for `optimizer.applyGradients`; `tensor` is null
-   * if no rank used the variable (see `findUnused`). The caller disposes them. Empty inside {@link
-   * DistributedDataParallel.noSync}.
+   * if no rank used the variable (see `findUnused`). The caller disposes them. Empty inside
+   * {@link DistributedDataParallel.noSync}.
    */
   readonly gradients: NamedTensor[];
 }
@@ -89,7 +89,7 @@ export interface PassTimes {
   readonly copySeconds: number;
 }
 
-/** How {@link DistributedOptimizer} synchronizes ranks. g: gradient, w: weights, C: the averaging. */
+/** How {@link DistributedOptimizer} synchronises ranks. g: gradient, w: weights, C: the averaging. */
 export type TrainingAlgorithm =
   /** `w ← w − step(C(g))` over all ranks. */
   | 'gradient-allreduce'
@@ -97,7 +97,7 @@ export type TrainingAlgorithm =
   | 'adapt-with-combine'
   /** `w ← C(w − step(g))`. */
   | 'adapt-then-combine'
-  /** Adapt with combine, over neighboring nodes. */
+  /** Adapt with combine, over neighbouring nodes. */
   | 'hierarchical'
   /** Local steps, then `w ← C(w)` over all ranks, every `stepsPerCommunication`. */
   | 'local-sgd'
@@ -106,7 +106,7 @@ export type TrainingAlgorithm =
   /** A local step, put into the neighbors' windows and averaged with what has arrived, without waiting. */
   | 'window-put';
 
-/** The neighbors of one averaging step, as for `neighborAllReduce`. */
+/** The neighbours of one averaging step, as for `neighborAllReduce`. */
 export interface StepNeighbors {
   /** Weight of this rank's own array. */
   readonly selfWeight: number;

@@ -41,7 +41,7 @@ export interface RankCall {
   readonly result: unknown;
 }
 
-/** @param neighborhood - the rank's neighbors and weights */
+/** @param neighborhood - the rank's neighbours and weights */
 export function prepareNeighbor(
   group: Group,
   given: unknown,
@@ -101,7 +101,7 @@ export function oneRank(
   };
 }
 
-/** The rank's neighborhood, from given weights or the topology. */
+/** The rank's neighbourhood, from given weights or the topology. */
 export function readNeighborhood(
   group: Group,
   by: StaticTopology,

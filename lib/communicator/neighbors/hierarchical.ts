@@ -207,7 +207,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
    * usable, and {@link setMachineTopology} forms new nodes; after other errors no rank can use it.
    *
    * @param data - `count` elements, replaced by the result without `out`.
-   * @throws GradlinkError ERR_MISMATCH on every rank if counts, types or neighbors do not fit.
+   * @throws GradlinkError ERR_MISMATCH on every rank if counts, types or neighbours do not fit.
    */
   async hierarchicalNeighborAllReduce<A extends ArrayIn<M>>(
     data: A,

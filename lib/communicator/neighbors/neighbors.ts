@@ -1,4 +1,4 @@
-// Averages and exchanges with neighbors in a graph, on one rank. See neighbor-call.ts and neighbor-messages.ts for
+// Averages and exchanges with neighbours in a graph, on one rank. See neighbor-call.ts and neighbor-messages.ts for
 // weights and lists, hierarchical.ts for nodes, window.ts for windows.
 import { argumentError } from '../../errors.js';
 import type { AnyArray } from '../../tensor/any-array.js';
@@ -41,7 +41,7 @@ interface Typed {
 }
 type RawNeighborOptions = NeighborOptions & OutOptions<unknown> & AsyncOptions & Typed;
 
-/** The neighbor operations of a {@link Communicator}. */
+/** The neighbour operations of a {@link Communicator}. */
 export abstract class NeighborOperations<M extends Memory> extends Collectives<M, ArrayIn<M>> {
   #static: StaticTopology | undefined;
   readonly #windows = new NamedWindows();
@@ -52,7 +52,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * Sets the graph of later neighbor operations. Local: every rank sets the same one; if they differ, the next
+   * Sets the graph of later neighbour operations. Local: every rank sets the same one; if they differ, the next
    * operation is ERR_MISMATCH on every rank.
    */
   setTopology(topology: Topology, options?: TopologyOptions): void {
@@ -68,7 +68,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * Averages with neighbors only: `out = selfWeight * data + Σ srcWeights[s] * (dstWeights of s for this rank) * (data
+   * Averages with neighbours only: `out = selfWeight * data + Σ srcWeights[s] * (dstWeights of s for this rank) * (data
    * of s)`. Without weights, averages over the rank and its sources in the topology: uniformly (a sum, then divided),
    * or with the graph's weights after {@link setTopology} with `weighted`.
    *
@@ -165,8 +165,8 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
   }
 
   /**
-   * Collective: creates an array that neighbors in the topology access without this rank's help, see {@link
-   * NeighborWindow}. All ranks give the same count and dtype. The window keeps the current topology.
+   * Collective: creates an array that neighbours in the topology access without this rank's help, see
+   * {@link NeighborWindow}. All ranks give the same count and dtype. The window keeps the current topology.
    *
    * On GPUs the array is a new {@link DeviceBuffer}, and the GPU computes the sums. Neighbors' writes go through host
    * memory, served by a thread of each rank.

@@ -1,4 +1,4 @@
-// One rank's side of a window: an array that neighbors access. window-open.ts opens it.
+// One rank's side of a window: an array that neighbours access. window-open.ts opens it.
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { GradlinkError, argumentError, ruleError } from '../../errors.js';
@@ -108,8 +108,8 @@ interface Move {
 }
 
 /**
- * An array of this rank that neighbors access, with a buffer for each source's writes: see {@link
- * Communicator.createWindow}. Writing to a neighbor needs no call on its side.
+ * An array of this rank that neighbours access, with a buffer for each source's writes: see
+ * {@link Communicator.createWindow}. Writing to a neighbour needs no call on its side.
  *
  * Each operation on one buffer is atomic: an update never sees half a put. Operations of one rank run in the order of
  * their calls, after pending ones of its communicator.

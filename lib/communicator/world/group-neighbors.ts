@@ -1,4 +1,4 @@
-// Averages with neighbors on all ranks that one process holds, in one call.
+// Averages with neighbours on all ranks that one process holds, in one call.
 import { argumentError } from '../../errors.js';
 import type { NativeBuffer, NativeNeighborhood } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
@@ -57,7 +57,7 @@ export function viewOfRank({ size, heldRanks, gpus }: Group, held: number): Grou
   return { size, rank, heldRanks: [rank], gpus: [gpus[held]!], takesLists: false };
 }
 
-/** The neighbor operations of a {@link WorldGroup}. */
+/** The neighbour operations of a {@link WorldGroup}. */
 export abstract class GroupNeighbors extends GroupMessages {
   #static: StaticTopology | undefined;
 

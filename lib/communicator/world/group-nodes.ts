@@ -134,11 +134,11 @@ export abstract class GroupHierarchy extends GroupPairs {
   }
 
   /**
-   * As {@link Communicator.hierarchicalNeighborAllReduce} for all ranks held here in one call. Call {@link
-   * setMachineTopology} first.
+   * As {@link Communicator.hierarchicalNeighborAllReduce} for all ranks held here in one call. Call
+   * {@link setMachineTopology} first.
    *
    * @param data - a buffer for each rank held here, replaced by the result without `out`.
-   * @throws GradlinkError ERR_MISMATCH if counts, types or neighbors do not fit.
+   * @throws GradlinkError ERR_MISMATCH if counts, types or neighbours do not fit.
    */
   async hierarchicalNeighborAllReduce(
     data: readonly DeviceBuffer[],

@@ -1,4 +1,4 @@
-// Neighbor all-gather and pair averaging on all ranks that one process holds, in one call.
+// Neighbour all-gather and pair averaging on all ranks that one process holds, in one call.
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { optionNames, optionsObject } from '../../checks.js';
 import type { Call } from '../calls/call.js';

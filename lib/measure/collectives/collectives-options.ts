@@ -1,4 +1,4 @@
-// The options of a sweep, for `gradlink collectives` and its run; a neighbor sweep shares some.
+// The options of a sweep, for `gradlink collectives` and its run; a neighbour sweep shares some.
 import type { RunOptions } from '../common-run.js';
 import { anObject } from '../../checks.js';
 import { reduceOps } from '../../communicator/calls/reduce-op.js';
@@ -61,7 +61,7 @@ function oneOrAll<T extends string>(
   };
 }
 
-/** Sizes and repetitions, also of neighbor sweeps. */
+/** Sizes and repetitions, also of neighbour sweeps. */
 export const callRows = optionTable({
   /** Bytes of a rank's array, ascending; default 32 MiB. */
   sizes: { kind: list(whole({ min: 1 })), default: [32 * mebibyte] },

@@ -24,7 +24,7 @@ function placesOf(name: string): number {
 
 /**
  * When each gradient is computed, as a share of the backward pass: layers in reverse, in proportion to their
- * multiplications; normalizations together with their convolutions.
+ * multiplications; normalisations together with their convolutions.
  *
  * @returns in the order of the gradients, in (0, 1]
  */

@@ -108,7 +108,7 @@ export function sampleUtilisation(seconds: number, read: ReadProc = readProc): U
 }
 
 /**
- * Summarizes two or more samples: counters from first to last, memory as the mean.
+ * Summarises two or more samples: counters from first to last, memory as the mean.
  *
  * @param gpuShares of each query of the GPUs
  */

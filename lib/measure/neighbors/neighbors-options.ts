@@ -1,4 +1,4 @@
-// The options of neighbor averaging, for `gradlink collectives` and its run.
+// The options of neighbour averaging, for `gradlink collectives` and its run.
 import type { RunOptions } from '../common-run.js';
 import { callRows, checkRows, rankRows } from '../collectives/collectives-options.js';
 import { choice, flag, list, whole } from '../../options/kinds.js';
@@ -10,7 +10,7 @@ const count = whole({ min: 1 });
 
 /** Options that other collectives lack. */
 export const graphRows = optionTable({
-  /** The graph of neighbors; default `exp2`. */
+  /** The graph of neighbours; default `exp2`. */
   topology: {
     flag: '--topology <graph>',
     help: `with neighbor_all_reduce: ${graphNames.join(', ')} (default: exp2)`,
@@ -18,7 +18,7 @@ export const graphRows = optionTable({
     default: 'exp2',
     ownDefault: true,
   },
-  /** Whether each step has a single, changing neighbor. Default: all neighbors in every step. */
+  /** Whether each step has a single, changing neighbour. Default: all neighbours in every step. */
   dynamic: {
     flag: '--dynamic',
     help: 'with neighbor_all_reduce: one neighbour a step, a different one each step',

@@ -1,4 +1,4 @@
-// The benchmark of neighbor averaging against all_reduce: `gradlink collectives neighbor_all_reduce` without its
+// The benchmark of neighbour averaging against all_reduce: `gradlink collectives neighbor_all_reduce` without its
 // options and printing.
 import type { HostSweepLimit } from '../collectives/sweep.js';
 import type { CaseResult, Report } from '../../results/result.js';
@@ -33,7 +33,7 @@ function peersOf({ members: [first], processes }: NeighborRanks): {
 }
 
 /**
- * Times neighbor averaging and `all_reduce` alternately; collective in a job, with the same figures for every process.
+ * Times neighbour averaging and `all_reduce` alternately; collective in a job, with the same figures for every process.
  *
  * @throws RangeError or TypeError with a code for invalid options
  * @throws GradlinkError ERR_TIMEOUT if ranks are missing

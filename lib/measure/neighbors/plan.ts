@@ -1,4 +1,4 @@
-// The steps of neighbor averaging in a measurement: exchanges, and bytes sent.
+// The steps of neighbour averaging in a measurement: exchanges, and bytes sent.
 import { collectiveCrossing, type Crossing } from '../../results/crossing.js';
 import {
   exponentialTwoGraph,
@@ -59,7 +59,7 @@ export interface NeighborPlan {
   readonly graph: Topology;
   /** Of nodes. */
   readonly nodeGraph: Topology;
-  /** Whether each step has a single, changing neighbor. */
+  /** Whether each step has a single, changing neighbour. */
   readonly dynamic: boolean;
 }
 

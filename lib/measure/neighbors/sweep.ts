@@ -1,4 +1,4 @@
-// Times neighbor averaging and all_reduce on the same ranks alternately, so that changes on the machine affect both.
+// Times neighbour averaging and all_reduce on the same ranks alternately, so that changes on the machine affect both.
 import { Communicator } from '../../communicator/communicator.js';
 import { allocate, elementBytes, parseDType } from '../../tensor/dtype.js';
 import type { Node } from '../../topology/rank.js';

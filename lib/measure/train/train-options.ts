@@ -12,7 +12,7 @@ export const trainOptimizers = ['sgd', 'momentum', 'adam'] as const;
 /** One of {@link trainOptimizers}. */
 export type TrainOptimizer = (typeof trainOptimizers)[number];
 
-/** How ranks are synchronized: BlueFog's names, further algorithms, and key-value stores as `kv:TYPE`. */
+/** How ranks are synchronised: BlueFog's names, further algorithms, and key-value stores as `kv:TYPE`. */
 export const distOptimizers = [
   'gradient_allreduce',
   'allreduce',
@@ -137,7 +137,7 @@ export const trainTable = optionTable({
   },
   /** Default 0.01. */
   learningRate: { flag: '--lr <rate>', help: 'learning rate', kind: above(0), default: 0.01 },
-  /** How ranks are synchronized; default gradient_allreduce. */
+  /** How ranks are synchronised; default gradient_allreduce. */
   distOptimizer: {
     flag: '--dist-optimizer <name>',
     help: `what keeps workers in step: ${distOptimizers.join(', ')}, or a key-value store: kv:TYPE`,
@@ -173,7 +173,7 @@ export const trainTable = optionTable({
     kind: flag,
     default: false,
   },
-  /** For neighbor_allreduce: one neighbor per step, instead of all in the graph. Default true. */
+  /** For neighbor_allreduce: one neighbour per step, instead of all in the graph. Default true. */
   dynamicTopology: {
     flag: '--disable-dynamic-topology',
     help: 'average with all neighbours of the graph in each step, not with one',

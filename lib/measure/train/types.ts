@@ -24,7 +24,7 @@ export interface StepParts {
   copySeconds: number;
   /** Communication without overlap. */
   exposedSeconds: number;
-  /** Receiving weights from neighbors or a store. */
+  /** Receiving weights from neighbours or a store. */
   modelSeconds: number;
   /** The optimizer. */
   updateSeconds: number;

@@ -45,14 +45,14 @@ function algorithmOf(config: TrainConfig): TrainingAlgorithm | undefined {
   }
 }
 
-/** One neighbor per step on the exponential graph: each rank sends to one and receives from one. */
+/** One neighbour per step on the exponential graph: each rank sends to one and receives from one. */
 function onePeer(rank: number, size: number): (step: number) => StepNeighbors {
   const schedule = onePeerSchedule(exponentialTwoGraph(size), rank);
   return () => uniformWeights(schedule.next().value);
 }
 
 /**
- * BlueFog's choice: over several hosts one rank of each exchanges outside, the others inside; otherwise one neighbor
+ * BlueFog's choice: over several hosts one rank of each exchanges outside, the others inside; otherwise one neighbour
  * per step.
  */
 export async function dynamicNeighbors(

@@ -1,4 +1,4 @@
-// Methods that average with neighbors in every step; each rank has its own parameters. w: parameters, g: gradient of
+// Methods that average with neighbours in every step; each rank has its own parameters. w: parameters, g: gradient of
 // the rank's loss, a: step size, C: averaging.
 import { aFunction, optionNames } from '../../checks.js';
 import { commonNames, like, prepare, subtract } from './prepare.js';
@@ -64,7 +64,7 @@ export function gradientAllReduce<V extends Vector>(
 
 /**
  * Gradient tracking: `w ← C(w) − a q`, `q ← C(q) + g(w new) − g(w)`, q first g. Reaches the exact minimum with a
- * constant step size, also on changing graphs. This requires averaging w and q with the same neighbors, so `combine`
+ * constant step size, also on changing graphs. This requires averaging w and q with the same neighbours, so `combine`
  * gets both in one vector of twice the length, once per step.
  */
 export function gradientTracking<V extends Vector>(

@@ -1,5 +1,5 @@
 /**
- * Methods that minimize the sum of the ranks' losses by averaging with neighbors: `gradlink/decentralised`.
+ * Methods that minimise the sum of the ranks' losses by averaging with neighbours: `gradlink/decentralised`.
  *
  * @packageDocumentation
  */

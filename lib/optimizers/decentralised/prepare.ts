@@ -1,4 +1,4 @@
-// The start of every decentralized method: validated options, the gradient and the step size.
+// The start of every decentralised method: validated options, the gradient and the step size.
 import { argumentError } from '../../errors.js';
 import { dtypeNumber } from '../../tensor/dtype.js';
 import { isDetached } from '../../tensor/memory.js';

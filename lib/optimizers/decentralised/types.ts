@@ -1,4 +1,4 @@
-// The parts of decentralized methods: a vector, a gradient, and an averaging.
+// The parts of decentralised methods: a vector, a gradient, and an averaging.
 
 /** Parameters as plain numbers; each rank has its own copy. */
 export type Vector = Float32Array | Float64Array;

@@ -89,9 +89,9 @@ export function endsOf(points: readonly LineEnd[]): LineEnd[] {
 }
 
 /**
- * A dot in the line's color, or two dashes for a limit, with the name beside it in the text color.
+ * A dot in the line's colour, or two dashes for a limit, with the name beside it in the text colour.
  *
- * @param sharedLimit whether the limit applies to all lines and has no line's color
+ * @param sharedLimit whether the limit applies to all lines and has no line's colour
  */
 export function labelLayers<X extends object, C extends object>(
   labels: readonly Datum[] | undefined,

@@ -28,7 +28,7 @@ function slim(svg: string): string {
 }
 
 /**
- * Draws a chart. Text and axes use the surrounding text color (`currentColor`).
+ * Draws a chart. Text and axes use the surrounding text colour (`currentColor`).
  *
  * @param id makes the picture's references unique within a page
  * @returns an `<svg>` element

@@ -70,7 +70,7 @@ function colours(points: readonly Point[], labels: readonly Datum[] | undefined)
   } as const;
 }
 
-/** Line colors are explained by labels at their ends or by a legend. */
+/** Line colours are explained by labels at their ends or by a legend. */
 function frame(sweep: Sweep, width: number, labels: readonly Datum[] | undefined) {
   const series = sweep.points.map((point) => point.series);
   return {
@@ -88,7 +88,7 @@ function sizesOf(sweep: Sweep, width: number, labels: readonly Datum[] | undefin
   );
 }
 
-/** With more limits than this only colors identify them: labels would crowd out the others. */
+/** With more limits than this only colours identify them: labels would crowd out the others. */
 const mostLimitLabels = 2;
 
 function limitEnds(points: readonly LimitPoint[]): LineEnd[] {

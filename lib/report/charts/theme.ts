@@ -1,8 +1,8 @@
-// The style of charts. Text, axes and grid use the surrounding text color, so that pictures suit light and dark pages;
-// data colors have contrast with both.
+// The style of charts. Text, axes and grid use the surrounding text colour, so that pictures suit light and dark pages;
+// data colours have contrast with both.
 import type { Config } from 'vega-lite';
 
-/** The surrounding text color. */
+/** The surrounding text colour. */
 export const ink = 'currentColor';
 
 export const palette = [
@@ -16,7 +16,7 @@ export const palette = [
   '#d14b4b',
 ] as const;
 
-/** From low to high, with readable text colors for both halves. */
+/** From low to high, with readable text colours for both halves. */
 export const heat = {
   range: ['#d6e6f5', '#0b4a8f'],
   darkWords: '#10243a',

@@ -6,7 +6,7 @@ export interface Cell {
   readonly text: string;
   /** The sort key; absent: the text. */
   readonly value?: number | undefined;
-  /** A verdict, which sets the color. */
+  /** A verdict, which sets the colour. */
   readonly level?: string;
 }
 

@@ -7,7 +7,7 @@ const width = 860;
 const margin = 16;
 const titleHeight = 30;
 
-/** A standalone image needs its own text and background colors. */
+/** A standalone image needs its own text and background colours. */
 const style = `svg { color: #1d2430; } rect.back { fill: #ffffff; }
 @media (prefers-color-scheme: dark) { svg { color: #e4e8ee; } rect.back { fill: #14181f; } }`;
 

@@ -14,7 +14,7 @@ import { caseTitle, commandText, environmentLine, gpuLines, startedText } from '
 import { isAboveLimit, smallBounds, unjudgedText } from '../verdict-words.js';
 import { groupBy } from '../../results/grouping.js';
 
-/** More cases than this are summarized. */
+/** More cases than this are summarised. */
 const mostTold = 12;
 
 /** ` (14 cases, 8 runs of each)`; empty without repeats. */

@@ -43,7 +43,7 @@ const Base = layers.layers.batchNormalization({ name: 'gradlink' }).constructor 
 ) => BatchNormalization;
 
 /**
- * Batch normalization with statistics and gradients over the batches of all ranks in training. Otherwise it equals
+ * Batch normalisation with statistics and gradients over the batches of all ranks in training. Otherwise it equals
  * `tf.layers.batchNormalization`, with the same weights, arguments and moving averages (of the biased variance).
  *
  * Each layer needs a blocking all-reduce per direction: every rank, each on its own thread, calls it in every pass.

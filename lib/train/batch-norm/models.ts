@@ -1,4 +1,4 @@
-// Makes all batch normalization layers of a model use all ranks.
+// Makes all batch normalisation layers of a model use all ranks.
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import type { Communicator } from '../../communicator/communicator.js';

@@ -1,4 +1,4 @@
-// Batch normalization as one operation with its own gradient, because each direction needs sums of all ranks.
+// Batch normalisation as one operation with its own gradient, because each direction needs sums of all ranks.
 import type { Tensor } from '@tensorflow/tfjs-core';
 
 import { tf } from '../tfjs.js';

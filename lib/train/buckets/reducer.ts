@@ -56,8 +56,8 @@ interface Pass {
 }
 
 /**
- * Reduces gradients over the ranks in buckets, as PyTorch's DistributedDataParallel does: {@link begin} a pass, {@link
- * add} each gradient, {@link finish}, and read the results with {@link gradient}.
+ * Reduces gradients over the ranks in buckets, as PyTorch's DistributedDataParallel does: {@link begin} a pass,
+ * {@link add} each gradient, {@link finish}, and read the results with {@link gradient}.
  *
  * Copies and collectives are native. In `overlap` mode the add() that completes a bucket starts its collective on the
  * communicator's thread, while JavaScript continues. Buckets are reduced in a fixed order, so that all ranks make the

@@ -23,7 +23,7 @@ const knownPart = oneOfWords(['train', 'test']);
 
 /**
  * Reads the images of a folder, or of its subfolder `cifar-10-batches-bin`: the existing files of `data_batch_1.bin`
- * and so on, or `test_batch.bin`. Pixels are normalized to mean 0 and deviation 1.
+ * and so on, or `test_batch.bin`. Pixels are normalised to mean 0 and deviation 1.
  *
  * @throws GradlinkError ERR_SYSTEM if there is no such file, or one has partial records or a wrong label.
  */

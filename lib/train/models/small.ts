@@ -4,8 +4,8 @@ import type { SymbolicTensor } from '@tensorflow/tfjs-layers';
 import { apply, imagesOf, type ModelKind } from './types.js';
 
 /**
- * LeNet-5 with ReLU and max pooling. 62,006 trainable parameters for 32 by 32 pixels in color, 61,706 for 28 by 28 in
- * gray, where the first convolution keeps the size.
+ * LeNet-5 with ReLU and max pooling. 62,006 trainable parameters for 32 by 32 pixels in colour, 61,706 for 28 by 28 in
+ * grey, where the first convolution keeps the size.
  */
 export const lenet: ModelKind = {
   description: 'LeNet-5, 62,006 parameters for CIFAR-10',
