@@ -147,6 +147,7 @@ export class Baselines {
     return [...new Set(folders.map(({ name }) => wholeName(name)))].filter(isName).sort();
   }
 
+  /** All baselines in alphabetical order. */
   list(): BaselineInfo[] {
     const inUse = this.inUse();
     return this.names().map((name) => {

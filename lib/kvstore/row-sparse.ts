@@ -8,6 +8,7 @@ import { rowLengthOf } from '../tensor/shape.js';
 import { readRowNumbers } from './rows.js';
 import type { RowIds } from './rows.js';
 
+/** The parts of a {@link RowSparse}. */
 export interface RowSparseParts<A extends NumericArray = NumericArray> {
   /** Row numbers in any order; repeated rows add up. */
   readonly indices: RowIds;

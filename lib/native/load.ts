@@ -55,6 +55,7 @@ export function native(): NativeAddon {
   return (loaded ??= load()).addon;
 }
 
+/** The file that the addon was loaded from. */
 export function nativePath(): string {
   return (loaded ??= load()).path;
 }

@@ -175,6 +175,7 @@ export function errorCheck(error: number, tolerance: number, wrong: number | nul
   };
 }
 
+/** The check of results that were not compared. */
 export const unchecked: Check = {
   kind: 'none',
   wrong: null,

@@ -38,6 +38,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   readonly dtype: K;
   /** Number of elements. */
   readonly length: number;
+  /** Size in bytes. */
   readonly byteLength: number;
   /** The offset of a slice in its allocation. */
   readonly byteOffset: number;

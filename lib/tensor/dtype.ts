@@ -70,6 +70,7 @@ export type HalfDType = Having<{ readonly array: Uint16ArrayConstructor }>;
 
 /** A Float16Array, where the runtime has it; declared here because older type libraries lack it. */
 export interface Float16ArrayLike extends ArrayBufferView {
+  /** Distinguishes it from other arrays. */
   readonly [Symbol.toStringTag]: 'Float16Array';
   /** 2. */
   readonly BYTES_PER_ELEMENT: number;

@@ -5,6 +5,7 @@ import type { AnyDType, StorageArray } from './dtype.js';
 import { toFloat8 } from './float8.js';
 import { toHalf } from './half.js';
 
+/** The value of an element of a dtype. */
 export type Element<K extends AnyDType> = K extends 'int64' | 'uint64' ? bigint : number;
 
 /** The smallest and the largest of the integer types. */

@@ -19,6 +19,7 @@ function layoutOf(dtype: unknown): Layout {
   return layouts[oneOf(dtype, 'dtype', Object.keys(layouts) as Float8DType[])];
 }
 
+/** The number of a bit pattern. */
 export function fromFloat8(dtype: Float8DType, bits: number): number {
   const { mantissaBits, bias, finite } = layoutOf(dtype);
   integer(bits, 'bits', 0, 0xff);

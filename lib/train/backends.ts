@@ -16,6 +16,7 @@ const backends = {
   cpu: { package: '@tensorflow/tfjs-backend-cpu', engine: 'cpu' },
 } as const satisfies Record<BackendName, object>;
 
+/** A backend in use. */
 export interface Backend {
   /** Its name for `--backend`. */
   readonly name: BackendName;

@@ -67,6 +67,7 @@ export type NamedCallOptions = CallOptions & NameOptions;
 /** {@link AsyncOptions} of a collective. */
 export type NamedAsyncOptions = AsyncOptions & NameOptions;
 
+/** Options of reductions. */
 export interface OpOptions {
   /** How values are combined; `'sum'` when absent. */
   op?: ReduceOp | undefined;
@@ -89,6 +90,7 @@ export interface RootOptions {
   root?: Rank | undefined;
 }
 
+/** The output option. */
 export interface OutOptions<O> {
   /** Where the result goes; when absent, in place or a new array, depending on the call. */
   out?: O | undefined;
@@ -199,6 +201,7 @@ export interface WindowOptions {
   timeoutMs?: number | undefined;
 }
 
+/** The result of a receive. */
 export interface Received {
   /** The rank that sent it. */
   readonly source: Rank;

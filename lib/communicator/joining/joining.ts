@@ -35,6 +35,7 @@ export interface JoinOptions {
   name: string;
   /** This process's rank, from 0 to `size - 1`. */
   rank: number;
+  /** The number of ranks. */
   size: number;
   /**
    * Separates jobs with the same names and keeps strangers out; the launcher's secret (GRADLINK_JOB) when absent, the

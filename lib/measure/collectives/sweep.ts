@@ -40,6 +40,7 @@ export const averages = ['own', 'mean', 'min', 'max'] as const;
 /** One of {@link averages}. */
 export type Average = (typeof averages)[number];
 
+/** The options of a sweep. */
 export interface Sweep
   extends
     Pick<

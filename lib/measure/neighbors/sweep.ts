@@ -25,6 +25,7 @@ export const neighborDtypes = ['float32', 'float64'] as const;
 /** One of {@link neighborDtypes}. */
 export type NeighborDType = (typeof neighborDtypes)[number];
 
+/** The timed operations of a sweep. */
 export interface NeighborTiming
   extends
     Pick<

@@ -24,6 +24,7 @@ import { completeP2p, evidenceOf, type Observation } from './record.js';
 import type { Filled } from '../../options/table.js';
 import type { CaseIdentity, CaseResult, FirstWrong } from '../../results/result.js';
 
+/** How figures are timed. */
 export interface P2pTimingOptions extends Pick<
   Filled<typeof p2pTable>,
   'bytes' | 'loops' | 'samples' | 'mean' | 'verify' | 'affinity' | 'timeoutMs'

@@ -11,6 +11,7 @@ import {
 } from '../../checks.js';
 import type { BucketHook, BucketHookName, HalfHook, PowerSgdHook, TwoBitHook } from './types.js';
 
+/** The kinds of compression. */
 export const bucketHooks = ['float16', 'bfloat16', '2bit', 'powersgd'] as const;
 
 const halfNames = optionNames<HalfHook>({ type: true });

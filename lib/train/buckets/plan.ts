@@ -17,6 +17,7 @@ export const gradientsKind = listOf(gradientKind);
 const indicesKind = listOf(anInteger(0, maxInt32));
 const bucketsKind = listOf(indicesKind);
 
+/** The number of elements of a gradient. */
 export function elementsOf(gradient: GradientSpec): number {
   gradientKind(gradient, 'gradient');
   return gradient.shape.reduce((product, length) => product * length, 1);
