@@ -133,8 +133,7 @@ std::string listOfRanks(const std::vector<int>& ranks) {
   constexpr std::size_t kMost = 16;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size() && i < kMost; ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   }
   if (ranks.size() > kMost) text += " and " + std::to_string(ranks.size() - kMost) + " more";
   return text;

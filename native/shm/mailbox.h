@@ -41,6 +41,16 @@ class Mailboxes {
                 CallTimeout& callTimeout);
   void checkFits(int source, const Envelope& envelope, const Wanted& wanted);
 
+  /// As it lies beside a mailbox's head.
+  struct Latest {
+    Envelope envelope;
+    std::byte data[Mailbox::kLatestWords * sizeof(std::uint64_t) - sizeof(Envelope)];
+  };
+  static void writeLatest(Mailbox& box, std::uint64_t head, const Envelope& envelope,
+                          const void* data);
+  static bool readLatest(const Mailbox& box, std::uint64_t tail, std::uint64_t head,
+                         Latest& latest);
+
   void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);
   void get(int source, std::uint64_t at, void* data, std::size_t bytes);
   bool hasRoom(int destination, std::size_t bytes);
@@ -49,10 +59,19 @@ class Mailboxes {
 
   Session& session_;
   StoreStyle style_;
-  /// What the other side has written last, as far as it was looked at: each look costs a line that
-  /// comes from the other core. Where each rank's reading, and its writing, had got to.
-  std::vector<std::uint64_t> tails_;
-  std::vector<std::uint64_t> heads_;
+  /// What this rank knows of another. Each look at what the other side writes costs a line that
+  /// comes from its core.
+  struct Peer {
+    /// Where its reading, and its writing, had got to when it was last looked at.
+    std::uint64_t tail = 0;
+    std::uint64_t head = 0;
+    /// Whether a message of it has come since the last one to it: then it may well wait for the
+    /// next. Of messages in a row the copy of the latest would only disturb its reading.
+    bool answered = true;
+  };
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+
+  std::vector<Peer> peers_;
   std::deque<Unexpected> unexpected_;
   int firstSource_ = 0;
 };

@@ -74,6 +74,12 @@ struct alignas(kLine) Failure {
 /// A one-way byte stream from one rank to another.
 struct Mailbox {
   alignas(kLine) std::atomic<std::uint64_t> head;  // bytes written
+  /// A copy of the last short message, or of its beginning, in the line that a receiver waits for:
+  /// one line crosses between the cores instead of two or three. It ends where `latestEnd` says; 0
+  /// while it is being written.
+  static constexpr std::size_t kLatestWords = 6;
+  std::atomic<std::uint64_t> latestEnd;
+  std::atomic<std::uint64_t> latest[kLatestWords];
   alignas(kLine) std::atomic<std::uint64_t> tail;  // bytes read
   /// Of the long message at the tail: whether the receiver has begun to take it, and is done with
   /// it.

@@ -66,7 +66,7 @@ TEST(Judgement, NamesWhoCallsWhat) {
       {{kNodesCall, kOpenWireCall}, 1, {1, 0}, "rank 0 called nodes; rank 1 called openWire"},
       {{{}, {Kind::split}}, 1, {1, 0}, "rank 0 called barrier; rank 1 called split"},
       // The first that differs from rank 0, though rank 0 may be the odd one.
-      {{kSum, kSum, op, kSum}, 2, {2, 2, 0, 2}, "ranks 0, 1 and 3 called"},
+      {{kSum, kSum, op, kSum}, 2, {2, 2, 0, 2}, "ranks 0, 1, 3 called"},
       {{op, kSum, kSum}, 1, {1, 0, 0}, "ranks 1, 2 called"},
       {{kSum, kSum, count, dtype}, 2, {2, 2, 0, 0}, "; rank 2 called"},
   };
@@ -98,7 +98,7 @@ TEST(Judgement, ShowsWhatRanksNamedCallsThatDiffer) {
     EXPECT_EQ(std::string(told->what()).find("''"), std::string::npos) << told->what();
   }
   const auto several = judge<Shape>({kSum, kSum, kRooted, kSum}, {"a", "b", "c", "a"});
-  expectText(several[2], "sum), ranks 0 and 3 as 'a', rank 1 as 'b'; rank 2 called");
+  expectText(several[2], "sum), ranks 0, 3 as 'a', rank 1 as 'b'; rank 2 called");
   expectText(several[2], "root 1) as 'c'");
   const auto some = judge<Shape>({kSum, kSum, kRooted}, {nullptr, "b"});
   expectText(some[0], "sum), rank 1 as 'b'; rank 2 called");
