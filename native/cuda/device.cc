@@ -154,6 +154,11 @@ bool Device::enablePeer(const Device& peer) {
   return true;
 }
 
+bool Device::reachesAlready(const Device& peer) {
+  const std::lock_guard<std::mutex> lock(peersMutex_);
+  return peers_[static_cast<std::size_t>(peer.ordinal_)];
+}
+
 bool Device::disablePeer(const Device& peer) {
   if (&peer == this) return false;
   const std::lock_guard<std::mutex> lock(peersMutex_);

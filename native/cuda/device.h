@@ -43,7 +43,9 @@ class Device {
   void makeCurrent() const;
   /// Whether kernels and copies of this device reach `peer` directly: true for itself.
   bool canReach(const Device& peer) const;
-  /// Enables that; once enabled it stays. False where it cannot be, or where the hardware has no
+  /// Whether that has been enabled.
+  bool reachesAlready(const Device& peer);
+  /// Enables it; once enabled it stays. False where it cannot be, or where the hardware has no
   /// room for a further peer. Thread-safe; makes the context current.
   bool enablePeer(const Device& peer);
   /// For measuring what it is worth without; true when it was enabled. Nothing that uses it may

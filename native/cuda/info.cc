@@ -142,7 +142,14 @@ GpuLibraries gpuLibraries() {
   if (nvml->call(&NvmlTable::driverRelease, release, unsigned{sizeof(release) - 1})) {
     libraries.driverRelease = release;
   }
+  libraries.isConfidential = isConfidential();
   return libraries;
+}
+
+bool isConfidential() {
+  const Nvml* nvml = Nvml::get();
+  NvmlConfidential state{};
+  return nvml != nullptr && nvml->call(&NvmlTable::confidential, &state) && state.feature == 1;
 }
 
 std::string canonicalPciBusId(const std::string& id) {

@@ -110,7 +110,12 @@ struct GpuLibraries {
   std::optional<std::string> nvmlFile;
   /// Why there is no NVML.
   std::optional<std::string> nvmlMissing;
+  bool isConfidential = false;
 };
+
+/// Whether the GPUs are in the mode of confidential computing: kernels do not see at once what the
+/// host writes to page-locked memory. False where nobody says so.
+bool isConfidential();
 
 /// These throw what Driver::get and Device::get throw.
 GpuInfo gpuInfo(int ordinal);

@@ -54,6 +54,13 @@ struct NvmlUtilization {
   unsigned memory;
 };
 
+struct NvmlConfidential {  // nvmlConfComputeSystemState_t
+  unsigned environment;
+  /// 1: the GPUs' memory is protected, and what passes to the host is encrypted.
+  unsigned feature;
+  unsigned devTools;
+};
+
 using NvmlEventSet = struct NvmlEventSetTag*;
 
 struct NvmlEvent {  // nvmlEventData_t
@@ -70,6 +77,7 @@ static_assert(sizeof(NvmlEvent) == 32);
 #define GRADLINK_NVML_FUNCTIONS(X)                                                                 \
   X(nvmlInit_v2, init, ())                                                                         \
   X(nvmlSystemGetDriverVersion, driverRelease, (char*, unsigned))                                  \
+  X(nvmlSystemGetConfComputeState, confidential, (NvmlConfidential*))                              \
   X(nvmlDeviceGetCount_v2, count, (unsigned*))                                                     \
   X(nvmlDeviceGetHandleByIndex_v2, byIndex, (unsigned, NvmlDevice*))                               \
   X(nvmlDeviceGetName, name, (NvmlDevice, char*, unsigned))                                        \

@@ -163,6 +163,7 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuLibraries& libraries) {
       .set("driverRelease", libraries.driverRelease)
       .set("nvmlFile", libraries.nvmlFile)
       .set("nvmlMissing", libraries.nvmlMissing)
+      .set("isConfidential", libraries.isConfidential)
       .set("ncclFile", nccl.file)
       .set("ncclVersion", nccl.version)
       .set("ncclMissing", nccl.missing)

@@ -8,7 +8,8 @@
 namespace gradlink::measure {
 
 /// Grants or takes away access between pairs of GPUs, both ways, while it lives. What it took away
-/// it gives back; what it granted stays, as everywhere.
+/// it gives back. What it granted stays, until a GPU has no room for another peer, as the ninth
+/// without NVSwitch: then a peer that an earlier measurement was granted makes room.
 class PeerAccess {
  public:
   using Pair = std::pair<int, int>;
