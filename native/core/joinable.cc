@@ -14,12 +14,12 @@
 namespace gradlink {
 namespace {
 
-/// Names of calls that have no number: "openWindow" is the longest.
+/// Names of calls without a kind; "openWindow" is the longest.
 constexpr std::size_t kNameBytes = 16;
 
 CallOptions remaining(CallOptions options, double timeoutMs, Deadline::Clock::time_point begin) {
   const double whole = options.timeoutMs < 0 ? timeoutMs : options.timeoutMs;
-  // 0 would be no time at all for what others may have ready.
+  // A timeout of 0 would fail even if the other ranks are ready.
   options.timeoutMs = std::max(whole - secondsSince(begin) * 1e3, 1.0);
   return options;
 }
@@ -46,7 +46,7 @@ struct JoinableCommunicator::Told {
     if (does == Does::runs) return nameOf(kind());
     return isJoined() ? "join" : name;
   }
-  /// Whether it has a result without what the ranks that have joined would have brought.
+  /// Whether the call's result is defined without the joined ranks' input.
   bool goesOn() const {
     if (does != Does::runs) return false;
     if (isCounted(kind())) return sendsWhole(kind());
@@ -145,7 +145,7 @@ int JoinableCommunicator::join(const CallOptions& options) {
                                      [](const Told& one) { return one.does == Does::joins; });
       return static_cast<int>(all.rend() - last) - 1;
     }
-    // What the others are told of is not this rank's: they go on, or see to it.
+    // A failed inner call is the other ranks' affair: they continue or handle it.
     const bool isOne = std::all_of(
         all.begin(), all.end(), [&](const Told& one) { return one.isJoined() || one == *active; });
     if (!isOne) exchange(own.op(), CallName(), options);
@@ -156,7 +156,6 @@ int JoinableCommunicator::join(const CallOptions& options) {
     } catch (const Error& error) {
       if (!error.usable) throw;
     } catch (const std::exception& error) {
-      // The others wait for this rank's part.
       abort(std::string("join() of rank ") + std::to_string(rank()) + " failed: " + error.what());
       throw;
     }

@@ -14,8 +14,8 @@
 namespace gradlink {
 namespace {
 
-/// Partial sums of integers wrap where their average does not, and no type is wider than the
-/// widest.
+/// Partial sums of integers may wrap where their average does not, and the widest type has no wider
+/// one.
 bool averagesIntegers(const Shape& shape) {
   const bool reduces = shape.kind == Kind::allReduce || shape.kind == Kind::reduce ||
                        shape.kind == Kind::reduceScatter;
@@ -53,7 +53,7 @@ Hierarchical::~Hierarchical() { close(); }
 Hierarchical::Begun Hierarchical::begin(const Shape& shape, const CallOptions& options) {
   checkShape(shape, size());
   const double ms = options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
-  // On a loaded machine the thread that knows who is late may wait for a core for that long.
+  // On a loaded machine the thread that knows who is late may wait this long for a core.
   return {shape, Deadline::in(ms), std::min(2000.0, 500 + ms / 20), options.name};
 }
 
@@ -111,7 +111,7 @@ void Hierarchical::move(const Begun& call, const Buffers& buffers) {
     case Kind::reduceScatter:
       return runReduceScatter(call, buffers);
     default:
-      // Nothing is reduced: the hosts would only be in the way.
+      // Nothing is reduced, so a detour over the leaders would only cost time.
       inOneStep();
   }
 }
@@ -158,7 +158,7 @@ void Hierarchical::abort(const std::string& reason) {
 }
 
 void Hierarchical::fail(const Error& error) {
-  // The world first: it is heard on every host.
+  // The world first: every host hears it.
   world_->fail(fromWhole(error, size()));
   if (leaders_) leaders_->fail(fromWhole(error, map_.nodes()));
   node_->fail(fromWhole(error, static_cast<int>(map_.ownMembers().size())));

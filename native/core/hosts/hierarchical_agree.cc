@@ -1,5 +1,5 @@
-// How the ranks of several hosts find that they make the same call: inside each host, then between
-// the leaders, then the result goes round in the host. A small sum rides along.
+// How the ranks of several hosts check that they make the same call: in each host, between the
+// leaders, then in each host again. A small sum is sent along.
 #include <array>
 #include <cstring>
 
@@ -10,10 +10,10 @@
 namespace gradlink {
 namespace {
 
-/// What a rank brings, or several together.
+/// The announcement of one rank or a group.
 struct Brought {
   ShapeOnWire shape;
-  /// Whether those that it speaks for make different calls.
+  /// Whether the ranks of the group make different calls.
   std::uint64_t differ = 0;
   alignas(8) std::array<std::byte, Hierarchical::kSmallBytes> data{};
 };
@@ -54,7 +54,7 @@ void Hierarchical::agree(const Begun& call, std::byte* small) {
     node_->broadcast({in, out}, sizeof(all), DType::uint8, 0, left(call, Step::result));
   });
   if (all.differ != 0) {
-    // Only now everybody has to hear of every call.
+    // Only a mismatch needs the calls of all ranks.
     const auto ofAll = [&](const auto& own) {
       const Exchange exchange = exchangeOver(*world_, left(call, Step::judgement));
       return onWorld(call.op(), [&] { return exchangeRecords(exchange, size(), own); });

@@ -1,4 +1,4 @@
-// The guards of Hierarchical's calls. Private to hierarchical*.cc.
+// Error handling of Hierarchical's calls. Private to hierarchical*.cc.
 #pragma once
 
 #include <new>
@@ -43,7 +43,7 @@ auto Hierarchical::onLeaders(const char* op, Body body) {
   try {
     return body();
   } catch (const Error& error) {
-    // Where it ended with the world, that says why.
+    // If the world has ended, its error explains this one.
     onWorld(op, [&] { world_->check(op); });
     Error whole = toWhole(error, op, map_.nodes(), [&](int node) { return map_.leaderOf(node); });
     whole.usable = false;  // the host's other ranks wait for this part

@@ -26,13 +26,13 @@ namespace gradlink {
 
 class StoreStyle {
  public:
-  /// Of the next writing: whether it should bypass the caches.
+  /// Whether the next write should bypass the caches.
   bool streaming() const { return choice_.way() == 1; }
   bool measured() const { return choice_.measured(); }
   void advance() { choice_.advance(); }
   void record(bool streaming, float cost) { choice_.record(streaming, cost); }
 
-  /// For who goes by the time of writing alone: calls `write(streaming)` for `bytes` bytes.
+  /// For callers that measure the write time alone: calls `write(streaming)` for `bytes` bytes.
   template <class Write>
   void write(std::size_t bytes, Write write) {
     using Clock = std::chrono::steady_clock;

@@ -11,9 +11,9 @@
 namespace gradlink {
 namespace {
 
-/// How often a wait asks whether the communicator has ended.
+/// How often a wait checks whether the communicator has ended.
 constexpr auto kLook = std::chrono::milliseconds(20);
-/// How long a rank that leaves waits for what it has said to go out.
+/// How long a leaving rank waits for its messages to be sent.
 constexpr double kFarewellMs = 2000;
 
 Error lost(const char* op, int rank, const char* how) {
@@ -54,7 +54,7 @@ void WindowService::close() {
   try {
     wire_->close(Deadline::in(kFarewellMs));
   } catch (const Error&) {
-    // The process is ending: nobody is left to be told.
+    // The process is ending: nobody is left to notify.
   }
 }
 
@@ -152,7 +152,7 @@ void WindowService::take(const WindowRequest& request, const void* payload) {
         return memory.unlock(request.from);
     }
   } catch (const Error& error) {
-    // What failed here is the asker's to know; an unlock has nobody who waits.
+    // The error belongs to the requester; nobody waits for an unlock.
     if (request.what != What::unlock) {
       answer(request, static_cast<std::int32_t>(error.code));
     }
@@ -193,7 +193,7 @@ void WindowService::finish(const WindowRequest& answer, const void* payload) {
   {
     const std::lock_guard lock(mutex_);
     const auto at = asked_.find(answer.number);
-    // Its asker has given up.
+    // The requester has given up.
     if (at == asked_.end()) return;
     asked = at->second;
   }
@@ -298,7 +298,7 @@ int WindowService::Round::wait(Communicator& communicator, Deadline deadline) {
 WindowService::Round::~Round() {
   const std::lock_guard lock(service_.mutex_);
   std::erase_if(service_.asked_, [&](const auto& one) { return one.second.round == this; });
-  // What is still being sent keeps its memory.
+  // Pending sends keep their memory.
   for (auto& [ticket, sending] : service_.sending_) {
     if (sending.round == this) sending.round = nullptr;
   }
