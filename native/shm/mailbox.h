@@ -1,6 +1,6 @@
-// Point-to-point messages: a byte stream for each pair of ranks. Short messages are left in it, so
-// that a send of one returns without its receive; long ones wait for their receive and then flow
-// through (processes) or are copied straight from the sender's buffer (threads).
+// Point-to-point messages: a byte stream for each pair of ranks. A short message is left in the
+// stream and its send returns at once. A long one waits for its receive, then flows through
+// (processes) or is copied from the sender's buffer (threads).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace gradlink::shm {
 
-/// Messages of up to this many bytes are sent without waiting for their receive while the pair's
-/// unread ones fill less than a mailbox (16 KiB at the least).
+/// Messages up to this size are sent eagerly while the pair's unread ones fill less than a mailbox
+/// (at least 16 KiB).
 inline constexpr std::size_t kEagerBytes = 8 << 10;
 
 class Mailboxes {
@@ -28,10 +28,10 @@ class Mailboxes {
                    CallTimeout& callTimeout);
 
  private:
-  /// As it lies in the stream.
+  /// The format in the stream.
   struct StreamEnvelope {
     Envelope envelope;
-    /// Of a long message between threads.
+    /// For a long message between threads.
     std::uint64_t address;
   };
 
@@ -49,8 +49,7 @@ class Mailboxes {
 
   Session& session_;
   StoreStyle style_;
-  /// What the other side has written last, as far as it was looked at: each look costs a line that
-  /// comes from the other core. Where each rank's reading, and its writing, had got to.
+  /// Cached counters of the other side: each look costs a cache line transfer.
   std::vector<std::uint64_t> tails_;
   std::vector<std::uint64_t> heads_;
   std::deque<Unexpected> unexpected_;

@@ -30,13 +30,13 @@ namespace gradlink::shm {
 
 struct StagedCall {
   Shape shape;
-  /// This rank's; null where the call does not need it.
+  /// This rank's; null if unneeded.
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::span<const WeightRow> weights;
 };
 
-/// How a call's elements `from` to `to` of each of a rank's blocks are cut into chunks.
+/// How elements `from` to `to` of a rank's blocks are cut into chunks.
 struct StagedChunks {
   StagedChunks(const Segment& segment, const Shape& shape, Way way, std::size_t from,
                std::size_t to);
@@ -45,42 +45,41 @@ struct StagedChunks {
 
   std::size_t from;
   std::size_t to;
-  /// The most that a rank brings.
+  /// The most blocks that a rank brings.
   std::size_t blocks = 1;
   std::size_t elements;
   std::uint32_t total;
 };
 
-/// How many ways a staged call knows, see staging_styles.h.
+/// The number of ways for a staged call; see staging_styles.h.
 int waysOf(const Segment& segment, const Shape& shape);
-/// The elements with which a call begins where a way is only tried.
+/// The elements at a call's beginning that try another way.
 std::size_t probedElements(const Segment& segment, const Shape& shape);
 
-/// How far staged calls have come; the same on every rank. Chunks are numbered across calls, and
-/// the rings are used around and around.
+/// The progress of staged calls, equal on every rank. Chunks are numbered across calls, and rings
+/// wrap around.
 struct StagedProgress {
   std::uint32_t chunks = 0;
-  /// Where each way goes on: what was read last is written last.
+  /// The next slot of each way: the slot read last is written last.
   std::size_t place[kWhole + 1] = {};
-  /// Whether the rings have been gone around: until then writing is as slow as new pages are.
+  /// Whether the rings have been used once; before, writes are as slow as new pages.
   bool warm = false;
 };
 
-/// The places in the rings that chunks take.
+/// The slots of chunks in the rings.
 class RingSlots {
  public:
-  /// `bytes`: the largest chunk's.
+  /// `bytes`: of the largest chunk.
   RingSlots(const Segment& segment, Way way, std::size_t bytes, const StagedProgress& progress);
-  /// How many chunks later a place is used again; at least 4.
+  /// After how many chunks a slot is reused; at least 4.
   std::uint32_t count() const { return count_; }
   std::byte* stage(int rank, std::uint32_t chunk) const {
     return segment_.stage(rank) + place(chunk);
   }
-  /// For the rank's part of a chunk: 1/size of it.
+  /// The rank's part of a chunk: 1/size of it.
   std::byte* result(int rank, std::uint32_t chunk) const {
     return segment_.result(rank) + place(chunk) / static_cast<std::size_t>(segment_.size());
   }
-  /// After `chunks` chunks.
   StagedProgress after(const StagedProgress& before, std::uint32_t chunks) const;
 
  private:
@@ -93,7 +92,7 @@ class RingSlots {
   Way way_;
 };
 
-/// What all calls through the rings have in common: one rank's part of elements `from` to `to`.
+/// The common part of all calls through the rings: one rank's part of elements `from` to `to`.
 class StagedRun {
  protected:
   StagedRun(Session& session, const StagedCall& call, StagingWork& work, CallTimeout& callTimeout,
@@ -116,8 +115,8 @@ class StagedRun {
   void publishConsumed(std::uint32_t i) {
     session_.waiter().publish(session_.own().consumed, first_ + i + 1);
   }
-  /// Where `meet`, all ranks wait until nobody reads any more: the next chunks take places in an
-  /// order of their own.
+  /// With `meet`, waits until all ranks have read everything: the next chunks use the slots in
+  /// another order.
   StagedProgress finish(const StagedProgress& before, bool meet);
 
   Session& session_;
@@ -131,7 +130,7 @@ class StagedRun {
   const std::size_t elementSize_;
   const StagedChunks chunks_;
   const RingSlots slots_;
-  /// Whether what this rank writes for others bypasses the caches, and what it writes for itself.
+  /// Whether stores to the stages, and to results of this rank alone, bypass the caches.
   const bool stagesPast_;
   const bool storesPast_;
 };
@@ -140,7 +139,7 @@ class StagedRun {
 void runStaged(Session& session, const StagedCall& call, StagingWork& work,
                CallTimeout& callTimeout, StagedProgress& progress);
 
-/// Of an all-reduce, in which each rank reduces the part of every chunk that it owns.
+/// For an all-reduce: each rank reduces the part of every chunk that it owns.
 StagedProgress runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
                                   CallTimeout& callTimeout, const StagedProgress& progress, Way way,
                                   std::size_t from, std::size_t to, bool meet);

@@ -22,8 +22,8 @@ namespace gradlink::shm {
 
 class ShmWindow final : public Window {
  public:
-  /// Collective over the communicator's ranks; on the thread of its calls. `communicator`,
-  /// `session` and `regions` outlive it.
+  /// Collective; on the thread of the communicator's calls. `communicator`, `session` and `regions`
+  /// outlive it.
   ShmWindow(Communicator& communicator, Session& session, SharedRegions& regions,
             const WindowSpec& spec, const CallOptions& options);
   ~ShmWindow() override;
@@ -42,7 +42,7 @@ class ShmWindow final : public Window {
   void free(const CallOptions&) override;
 
  private:
-  /// What guards and counts one array: the rank's own, or the buffer of one of its sources.
+  /// The lock and counters of one array: the rank's own, or a source's buffer.
   struct alignas(64) Head {
     /// 0, or 1 + the rank that uses the array.
     Flag lock;
@@ -54,14 +54,14 @@ class ShmWindow final : public Window {
   Head& head(int rank, std::size_t slot) const;
   std::byte* array(int rank, std::size_t slot) const;
   std::atomic<std::uint32_t>& mutex(int owner, int other) const;
-  /// Which of `owner`'s slots is `source`'s; 0 is the owner's own array. Throws invalidArgument
-  /// where it has none.
+  /// The slot of `source` at `owner`; 0 is the owner's own array. Throws invalidArgument if it has
+  /// none.
   std::size_t slotOf(int owner, int source) const;
-  /// Before an operation that needs what these ranks have or do: throws peerLost for one that was
-  /// lost, and unless `left` for one that has left.
+  /// Throws peerLost if one of these ranks was lost, or has left unless `left`.
   void checkUsable(const char* op, std::span<const Neighbor> peers, bool left) const;
   void checkUsable(const char* op, int peer, bool left, bool look) const;
-  /// Whether it is time to ask again who is alive: a system call a rank, longer than a small put.
+  /// Whether to check again who is alive: that is a system call for each rank, longer than a small
+  /// put.
   bool timeToLook() const;
   void meet(const WindowSpec& spec, const CallOptions& options);
 
@@ -75,9 +75,8 @@ class ShmWindow final : public Window {
   const std::vector<int> sources_;
   void* own_;
   bool freed_ = false;
-  /// Of the thread of the communicator's calls.
   mutable Deadline nextLook_ = Deadline::in(0);
-  /// Each rank's memory, and where it is seen here.
+  /// Each rank's memory, and its address here.
   std::vector<BufferRef> refs_;
   std::vector<std::byte*> bases_;
   /// Set once the ranks have met.

@@ -28,10 +28,10 @@ namespace gradlink::shm {
 inline constexpr int kMostAddresses = 256;
 
 enum class Holder {
-  leader,   // a process of this user listens there
-  self,     // it was free; this process listens there now
+  leader,
+  self,     // it was free; now this process listens there
   others,   // another user's process listens there
-  unclear,  // bound, but not to be spoken to now
+  unclear,  // bound, but does not accept connections now
 };
 
 struct Found {
@@ -39,7 +39,7 @@ struct Found {
   File socket;  // connected to the leader, or listening
 };
 
-/// Looks at the address of that number, and takes it where it is free.
+/// Tries the address with that number and takes it if it is free.
 Found lookAt(const JoinOptions& options, int number);
 
 }  // namespace gradlink::shm

@@ -34,7 +34,7 @@ std::string crowdText(Crowd crowd) {
 Membership makePrivateSegment(int size, std::size_t slotBytes) {
   const std::size_t slot = Segment::roundSlot(size, slotBytes);
   const std::size_t bytes = Segment::bytesFor(size, slot);
-  // Not the heap: most of it is never touched, and then costs nothing.
+  // Not the heap: most of it is never touched and then costs nothing.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw systemError("join: cannot map the ranks' common memory", errno);
