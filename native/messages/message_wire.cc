@@ -15,18 +15,18 @@
 namespace gradlink::messages {
 namespace {
 
-/// Payloads of up to this many bytes go with their frame.
+/// Payloads up to this size are part of their frame.
 constexpr std::size_t kInlineBytes = 8 << 10;
 constexpr std::size_t kFrameBytes = 16 + Wire::kMostHeaderBytes + 16 + kInlineBytes;
-/// Frames that MPI can fill without copying them twice.
+/// Posted frames, which MPI fills without another copy.
 constexpr std::size_t kPosted = 16;
-/// MPI moves what is under way only while somebody looks.
+/// MPI makes progress only in calls.
 constexpr std::chrono::nanoseconds kLongestNapUnderWay = std::chrono::microseconds(50);
 
-/// Of somebody who never waits here: so many find nothing until it is asked who is gone.
+/// A rank that never waits here looks this often before it checks who is gone.
 constexpr std::uint32_t kGlancesBetween = 64;
 
-/// Where a payload begins in its frame.
+/// The offset of a payload in its frame.
 constexpr std::size_t payloadAt(std::size_t headerBytes) {
   return (16 + headerBytes + 15) / 16 * 16;
 }
@@ -125,7 +125,7 @@ void MpiWire::send(int destination, std::span<const std::byte> header, const voi
       Outgoing outgoing{destination, ticket, {}, {}};
       begin(outgoing, FrameKind::message, header, payload, bytes);
       if (bytes <= kInlineBytes) {
-        // The frame has all of it: the caller's memory is free.
+        // The frame has a copy: the caller's memory is free.
         if (ticket != 0) told_.push_back(std::exchange(outgoing.ticket, 0));
         news = ticket != 0;
       }
@@ -160,8 +160,7 @@ void MpiWire::release(std::uint64_t token) {
   delete message;
 }
 
-// Takes one frame that has come, and posts the receive of its payload: in the order of the frames,
-// which is that of the payloads.
+// Takes one received frame and posts the receive of its payload. Payloads have the order of frames.
 bool MpiWire::arrive() {
   MessageStatus status;
   if (!link_.test(&posted_.front().request, &status)) return false;
@@ -222,8 +221,8 @@ bool MpiWire::deliver(WireEvents& events) {
   return any;
 }
 
-// Sends that are over, and those whose receiver has left: their memory is the caller's again, and
-// nobody will read what MPI may still hold of it.
+// Completes sends that are done or whose receiver has left: MPI may still hold the latter, but
+// nobody reads them.
 void MpiWire::finish(WireEvents& events) {
   for (std::size_t i = 0; i < outgoing_.size();) {
     Outgoing& outgoing = outgoing_[i];
@@ -249,12 +248,12 @@ void MpiWire::tell(WireEvents& events) {
   fresh_.clear();
 }
 
-/// Of a transport that outlives those who die.
+/// For transports that outlive a dead process.
 void MpiWire::notice(WireEvents& events) {
   const Shim& mpi = shim();
   if (mpi.goneAbove == nullptr) return;
   for (int r = mpi.goneAbove(link_.comm(), -1); r >= 0; r = mpi.goneAbove(link_.comm(), r)) {
-    // What it sent last has come, and is delivered first.
+    // Everything that it sent is here and is delivered first.
     while (arrive()) continue;
     if (underway_ > 0) deliver(events);
     const auto at = static_cast<std::size_t>(r);
@@ -286,7 +285,7 @@ void MpiWire::poll(WireEvents& events, Deadline until) {
     const std::chrono::nanoseconds nap = pause.nap();
     if (nap.count() == 0) {
       if (!until.passed()) continue;
-      // Who only looks in between never rests here.
+      // Without waits, gone ranks are checked for here.
       if (++glances_ % kGlancesBetween == 0) notice(events);
       return;
     }
@@ -334,7 +333,7 @@ void MpiWire::close(Deadline until) {
   const InUse inUse("close");
   WireEvents unheard;
   Pause pause;
-  // What comes meanwhile is taken and dropped, so that peers' sends end, too.
+  // Received messages are dropped, so the peers' sends end, too.
   const auto drain = [&] {
     tell(unheard);
     while (arrive()) pause.reset();
@@ -369,7 +368,7 @@ void MpiWire::close(Deadline until) {
   }
   const bool clean = sends.empty();
   link_.giveUp(receives, sends);
-  // MPI may still read what did not get away.
+  // MPI may still read the messages that were not sent.
   if (!clean) {
     for (Outgoing& outgoing : outgoing_) static_cast<void>(outgoing.frame.memory.release());
   }

@@ -12,10 +12,11 @@
 namespace gradlink::messages {
 namespace {
 
-/// Ranks say that they wait after half of their time or this, so that who gives up knows whom for.
+/// Ranks announce that they wait after half of their time or this, so a timeout can name the late
+/// rank.
 constexpr double kAnnounceAfterMs = 1000;
-/// How long requests are waited for after a failure. A receive that is not taken back by then would
-/// leave MPI writing to memory that is somebody else's.
+/// How long to wait for requests after a failure. A receive that is not cancelled by then would
+/// leave MPI writing to freed memory.
 constexpr double kGiveUpMs = 10000;
 constexpr double kGiveUpSendsMs = 200;
 
@@ -100,12 +101,12 @@ void Link::setFailure(Error error) {
   ended_.store(true, std::memory_order_release);
 }
 
-/// Of a job that goes on without who dies: its processes are watched here.
+/// For jobs that outlive a dead process: its peers check for it here.
 void Link::notice() {
   if (mpi_.goneAbove == nullptr) return;
   std::vector<int> gone;
   for (int r = mpi_.goneAbove(comm_, -1); r >= 0; r = mpi_.goneAbove(comm_, r)) gone.push_back(r);
-  // What it said last has come before its end.
+  // Its last messages have come before its end.
   hear();
   for (const int rank : gone) {
     if (hasLeft(rank)) continue;
@@ -208,7 +209,7 @@ void Link::leave() {
   failAll(ErrorCode::peerLost, rank_, "leave",
           "rank " + me + " was lost: its JavaScript environment ended");
   std::lock_guard lock(mutex_);
-  // For this rank itself it is another matter than for its peers.
+  // This rank gets another error than its peers.
   failure_ = Error(ErrorCode::closed, "the communicator is closed: its environment ended");
 }
 

@@ -1,4 +1,4 @@
-// Sends, receives, and what is known of a message before its receive.
+// Sends, receives, and messages without a receive yet.
 #include <algorithm>
 #include <utility>
 
@@ -71,7 +71,7 @@ void Engine::acceptOffer(Request& request, int peer, std::uint64_t id, std::size
   Outgoing outgoing;
   outgoing.head = {.kind = FrameKind::accept, .bytes = bytes, .id = id, .other = 0};
   if (bytes > request.bytes) {
-    // The sender is told that nobody wants it.
+    // Tells the sender that the message is not wanted.
     outgoing.head.bytes = 0;
     fill(request, nullptr, bytes);
   } else {
@@ -150,7 +150,7 @@ Landing Engine::land(Connection& connection, const FrameHead& head) {
       return landing;
     }
     if (request != nullptr) {
-      // Too long for its place: the bytes are dropped.
+      // Longer than its buffer: the bytes are dropped.
       fill(*request, nullptr, head.bytes);
       return landing;
     }
@@ -165,7 +165,7 @@ Landing Engine::land(Connection& connection, const FrameHead& head) {
   } else if (head.kind == FrameKind::offer || head.kind == FrameKind::accept) {
     return landing;
   }
-  // No more than allows() has let through.
+  // At most what allows() has let through.
   landing.own.reset(new std::byte[head.bytes + 1]);
   landing.to = landing.own.get();
   return landing;
@@ -216,7 +216,7 @@ void Engine::arrived(int peer, const FrameHead& head, Landing landing) {
   if (landing.request != nullptr) return finish(*landing.request, head.bytes);
   if (landing.own == nullptr) return;  // too long, or its receive was given up
   Mailbox& box = mailboxes_[head.context];
-  // Asked for while it came.
+  // Its receive was posted while it came.
   if (Request* const request = box.takePosted(peer, head.tag)) {
     return fill(*request, landing.own.get(), head.bytes);
   }
