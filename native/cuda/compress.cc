@@ -37,7 +37,7 @@ void run(Stream& stream, TaskRing& ring, const char* kernel, CodeBits bits, floa
     if (task.count == 0) continue;
     *data = dataOf(task);
     data->firstTile = tiles;
-    // A null pointer, of what this kernel leaves out, is aligned.
+    // Null pointers of arrays that this kernel does not use count as aligned.
     data->aligned =
         isAligned(data->grad) && isAligned(data->residual) && isAligned(data->out) ? 1 : 0;
     tiles += (codeBytes(bits, task.count) + kernels::kCodeTile - 1) / kernels::kCodeTile;

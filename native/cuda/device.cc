@@ -11,8 +11,7 @@ namespace {
 
 constexpr Status kPeerAccessUnsupported = 217;
 
-/// The devices that were asked for, by ordinal. Never destroyed: contexts last as long as the
-/// process.
+/// Devices by ordinal. Never destroyed: contexts last as long as the process.
 struct Devices {
   std::mutex mutex;
   std::vector<std::unique_ptr<Device>> byOrdinal;
@@ -23,7 +22,7 @@ Devices& devices() {
   return all;
 }
 
-/// Why this process gets no context on the GPU, with what to do about it.
+/// Why this process gets no context on the GPU, with the remedy.
 Error contextRefused(const std::string& label, Status status) {
   const std::string doing = "cannot make a context on " + label + ": " + statusText(status);
   switch (status) {

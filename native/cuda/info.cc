@@ -12,7 +12,7 @@
 namespace gradlink::cuda {
 namespace {
 
-/// 0 where the driver does not tell.
+/// 0 if unknown.
 int attributeOf(const Device& device, int id) {
   int value = 0;
   return Driver::get().deviceAttribute(&value, id, device.handle()) == kSuccess ? value : 0;
@@ -29,7 +29,7 @@ std::string uuidText(const char* prefix, const Uuid& uuid) {
   return text;
 }
 
-/// The newer function gives a part of a GPU its own id, the older one that of the whole.
+/// The newer function returns the id of a MIG instance, the older one that of the whole GPU.
 std::optional<std::string> uuidOf(const Driver& driver, DeviceHandle device) {
   Uuid whole{};
   Uuid part{};
@@ -48,7 +48,7 @@ std::string pciBusIdOf(const Device& device) {
   return canonicalPciBusId(id);
 }
 
-/// nvmlGpuTopologyLevel_t, in the words of nvidia-smi topo.
+/// nvmlGpuTopologyLevel_t with the names of nvidia-smi topo.
 std::optional<std::string> pathOf(int level) {
   switch (level) {
     case nvml::kSameBoard:

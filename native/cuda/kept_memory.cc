@@ -24,14 +24,14 @@ struct Stock {
   std::size_t mostInUse = 0;
 };
 
-/// Never destroyed: memory is given back until the process ends.
+/// Never destroyed: memory is freed until the process ends.
 struct State {
-  /// Held to launch over several GPUs, and to ask the driver for memory or give it some.
+  /// Held while launching over several GPUs, and for the driver's allocations.
   std::recursive_mutex launching;
-  /// Of the thread that has it: how many launches.
+  /// Nested launches of the thread that holds it.
   int launches = 0;
 
-  /// For all below; not held in calls of the driver.
+  /// Guards everything below; not held in calls of the driver.
   std::mutex mutex;
   int keepers = 0;
   int alone = 0;
@@ -51,14 +51,14 @@ State& state() {
 }
 
 void freeNow(const MemorySource& source, void* memory) noexcept {
-  // Else the context is broken or the driver has gone, and both have freed the memory.
+  // Otherwise the context is broken or the driver has gone, and the memory with it.
   if (source.device == nullptr || Driver::get().setCurrent(source.device->context()) == kSuccess) {
     source.free(memory);
   }
 }
 
-/// Frees kept memory, the largest first, while there is a stock of which there is too much.
-/// @returns whether there was any
+/// Frees kept memory, the largest first, while tooMuch() of a source's stock. @returns whether
+/// anything was freed
 template <class TooMuch>
 bool freeWhile(const TooMuch& tooMuch) noexcept {
   const std::lock_guard launching(state().launching);
@@ -85,7 +85,7 @@ void freeAllUnlessKept() noexcept {
 /// Of this thread.
 thread_local int ownNoAllocations = 0;
 
-/// At most a second: who is waited for may wait for what this thread does.
+/// Waits at most a second: the awaited thread may wait for this one.
 template <class Done>
 bool waitAWhile(const Done& done) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -139,7 +139,7 @@ Launching::Launching(bool alone, Deadline deadline, const char* op,
     ++state().launches;
     return;
   }
-  // What waits for the GPU has ended, and nothing new begins.
+  // Waits for the GPU have ended, and no new one begins.
   const std::lock_guard lock(state().mutex);
   ++state().alone;
   state().launching.unlock();

@@ -19,7 +19,7 @@ using kernels::WeightedData;
 constexpr std::size_t kVectorBytes = 16;
 constexpr std::uint64_t kCopyTile = std::uint64_t{4} * kThreads;
 
-/// Signed integers are summed as their unsigned twins: the same bits.
+/// Signed integers are summed as unsigned: the same bits.
 DType summedAs(DType dtype) {
   switch (dtype) {
     case DType::uint8:
@@ -74,7 +74,7 @@ void sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> t
   for (const SumTask& task : tasks) {
     if (task.count == 0 || task.targets.empty()) continue;
     const std::size_t all = task.sources.size() + task.targets.size();
-    // The kernel only reads through the first ones.
+    // The kernel only reads the sources.
     for (const void* source : task.sources) *pointers++ = const_cast<void*>(source);
     pointers = std::copy(task.targets.begin(), task.targets.end(), pointers);
     *data++ = {.firstTile = tiles,

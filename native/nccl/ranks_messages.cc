@@ -10,7 +10,7 @@
 
 namespace gradlink::nccl {
 
-// A message whose other end is held here too must be among them: nobody else brings it.
+// If this process holds both ends of a message, both must be in the call.
 void Ranks::checkMessages(const Call& call) const {
   const char* const op = call.op();
   const auto holds = [&](int rank) {

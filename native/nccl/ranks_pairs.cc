@@ -1,5 +1,5 @@
-// Gathering from some of the ranks, and averaging of two: of every rank held here in one group of
-// messages.
+// Gathering from some of the ranks, and averaging of pairs: one group of messages for all held
+// ranks.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -13,8 +13,7 @@
 namespace gradlink::nccl {
 namespace {
 
-/// Of what two ranks tell each other before they average: pairs of the same two processes are told
-/// apart by it.
+/// Tags tell several pairs of the same two processes apart.
 int tagOf(int rank, int peer, int size) {
   const auto lower = static_cast<std::int64_t>(std::min(rank, peer));
   return static_cast<int>((lower * size + std::max(rank, peer)) %
@@ -99,7 +98,7 @@ void Ranks::pairGossip(const Call& call) {
         apart.push_back(one);
       }
     }
-    // Before the peers go on: their kernels may spin, and an allocation would wait for them.
+    // Before the peers continue: their kernels may spin, and an allocation would wait for them.
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
     for (const Gossip& one : pairs) {
       neighbors_->inbox(one.held, *devices_[one.held], one.count * sizeOf(dtype));
@@ -147,14 +146,14 @@ std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const Gossip> pa
                                          std::vector<const Gossip*>& agreed, const Watch& watch) {
   const auto processOf = [&](int rank) { return processes_ ? processes_->holder(rank) : rank; };
   std::optional<Error> differs;
-  // Without it NCCL alone is there, which sends no envelopes.
+  // Without a control communicator there are no envelopes.
   const auto tell = [&](const auto& message) {
     if (!control_) return;
     try {
       message();
     } catch (const Error& error) {
       Error ours(error.code, std::string(watch.op) + ": as the pair agrees on it: " + error.what());
-      // Another pair may have agreed, and waits.
+      // Another pair may have agreed and waits.
       ours.usable = error.usable && pairs.size() == 1;
       throw ours.withRank(error.rank).withOp(watch.op);
     }

@@ -1,6 +1,5 @@
-// How lists of tasks lie in memory: written by the host, read by kernels. A list is its tasks and
-// then the pointers that they refer to; work is cut into tiles, one a block, counted over all
-// tasks.
+// The memory layout of task lists, written by the host and read by kernels: the tasks, then the
+// pointers that they refer to. Work is cut into tiles, one a block, counted over all tasks.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace gradlink::kernels {
 
-/// Threads of a block, but for the kernels that say that they take one.
+/// Threads of a block, except for kernels documented otherwise.
 inline constexpr unsigned kThreads = 256;
 /// Bytes of one array that a block of the sum kernels covers: four vectors of 16 bytes a thread.
 inline constexpr std::uint64_t kSumTileBytes = 16384;
@@ -26,7 +25,7 @@ inline constexpr std::uint64_t kPatternTile = 4096;
 /// this, as on the host.
 inline constexpr unsigned kLanes = 16;
 
-/// What test data one launch makes or checks.
+/// The test data that one launch makes or checks.
 struct PatternCall {
   std::uint64_t first;
   std::uint64_t count;
@@ -41,7 +40,7 @@ struct PatternCall {
 struct SumData {
   std::uint64_t firstTile;
   std::uint64_t count;
-  /// The sources, and after them the targets.
+  /// The sources, then the targets.
   void* const* pointers;
   std::uint32_t sources;
   std::uint32_t targets;
@@ -56,7 +55,6 @@ struct WeightedData {
   const void* const* sources;
   const double* weights;
   std::uint64_t sourceCount;
-  /// May be one of the sources.
   void* target;
   /// All of them are multiples of 16.
   std::uint64_t aligned;
@@ -66,7 +64,7 @@ template <class T>
 struct StepData {
   std::uint64_t firstTile;
   std::uint64_t count;
-  /// The gradients, and after them the targets.
+  /// The gradients, then the targets.
   void* const* pointers;
   std::uint32_t grads;
   std::uint32_t targets;
@@ -78,8 +76,8 @@ struct StepData {
   StepScalars<T> scalars;
 };
 
-/// The norms of one array. Where they lie: two sums a lane (weights; gradient or direction) and two
-/// a block of kUpdateBlock elements.
+/// The norms of one array: two sums for each lane (weights; gradient or direction) and two for each
+/// block of kUpdateBlock elements.
 struct NormData {
   std::uint64_t firstBlock;
   std::uint64_t blocks;
