@@ -15,7 +15,7 @@
 namespace gradlink::measure {
 namespace {
 
-/// Some ten microseconds: reading the clocks does not count.
+/// Some ten microseconds, so reading the clocks is negligible.
 constexpr int kStepsOfChunk = 4096;
 
 Error refused(const std::string& what) {
@@ -37,13 +37,13 @@ double secondsOf(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Each step waits for the one before: what one core does, whatever its width.
+/// Each step depends on the previous one, so the width of the core does not matter.
 double chunk(double value) {
   for (int step = 0; step < kStepsOfChunk; ++step) value = value * 0.999999 + 1e-6;
   return value;
 }
 
-/// `steps` and `shares` have a place for each round.
+/// `steps` and `shares` have one element for each round.
 void run(const CoreRatesOptions& options, double* steps, double* shares) {
   volatile double result = 1;
   for (int round = 0; round < options.rounds; ++round) {

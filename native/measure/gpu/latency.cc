@@ -67,12 +67,12 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
       cuda::await([&] { return stream.done(); }, Deadline::in(options.timeoutMs),
                   "following a list of pointers");
     } catch (const Error&) {
-      // What never ends still works on it.
+      // Work that never ends still uses it.
       static_cast<void>(memory.release());
       throw;
     }
   };
-  // Once around, so that caches and translations are as they are later.
+  // One untimed round fills caches and TLBs.
   cuda::chase(stream, list.data(), static_cast<std::uint32_t>(options.nodes), 0, result);
   finish();
   for (int sample = 0; sample < options.samples; ++sample) {

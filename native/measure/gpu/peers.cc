@@ -31,7 +31,7 @@ PeerAccess::~PeerAccess() {
     try {
       cuda::Device::get(from).enablePeer(cuda::Device::get(to));
     } catch (const Error&) {
-      // A context that is broken: whoever uses it next is told.
+      // A broken context: its next user gets the error.
     }
   }
 }
