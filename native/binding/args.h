@@ -1,5 +1,5 @@
-// Reading call arguments. TypeScript has checked their meaning; these checks keep memory safe when
-// it is bypassed.
+// Reading call arguments. TypeScript checks their meaning; these checks keep memory safe if it is
+// bypassed.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 namespace gradlink::binding {
 
 inline constexpr int kMaxInt = std::numeric_limits<int>::max();
-/// A guard against a slip of the pen, far above any job or machine (where a rank may be a thread).
+/// A limit far above any job or machine (where a rank may be a thread).
 inline constexpr int kMaxRanks = 1 << 16;
 
-/// "undefined", "a string", "the number 3.5": what came, for messages.
+/// Describes a value for messages: "undefined", "a string", "the number 3.5".
 std::string describe(const Napi::Value&);
 
 double numberArg(const Napi::Value&, const char* name);

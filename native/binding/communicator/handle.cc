@@ -34,7 +34,7 @@ CommunicatorHandle::CommunicatorHandle(Environment& environment)
 
 CommunicatorHandle::~CommunicatorHandle() {
   environment_->remove(this);
-  // Whoever holds an operation of this queue holds the handle, so that nothing is running here.
+  // Operations hold the handle, so nothing is running here.
   queue_.drain();
 }
 
@@ -93,7 +93,7 @@ void CommunicatorHandle::release(Napi::Env env) {
     closed.swap(communicator_);
     joinable_ = nullptr;
   }
-  // What followed another first.
+  // Before the one that it follows.
   closed.reset();
   above_.reset();
 }

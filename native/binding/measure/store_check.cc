@@ -1,4 +1,5 @@
-// What `measure` pushes through stores and expects of them, as lib/native/measure.ts declares it.
+// The gradients that `measure` pushes, and their expected results, as lib/native/measure.ts
+// declares them.
 #include "measure/store_check.h"
 
 #include <cstdint>

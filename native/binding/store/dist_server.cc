@@ -71,8 +71,8 @@ void ServerHandle::waitForExit() { messages::waitForExit(&stop_); }
 
 void ServerHandle::serve() { report_ = gradlink::serve(std::move(wire_), options_, &stop_); }
 
-/// On the receiving thread. The worker's command is done when the function has returned; a text
-/// that it returns is why it failed.
+/// On the receiving thread. The worker's command is done when the function returns; a returned text
+/// is the reason of its failure.
 void ServerHandle::tell(int worker, const std::string& command) {
   std::string failure;
   environment_->call([&](Napi::Env env) {
@@ -152,7 +152,7 @@ Napi::Value ServerWrap::meet(const Napi::CallbackInfo& info) {
 Napi::Value ServerWrap::serve(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    // Not before meet() has resolved: lib/kvstore/serve.ts awaits it.
+    // Only after meet() has resolved: lib/kvstore/serve.ts awaits it.
     if (called_ != 1)
       throw argumentError(env, kServerClass, "serve() once, after meet()", "another");
     called_ = 2;
