@@ -65,7 +65,7 @@ void Agreement::exchange(double timeoutMs) {
   std::copy_n(unsent_.begin(), sent_.entries, sent_.list);
   unsent_.erase(unsent_.begin(), unsent_.begin() + sent_.entries);
   own_ += sent_.entries;
-  // What was announced before the leaving is told before it.
+  // Earlier announcements are sent before the leaving.
   sent_.left = leaving_ && unsent_.empty() ? 1 : 0;
   exchangeOver(comm_, {.timeoutMs = timeoutMs})(&sent_, received_.data(), sizeof(Frame));
   for (int worker = 0; worker < size_; ++worker) {
@@ -116,7 +116,7 @@ void Agreement::takeRows(Slot& slot, int worker, const Announcement& announced) 
     slot.wider = slot.wider || announced.rows == kWiderArray;
     return;
   }
-  // Rows of halves are not added up before they travel, so that one may come several times.
+  // Rows of halves are not summed before they are sent, so they may repeat.
   const bool tooMany = !isHalf(announced.dtype) && announced.rowLength != 0 &&
                        announced.rows > announced.count / announced.rowLength;
   if (announced.rowLength == 0 || tooMany) {
@@ -141,7 +141,7 @@ std::vector<ReadySum> Agreement::takeReady() {
   std::vector<Slot> slots;
   for (auto& [key, line] : lines_) {
     if (!ready(line)) continue;
-    // Of a worker that leaves, the others may go ahead of.
+    // The others may be ahead of a leaving worker.
     for (std::size_t worker = 0; worker < line.count.size(); ++worker) {
       const bool own = worker == static_cast<std::size_t>(rank_);
       if (line.count[worker] > line.base) {
@@ -163,7 +163,7 @@ std::vector<ReadySum> Agreement::takeReady() {
   ready.reserve(slots.size());
   for (Slot& slot : slots) {
     const DType dtype = slot.announced.dtype;
-    // A row that comes twice is added up before the others' whole arrays are.
+    // Repeated rows are summed before the others' whole arrays are added.
     if (slot.whole && !slot.rows.empty() && isHalf(dtype)) slot.wider = true;
     if (slot.whole) slot.rows.clear();
     const Partial partial = slot.wider ? Partial(dtype, ReduceOp::sum) : Partial::none(dtype);

@@ -25,42 +25,37 @@ class GradientCompression {
  public:
   /// Throws Error(invalidArgument) for a threshold that is not finite, or not above 0 with 2bit.
   GradientCompression(CompressionType type, double threshold);
-  /// As above from "2bit", "1bit", "float16" or "bfloat16"; any other name throws and lists them.
+  /// From "2bit", "1bit", "float16" or "bfloat16"; any other name throws.
   static GradientCompression create(const std::string& type, double threshold = 0.5);
 
   CompressionType type() const { return type_; }
   float threshold() const { return threshold_; }
   const char* name() const;
-  /// Whether what the codes do not carry is kept for the next time; else residuals may be null.
+  /// Whether residuals keep what the codes lose; else they may be null.
   bool feedsBack() const {
     return type_ == CompressionType::twoBit || type_ == CompressionType::oneBit;
   }
 
-  /// Whether compress() can say what `grad` has; else quantize() has what there is to send.
+  /// Whether the codes can express `grad`; else send the result of quantize().
   bool codesSay(const float* grad, std::size_t count) const;
 
-  /// Elements that share one 32-bit word of codes: 16, 32, or 2. Ranges handed to several threads
-  /// start at multiples.
+  /// Elements in one 32-bit word of codes: 16, 32, or 2. Threads' ranges start at multiples.
   std::size_t elementsPerWord() const;
-  /// Bytes of codes for `count` elements: whole 32-bit words.
   std::size_t compressedBytes(std::size_t count) const {
     return (count + elementsPerWord() - 1) / elementsPerWord() * 4;
   }
 
-  // ---- Ranges. The pointers are those of the range (not of the whole array), so a caller that
-  // cuts an array adds its offset, which must be a multiple of elementsPerWord(), and
-  // compressedBytes(offset) to `codes`.
+  // ---- Ranges. Pointers are to the range, not the array: a caller that cuts an array adds its
+  // offset, which must be a multiple of elementsPerWord(), and compressedBytes(offset) to `codes`.
 
-  /// Adds grad to residual, writes the codes, leaves in residual what the codes do not carry.
+  /// Adds grad to residual, writes the codes, subtracts their values from residual.
   void compress(const float* grad, float* residual, std::uint8_t* codes, std::size_t count) const;
-  /// out = what the codes mean.
   void decompress(const std::uint8_t* codes, float* out, std::size_t count) const;
-  /// compress followed by decompress, without the codes: what a store in one process needs. out may
-  /// be grad.
+  /// compress and decompress without codes, for stores in one process. out may be grad.
   void quantize(const float* grad, float* residual, float* out, std::size_t count) const;
 
  private:
-  /// Of float16 and bfloat16.
+  /// For float16 and bfloat16.
   DType halfType() const;
 
   CompressionType type_;

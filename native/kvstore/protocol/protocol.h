@@ -1,13 +1,11 @@
-// What workers and servers of a distributed store say to each other over a Wire.
+// The protocol between workers and servers of a distributed store, over a Wire.
 //
-// A key is cut into shards, each on one server; a shard's elements travel in pieces of at most
-// kPieceBytes, so that copying, sending, merging and answering of one array overlap. Rank r of the
-// wire is worker r for r < workers, then server r - workers. All numbers are in the host's byte
-// order: a job has one architecture.
+// A key is cut into shards, each on one server. A shard's elements are sent in pieces of at most
+// kPieceBytes, so copying, sending, merging and answering overlap. Ranks of the wire: the workers,
+// then the servers. Numbers have the host's byte order: a job has one architecture.
 //
 // Rounds: a worker counts its pushes of each shard from 1. In a synchronous store a piece's round n
-// closes when every worker that takes part has pushed that piece n times; the sum goes from worker
-// 0 up, whatever the order of arrival.
+// closes when every participating worker has pushed it n times; the sum is in worker order.
 #pragma once
 
 #include <cstddef>
@@ -62,41 +60,40 @@ struct Header {
   DType dtype = DType::float32;
   std::uint8_t flags = 0;
   std::uint32_t shard = 0;
-  /// Which piece of the shard: elements [piece * pieceElements(dtype), ...).
+  /// The piece of the shard: elements [piece * pieceElements(dtype), ...).
   std::uint32_t piece = 0;
   std::int32_t code = 0;
   std::int32_t blame = -1;
   /// Elements: of the shard (define), else of the piece.
   std::uint64_t count = 0;
-  /// push: its ordinal among this worker's; pull: rounds that must have closed; define: where in
-  /// its key the shard begins.
+  /// push: its number among this worker's; pull: rounds that must have closed; define: the shard's
+  /// offset in its key.
   std::uint64_t round = 0;
-  /// The worker's number for a request that is answered; the answer repeats it. define, which is
-  /// not: elements of a row of the key.
+  /// The worker's number of a request, repeated by the answer. define, which has no answer:
+  /// elements of a row of the key.
   std::uint64_t request = 0;
 };
 static_assert(sizeof(Header) == 48);
 
-/// flags of a push: answer each piece with `value` as soon as its round has closed.
+/// flags of a push: answer each piece with `value` once its round has closed.
 inline constexpr std::uint8_t kWantsValue = 1;
-/// flags of a push: the payload is the worker's own array, and its caller waits for the release. So
-/// it is read at once, and copied where the round does not close with it.
+/// flags of a push: the payload is the user's array, whose caller waits for the release. The server
+/// reads it at once, and copies it if the round does not close with it.
 inline constexpr std::uint8_t kLent = 4;
-/// flags of saveStates: with the optimizer itself.
+/// flags of saveStates: include the optimizer.
 inline constexpr std::uint8_t kDumpOptimizer = 1;
-/// flags of loadStates: worker 0 has none after all; the payload says why, for the others that
-/// wait.
+/// flags of loadStates: worker 0 has failed; the payload is the reason, for the waiting workers.
 inline constexpr std::uint8_t kWithdrawn = 2;
-/// flags of define: the first element lies in the middle of its key (not shard 0 of it).
+/// flags of define: not shard 0 of its key.
 inline constexpr std::uint8_t kContinued = 2;
 
-/// Payload of setCompression: what pushes of float32 keys use from here on.
+/// Payload of setCompression, for later pushes of float32 keys.
 struct CompressionTerms {
   std::uint32_t encoding;
   float threshold;
 };
 
-/// A multiple of 32, so that a piece of compressed codes is whole words.
+/// A multiple of 32, so a piece of compressed codes is whole words.
 constexpr std::size_t pieceElements(DType dtype) { return kPieceBytes / sizeOf(dtype); }
 
 }  // namespace gradlink::dist

@@ -12,7 +12,7 @@
 namespace gradlink {
 namespace {
 
-/// Arrays below this many bytes are packed into one buffer before NCCL sees them.
+/// Smaller arrays are packed into one buffer for NCCL.
 constexpr std::size_t kFuseBelowBytes = 64 << 10;
 
 bool decideOnNccl(const GpuDistOptions& options, std::size_t places) {
@@ -21,11 +21,9 @@ bool decideOnNccl(const GpuDistOptions& options, std::size_t places) {
 
 }  // namespace
 
-/// One unit's way to the servers and back.
 class GpuDistSite::Visit final : public InFlight {
  public:
-  /// `sum`: where the unit's arrays will be summed on the key's owner; null where they go to the
-  /// host as they are.
+  /// `sum`: the buffer for the sum on the key's owner; null if arrays go to the host unsummed.
   Visit(GpuDistSite& site, GpuUnit& unit, const void* sum)
       : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
     if (sum != nullptr) {
@@ -60,7 +58,7 @@ class GpuDistSite::Visit final : public InFlight {
       site_.nccl_.look();
       return false;
     } catch (const Error& error) {
-      // What the streams wait for will not come.
+      // Otherwise the streams would wait forever.
       site_.nccl_.abort(error.what());
       throw;
     }
@@ -90,7 +88,7 @@ class GpuDistSite::Visit final : public InFlight {
       operation.priority = std::max(operation.priority, item.priority);
     }
     operation.in = arrived_;
-    // In place, where the first of the arrays that have arrived is ours.
+    // In place, if the first arrived array is ours.
     if (!unit().out.empty()) operation.out = {unit().key().room(0)};
     operation.ticket = std::make_shared<Ticket>(call_.whenDone(site_.wake_));
     std::vector<Operation> operations;
@@ -144,7 +142,7 @@ void GpuDistSite::open() {
 }
 
 void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) {
-  // Work of a stream follows what it did with this memory before.
+  // Streams run in order, so the memory can be reused.
   for (std::size_t i = 0; i < places_.size(); ++i) places_[i].arena.reset();
   nccl_.reset();
   nccl_.registerPacks();

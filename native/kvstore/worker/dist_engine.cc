@@ -12,13 +12,12 @@ namespace gradlink::dist {
 namespace {
 
 using Clock = Deadline::Clock;
-// The most that a submitting thread sends itself: beyond, what it copies costs more than a wake-up
-// (256 KiB alone take 48 us where the store's thread took 68; 2 cores of an EPYC Zen 5, November
-// 2026).
+// The most that a submitting thread sends itself: copying more costs more than a wake-up (256 KiB
+// take 48 us, the store's thread 68; 2 cores of an EPYC Zen 5, November 2026).
 constexpr std::size_t kHereBytes = 256 << 10;
-// Where more is out, the thread has buffers to take back.
+// With more in use, the thread has buffers to take back.
 constexpr std::size_t kMostOutHere = 512 << 10;
-// How long a store that has failed waits for its last messages to be taken.
+// How long a failed store waits for its last messages to be taken.
 constexpr double kFailedCloseMs = 200;
 
 Header serverHeader(const WireMessage& message) {
@@ -93,12 +92,12 @@ void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations, 
   const bool small = bytes <= kHereBytes;
   small_.store(small, std::memory_order_relaxed);
   if (!asleep_.load()) return;
-  // A thread that still spins is told for nothing, and spins on for the answer.
+  // A spinning thread would be woken for nothing, and spins on for the answer.
   if (here && small && (rests() || link_.pollSleeps()) && sendHere()) return;
   wakeThread();
 }
 
-/// The thread's part up to its sleep, on this thread; false where that one is wanted even so.
+/// Does the engine thread's work up to its sleep on this thread; false if that one is needed.
 bool DistEngine::sendHere() {
   const std::unique_lock lock(turn_, std::try_to_lock);
   if (!lock || !asleep_.load() || stopping_.load()) return false;
@@ -108,7 +107,7 @@ bool DistEngine::sendHere() {
     transfers_.sendSome();
   });
   lookedFrom_ = Clock::now();
-  // Requests carry out more than is good for this thread, and the others need another sleep.
+  // Requests are too much work for this thread, and the others need another kind of sleep.
   return !queue_.fenceWaits() && !transfers_.canSend() && !transfers_.awaitsReceipts();
 }
 
@@ -142,7 +141,7 @@ void DistEngine::serve() {
   }
 }
 
-/// What goes wrong in a turn ends the store; what it has finished is told.
+/// An error in a turn ends the store; what the turn has finished is still reported.
 void DistEngine::guarded(const std::function<void()>& turn) {
   try {
     turn();
@@ -158,7 +157,7 @@ void DistEngine::turn(std::unique_lock<std::mutex>& lock) {
   takeTasks();
   goOn();
   transfers_.sendSome();
-  // Requests wait for operations that may just have ended.
+  // Operations that have just ended may unblock requests.
   goOn();
   tellFinished();
   if (mayRest()) {
@@ -203,8 +202,7 @@ void DistEngine::takeTasks() {
   }
   if (!isWaiting()) lastProgress_ = Clock::now();
   for (Task& task : taken_) {
-    // Keys are made known at once: nothing depends on when, and their order stays. Where that fails
-    // what comes after it is told.
+    // Keys are defined at once: only their order matters. If that fails, later tasks get the error.
     if (task.setting) {
       guarded(task.setting);
     } else {
@@ -233,7 +231,7 @@ void DistEngine::sendTerms(const CompressionTerms& terms) {
 void DistEngine::defineKey(DistKey& key) {
   transfers_.define(key);
   keyBytes_ += key.bytes();
-  // Read or written once each, by the devices, the wire and the results.
+  // The devices' arrays, the wire and the results are accessed once each.
   transfers_.setStreaming(keyBytes_ * (2 * options_.devices + 1) > lastLevelCacheBytes());
   for (const Shard& shard : key.shards) {
     Header header{.type = MessageType::define,
@@ -338,25 +336,24 @@ void DistEngine::tellFinished() {
   finished_.clear();
 }
 
-// ---- how a distributed store's worker waits: for messages, for tasks, and where it need not
-// wake up because who submits looks for the answers
+// ---- how a worker waits: for messages, for tasks, and without wake-ups while submitters poll
 
 void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
   if (transfers_.canSend() || queue_.fenceReady()) {
     link_.poll(events_, Deadline::in(0));
     return;
   }
-  // A barrier waits for workers, whatever they do: only operations are the servers' time.
+  // A barrier waits for workers; only operations measure the servers.
   const bool waiting = queue_.unfinished() > 0;
   const auto begun = Clock::now();
-  // Who sends for this thread may begin a wait that has a limit.
+  // A submitter that sends for this thread may begin a wait with a limit.
   Deadline until = transfers_.nextLook();
   if (until.at() > begun + kLookEvery) {
     until = Deadline::in(std::chrono::duration<double, std::milli>(kLookEvery).count());
   }
   link_.setReceiptsMatter(transfers_.awaitsReceipts());
   asleep_.store(true);
-  // Whoever brings a task now either is seen here or sees that it has to wake.
+  // A new task is either seen here, or its submitter sees that it must wake this thread.
   if (hasTasks_.load() || stopping_.load()) until = Deadline::in(0);
   poll(lock, until);
   if (queue_.unfinished() == 0) return;
@@ -369,7 +366,7 @@ void DistEngine::addWait(double seconds) {
                      std::memory_order_relaxed);
 }
 
-/// Not asleep any more, and with the lock, when it returns or throws.
+/// Returns or throws awake and with the lock.
 void DistEngine::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
   struct Awake {
     ~Awake() {
@@ -384,18 +381,18 @@ void DistEngine::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
   link_.poll(events_, until);
 }
 
-/// What comes next will be small too, by the look of it: who submits it sends it, and looks for the
-/// answer.
+/// The next operations are probably small, too: their submitters send them and poll for the
+/// answers.
 bool DistEngine::mayRest() const {
   return options_.lookNanoseconds > 0 && small_.load(std::memory_order_relaxed) && !isWaiting() &&
          !queue_.fenceWaits() && !error_;
 }
 
-/// As wait(), where messages wake nobody: they are looked at by who submits, or in a while.
+/// As wait(), but messages do not wake it: submitters handle them, or it wakes up after a while.
 void DistEngine::rest(std::unique_lock<std::mutex>& lock) {
   resting_.store(1);
   asleep_.store(true);
-  // Whoever brings a task now either is seen here or sees that it has to wake.
+  // A new task is either seen here, or its submitter sees that it must wake this thread.
   if (!hasTasks_.load() && !stopping_.load()) {
     lock.unlock();
     futexWaitFor(resting_, 1, std::chrono::nanoseconds(kLookEvery).count());
@@ -432,12 +429,11 @@ bool DistEngine::look() {
   return false;
 }
 
-// ---- what ends a distributed store's worker early: servers that are lost, or that do not
-// answer
+// ---- early ends: servers that are lost or do not answer
 
 void DistEngine::lost(int rank, bool died) {
   if (died) lost_.fetch_add(1, std::memory_order_relaxed);
-  // Of a worker that this store cannot do without the servers tell.
+  // The servers report a lost worker that the store needs.
   if (rank < options_.workers) return;
   fail(Error(ErrorCode::peerLost,
              died ? link_.nameOf(rank) + " was lost: its process has ended"
@@ -466,7 +462,7 @@ void DistEngine::lookAtTime() {
     if (blame < 0) blame = options_.workers + server;
     names += (names.empty() ? "" : ", ") + link_.nameOf(options_.workers + server);
   }
-  // A server that answers has a limit of its own for workers that it waits for: it comes first.
+  // A server that answers has its own limit for workers, which must expire first.
   double limit = options_.timeoutMs;
   if (names.empty()) {
     limit = 1.25 * limit + 1000;
