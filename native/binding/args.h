@@ -1,5 +1,4 @@
-// Reading call arguments. TypeScript checks their meaning; these checks keep memory safe if it is
-// bypassed.
+// Reading call arguments. These checks keep memory safe when TypeScript's checks are bypassed.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,7 @@ struct BufferView {
 
 /// The memory of a TypedArray whose elements store `dtype` (a Uint16Array for float16 and
 /// bfloat16). Throws a TypeError that names the argument if it is something else, detached or
-/// misaligned. Valid until JavaScript runs or may collect the array: keep a reference for longer
-/// use.
+/// misaligned. Valid until JavaScript runs or collects the array: keep a reference for longer use.
 BufferView viewOf(const Napi::Value&, DType, const char* name);
 
 /// viewOf() if `device` is kHost; else the memory of a NativeDeviceBuffer of this GPU and dtype.

@@ -53,8 +53,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   /// and the task did not run. Not on the JavaScript thread. The task must not throw.
   bool call(const Task& task);
 
-  /// Releases memory that residents' threads may use: soon, or at the teardown after they have
-  /// ended.
+  /// Releases memory that residents' threads may use: soon, or at the teardown after their end.
   void retire(std::shared_ptr<void> memory);
 
   // ---- on the JavaScript thread

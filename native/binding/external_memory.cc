@@ -68,8 +68,7 @@ Napi::Value arrayBufferOver(Napi::Env env, std::shared_ptr<void> owner, void* da
   auto piece = std::make_unique<ShownMemory::Piece>(
       ShownMemory::Piece{Environment::of(env).shared_from_this(), std::move(owner)});
   napi_value buffer;
-  // V8 counts the bytes of external ArrayBuffers itself; adjusting its external memory would count
-  // them twice.
+  // V8 counts the bytes of external ArrayBuffers itself: adjusting them here would count twice.
   const napi_status status =
       napi_create_external_arraybuffer(env, data, bytes, gone, piece.get(), &buffer);
   if (status == napi_no_external_buffers_allowed) {
@@ -77,8 +76,7 @@ Napi::Value arrayBufferOver(Napi::Env env, std::shared_ptr<void> owner, void* da
                       "this runtime does not let native memory appear as an ArrayBuffer (Electron "
                       "does so); use ordinary arrays");
   }
-  // Owned by the ArrayBuffer from here on. If Node refuses so many bytes it still calls the
-  // finalizer.
+  // Owned by the ArrayBuffer from here on: Node calls the finalizer even if it refuses the size.
   ShownMemory::Piece& shown = *piece.release();
   if (status != napi_ok) {
     if (env.IsExceptionPending()) static_cast<void>(env.GetAndClearPendingException());

@@ -79,8 +79,7 @@ Napi::Promise PendingOp::startLast(Napi::Env env, WorkQueue& queue, Work work, F
 }
 
 void PendingOp::complete(std::exception_ptr error) {
-  // If the environment is ending, the teardown destroys the operation unsettled: nobody can see the
-  // promise then.
+  // If the environment is ending, the teardown destroys the operation unsettled and unseen.
   environment_.post([this, error = std::move(error)](Napi::Env env) { settle(env, error); });
 }
 

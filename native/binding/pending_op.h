@@ -21,8 +21,7 @@ struct KeptValue {
       : object(std::move(object)), memory(std::move(memory)) {}
 
   Napi::ObjectReference object;
-  /// The memory of a DeviceBuffer that may be disposed of, or of an ArrayBuffer that may be
-  /// transferred.
+  /// The memory of a DeviceBuffer that may be disposed, or of a transferable ArrayBuffer.
   std::shared_ptr<void> memory;
 };
 /// Kept until the operation is settled.
@@ -45,8 +44,7 @@ class PendingOp {
   /// has ended, even if `work` failed. An error of `work` rejects.
   static Napi::Promise startLast(Napi::Env, WorkQueue&, Work, Finish ended, Kept = {});
 
-  /// For engines with their own threads: complete() must follow exactly once. Keeps the process
-  /// alive until then.
+  /// For engines with their own threads: complete() must follow once. Keeps the process alive.
   static PendingOp& create(Napi::Env, Finish = {}, Kept = {});
   Napi::Promise promise() const { return deferred_.Promise(); }
   /// Resolves for null, else rejects with the error. Thread-safe; never throws.

@@ -21,8 +21,7 @@ class Communicator;
 
 // ---- what carries it
 
-/// All-gathers `bytes` of each rank into `all`, in rank order. `own` holds the part of the ranks of
-/// this process.
+/// All-gathers `bytes` of each rank into `all`, in rank order. `own` holds this process's ranks.
 using Exchange = std::function<void(const void* own, void* all, std::size_t bytes)>;
 
 /// The allGather of a communicator that holds one rank. The communicator must outlive the result.
@@ -57,8 +56,7 @@ class CallName {
   char bytes_[kBytes] = {};
 };
 
-/// The deadline for exchanging names. All ranks have arrived by then, so a near deadline is
-/// extended.
+/// The deadline for exchanging names: all ranks have arrived, so a near one is extended.
 Deadline deadlineOfNames(Deadline ofCall);
 
 /// The calls that the ranks made.
@@ -91,8 +89,7 @@ class Calls {
 };
 
 /// Throws a mismatch if the records differ; describe() renders one. `namesOfAll` exchanges the
-/// CallNames and is called only then, on all ranks. `ranks` are the records' ranks; empty: all of
-/// them, in order.
+/// CallNames and is called only then, on all ranks. `ranks`: the records' ranks; empty: all.
 template <class Record, class NamesOfAll>
 void checkSame(const char* op, std::span<const Record> all, int self, const NamesOfAll& namesOfAll,
                std::span<const int> ranks = {}) {
@@ -128,8 +125,7 @@ class RankTable {
     return (heads + 2 * static_cast<std::size_t>(size)) * sizeof(std::int64_t);
   }
 
-  /// `fill` sets the rows of the ranks held here, which start as kNone. Nothing is exchanged if all
-  /// ranks are held here.
+  /// `fill` sets the rows of the held ranks, initially kNone. No exchange if all ranks are held.
   RankTable(int size, std::size_t heads, std::size_t held,
             const std::function<void(std::size_t i, const Row& row)>& fill,
             const Exchange& exchange);

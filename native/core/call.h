@@ -12,8 +12,7 @@
 
 namespace gradlink {
 
-/// A neighborhood with resolved weights: out = (sum of weight * that rank's input, in this order) /
-/// divisor.
+/// A neighborhood with resolved weights: out = (sum of weight * rank's input, in order) / divisor.
 struct WeightRow {
   std::vector<std::pair<int, double>> terms;
   std::size_t divisor = 1;
@@ -29,8 +28,7 @@ void checkNeighborhood(const Neighborhood& own, int rank, int size);
 /// counts with a weight of 1.
 std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);
 
-/// The size of a neighborhood in the announcement of its call: whole cache lines, for the alignment
-/// of what follows.
+/// The size of a neighborhood in its call's announcement: whole cache lines, for alignment.
 constexpr std::size_t neighborRowBytes(int size) {
   const std::size_t bytes = (3 + 2 * static_cast<std::size_t>(size)) * sizeof(double);
   return (bytes + 63) / 64 * 64;

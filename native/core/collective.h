@@ -38,8 +38,7 @@ enum class Kind : std::uint8_t {
   receive,
   sendReceive,
 };
-/// The first kinds: collectives fully described by a shape and buffers. JavaScript knows all kinds
-/// by their numbers.
+/// The first kinds: a shape and buffers describe them fully. JavaScript knows kinds by number.
 inline constexpr int kCollectiveCount = 11;
 inline constexpr int kKindCount = 23;
 
@@ -107,8 +106,7 @@ constexpr bool isCounted(Kind kind) {
 }
 constexpr bool isMessage(Kind kind) { return kind >= Kind::send && kind <= Kind::sendReceive; }
 
-/// Rank r's result reduces ranks 0 to r. exscan leaves out r itself and gives rank 0 the op's
-/// identity (kernels/identity.h).
+/// Rank r's result reduces ranks 0 to r. exscan leaves out r; its rank 0 gets the op's identity.
 constexpr bool isScan(Kind kind) { return kind == Kind::scan || kind == Kind::exscan; }
 /// How many ranks, starting at 0, are reduced into this rank's result.
 constexpr std::size_t scannedRanks(Kind kind, int rank) {
@@ -185,8 +183,7 @@ constexpr std::size_t blocksOf(Blocks blocks, int size, bool isRoot) {
   return 0;
 }
 
-/// Blocks of `count` elements in the rank's input and output; 0 if the call does not need that
-/// pointer.
+/// Blocks of `count` elements in the rank's input and output; 0 if it needs no pointer.
 constexpr std::size_t inBlocks(const Shape& shape, int size, int rank) {
   return blocksOf(traitsOf(shape.kind).in, size, rank == shape.root);
 }

@@ -51,8 +51,8 @@ struct CallOptions {
 };
 
 /// One rank's part of a neighborAllReduce: out = (selfWeight * in + sum over sources of weight *
-/// (what it sent)) / divisor. A source sends its input times the weight that its `destinations`
-/// have for this rank.
+/// (what it sent)) / divisor. A source sends its input times its `destinations`' weight for this
+/// rank.
 struct Neighbor {
   int rank;
   double weight;
@@ -222,8 +222,7 @@ class Communicator {
                   double selfWeight, double pairWeight, const CallOptions& o = {});
 
   // ---- point to point, for communicators that hold one rank. Messages of one (source, tag) arrive
-  // in order. A receive may be longer than its message; a shorter one is ERR_MISMATCH on both
-  // sides.
+  // in order. A receive may be longer than its message; a shorter one is ERR_MISMATCH on both.
 
   void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
             const CallOptions& o = {});
@@ -236,22 +235,19 @@ class Communicator {
 
   // ---- memory and lifetime
 
-  /// Memory that every rank of the host can map, so collectives on it need no staging. 64-byte
-  /// aligned, zeroed. Local: peers map it when a call first uses it. Freed by freeShared or with
-  /// the communicator.
+  /// Memory that all ranks of the host can map, so collectives need no staging. 64-byte aligned,
+  /// zeroed. Local: peers map it at its first use in a call. Freed by freeShared or at the end.
   virtual void* allocShared(std::size_t bytes) = 0;
   virtual void freeShared(void* memory) = 0;
 
   /// Collective. Ranks of equal color form a new communicator, ordered by (key, old rank); a color
-  /// < 0 gets null. Takes one color and key for each held rank. Only communicators that hold one
-  /// rank can split.
+  /// < 0 gets null. One color and key for each held rank; only for communicators that hold one.
   virtual std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) = 0;
   /// Collective, for communicators that hold one rank. The wire is independent of this
   /// communicator's calls and lifetime. Backends without wires throw ERR_UNSUPPORTED.
   virtual std::unique_ptr<Wire> openWire(const CallOptions& options = {});
-  /// Collective, for communicators that hold one rank: memory that neighbors access without this
-  /// rank's help (core/window.h). The communicator must outlive it. Backends without windows throw
-  /// ERR_UNSUPPORTED.
+  /// Collective, for communicators that hold one rank: memory that neighbors access without its
+  /// help (core/window.h). The communicator must outlive it. Some backends throw ERR_UNSUPPORTED.
   virtual std::unique_ptr<Window> openWindow(const WindowSpec& spec,
                                              const CallOptions& options = {});
   /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Thread-safe.
@@ -263,9 +259,9 @@ class Communicator {
   /// a failure through `above` only. `above` has the same backend and outlives this one. Does
   /// nothing in backends that cannot wait for both.
   virtual void follow(Communicator& /*above*/) {}
-  /// Throws the error that the next call would fail with, if it is known without waiting: an abort,
-  /// a dead rank. Called by the thread that makes the calls. Does nothing in backends that learn of
-  /// failures only in calls.
+  /// Throws the error that the next call would fail with, if known without waiting: an abort, a
+  /// dead rank. On the thread of the calls. A no-op in backends that learn of failures only in
+  /// calls.
   virtual void check(const char* /*op*/) {}
   /// Acts as if the held ranks' process had died: their calls end with ERR_CLOSED, the peers' with
   /// ERR_PEER_LOST. Thread-safe, also during a call: a worker thread that is terminated in an

@@ -23,8 +23,8 @@ constexpr bool sendsWhole(Kind kind) { return kind == Kind::allGatherV || kind =
 /// One held rank's part.
 struct CountedPart {
   const void* in = nullptr;
-  /// Elements for each rank, consecutive in `in` unless sendsWhole(kind). Equal on all ranks in
-  /// reduceScatterV.
+  /// Elements for each rank, consecutive in `in` unless sendsWhole(kind). reduceScatterV: all
+  /// equal.
   std::vector<std::size_t> sent;
   /// Elements expected from each rank; empty: any number.
   std::vector<std::size_t> expected;
@@ -32,8 +32,7 @@ struct CountedPart {
   void* out = nullptr;
   std::size_t capacity = 0;
   bool hasPlace = false;
-  /// Set by the call: elements from each rank; in scatterV and reduceScatterV the elements that
-  /// each rank got.
+  /// Set by the call: elements from each rank; in scatterV and reduceScatterV for each rank.
   std::vector<std::size_t> counts;
   /// Set by the call: elements of the result.
   std::size_t got = 0;

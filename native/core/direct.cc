@@ -197,8 +197,7 @@ std::size_t partElements(const Shape& shape, int size, std::size_t bytes) {
 }
 
 bool wantsStreaming(const Shape& shape, int size) {
-  // The other half is for inputs. With results of 8 MiB in a cache of 32 MiB, streaming stores took
-  // twice as long.
+  // Half is for inputs. 8 MiB of results in a 32 MiB cache took twice as long with streaming.
   const std::size_t cachedResultBytes = lastLevelCacheBytes() / 2;
   std::size_t bytes = 0;
   for (int r = 0; r < size; ++r)

@@ -1,6 +1,5 @@
-// Every collective as one function over addressable memory. All engines end here: threads with the
-// buffers that their peers announced, processes with mapped regions or staged copies, MPI with
-// small announcements.
+// Every collective as one function over addressable memory, where all engines end: threads with
+// buffers that peers announced, processes with mapped or staged ones, MPI with small announcements.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +26,7 @@ using OutView = BasicView<std::byte>;
 
 struct DirectCall {
   Shape shape;
-  /// One each for every rank. A null base: an unneeded input, or an output that another caller
-  /// computes.
+  /// One for each rank. Null base: an unneeded input, or an output that another caller computes.
   std::span<const InView> in;
   std::span<const OutView> out;
   /// neighborAllReduce only: one row for each rank.
@@ -37,8 +35,7 @@ struct DirectCall {
   bool streaming = false;
 };
 
-/// Computes elements begin..end of every block of the given outputs. Disjoint ranges may run
-/// concurrently.
+/// Computes elements begin..end of every block. Disjoint ranges may run concurrently.
 void runDirect(const DirectCall& call, std::size_t begin, std::size_t end);
 
 /// The part size in elements, in whole cache lines, that moves about `bytes` bytes over all ranks.

@@ -21,8 +21,8 @@ namespace gradlink {
 RankTable neighborTable(std::span<const NeighborGather> own, int size, DType dtype,
                         const Exchange& exchange);
 
-/// Collective. If ranks disagree (type, counts, lists) all throw the same mismatch and nothing is
-/// sent.
+/// Collective. If ranks disagree (type, counts, lists) all throw the same mismatch and send
+/// nothing.
 void runNeighborAllGather(Communicator& communicator, const Call& call);
 
 /// Between two ranks that name each other; out may be in.

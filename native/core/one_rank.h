@@ -16,14 +16,12 @@ class OneRank : public Communicator {
   explicit OneRank(int rank) : rank_(rank) {}
 
   int rank() const { return rank_; }
-  /// Throws invalidArgument for an invalid shape, other than one input and one output, or a missing
-  /// pointer.
+  /// Throws invalidArgument for an invalid shape, not one input and output, or a missing pointer.
   void checkBuffers(const Shape& shape, const Buffers& buffers) const;
-  /// The one neighborhood of a neighborAllReduce; throws invalidArgument for another number of them
-  /// or invalid ranks.
+  /// The one neighborhood of a neighborAllReduce; throws invalidArgument for another number or bad
+  /// ranks.
   const Neighborhood& ownNeighborhood(std::span<const Neighborhood> neighborhoods) const;
-  /// The one message of a send or receive; throws invalidArgument for another number or an invalid
-  /// peer.
+  /// The one message of a send or receive; throws invalidArgument for another number or a bad peer.
   Message& ownMessage(const Call& call) const;
 
  private:

@@ -1,6 +1,5 @@
 // The threads for a process's large collectives and stores: one for each core or
-// GRADLINK_NUM_THREADS, the caller included. They start on first use and sleep on a futex when
-// idle.
+// GRADLINK_NUM_THREADS, with the caller. They start on first use and sleep on a futex when idle.
 #pragma once
 
 #include <cstddef>

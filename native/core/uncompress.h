@@ -7,8 +7,7 @@
 
 namespace gradlink {
 
-/// Empty for invalid data, for more than `most` bytes, and without zlib (Node's own, else the
-/// system's).
+/// Empty for invalid data, beyond `most` bytes, and without zlib (Node's, else the system's).
 std::optional<std::vector<char>> uncompress(std::span<const char> data, std::size_t most);
 
 }  // namespace gradlink

@@ -22,8 +22,7 @@ struct WindowSpec {
   /// The initial array, also of the buffers unless zeroInit.
   const void* initial = nullptr;
   bool zeroInit = false;
-  /// For arrays on GPUs: the device memory of the array, which the window keeps alive. Null for
-  /// host memory.
+  /// For arrays on GPUs: the device memory of the array, kept by the window. Null for host memory.
   std::shared_ptr<void> array;
   /// The ranks that write here, one buffer each, in this order.
   std::vector<int> sources;
@@ -31,10 +30,10 @@ struct WindowSpec {
   std::vector<int> destinations;
 };
 
-/// One rank's side. Calls block while they move data, and until the deadline for a lock (the
-/// timeout names the peer). They need nothing of the peer but its memory. Weights other than 1 need
-/// a float type. With `withP` a scalar p of each array, 1 at first (0 in the buffers), goes through
-/// the same sums.
+/// One rank's side. Calls block while they move data, and for a lock until the deadline (the
+/// timeout names the peer). They only need the peer's memory. Weights other than 1 need a float
+/// type. With `withP` a scalar p of each array, 1 at first (0 in the buffers), goes through the
+/// same sums.
 class Window {
  public:
   /// The caller has the lock.
@@ -45,16 +44,14 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   virtual void* data() = 0;
-  /// The source's array as mapped here, to be read while nobody writes it; null if it is on another
-  /// host or a GPU.
+  /// The source's array as mapped here, to be read while nobody writes it; null if unreachable.
   virtual const void* seen(int /*source*/) { return nullptr; }
 
   /// Sets the destination's buffer for this rank to weight * values (accumulate: adds it) and
   /// increments its version. Then values *= selfWeight, p too.
   virtual void put(void* values, std::span<const Neighbor> destinations, double selfWeight,
                    bool accumulate, bool withP, Deadline) = 0;
-  /// Sets the buffer of each source to weight * (the source's current array) and increments its
-  /// version.
+  /// Sets each source's buffer to weight * (the source's current array) and increments its version.
   virtual void get(std::span<const Neighbor> sources, bool withP, Deadline) = 0;
   /// out = (selfWeight * array + sum of weight * buffer) / divisor; null out: the array itself, and
   /// p too. Resets the versions of the named sources, with `reset` their buffers and p's too.

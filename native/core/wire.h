@@ -69,7 +69,7 @@ class Wire {
   virtual void* allocate(std::size_t bytes) = 0;
   /// No send of it may be pending.
   virtual void deallocate(void* memory) = 0;
-  /// Whether all of these bytes lie in memory from allocate() that receivers read in place.
+  /// Whether all of these bytes are in allocate()d memory that receivers read in place.
   /// Thread-safe.
   virtual bool owns(const void* /*memory*/, std::size_t /*bytes*/) { return false; }
 

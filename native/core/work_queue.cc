@@ -13,8 +13,7 @@ void WorkQueue::post(std::function<void()> task) {
     wake_.notify_one();
     return;
   }
-  // A thread that drain() joins has left run()'s loop when serving_ is false, so two threads never
-  // run at once.
+  // A thread that drain() joins has left run()'s loop once serving_ is false: never two at once.
   stopping_ = false;
   serving_ = true;
   try {

@@ -1,5 +1,4 @@
-// Numbers of cuda.h and nvml.h. native/test/abi records the headers' values and compares them at
-// compile time.
+// Numbers of cuda.h and nvml.h; native/test/abi compares them with the headers' at compile time.
 #pragma once
 
 #include <array>

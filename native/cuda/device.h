@@ -68,8 +68,7 @@ class Device {
   std::vector<bool> peers_;
 };
 
-/// While one lives, peer access may be in use and is not disabled. Held by communicators and
-/// stores.
+/// While one lives, peer access may be in use and stays enabled. Held by communicators and stores.
 class PeersInUse {
  public:
   PeersInUse() { ++users(); }

@@ -43,8 +43,7 @@ inline constexpr Status kPeerAccessAlreadyEnabled = 704;
 inline constexpr Status kPeerAccessNotEnabled = 705;
 inline constexpr Status kTooManyPeers = 711;
 
-/// X(exported name, member, argument types). A driver without one of these is too old and is
-/// refused.
+/// X(exported name, member, argument types). A driver without one of these is refused as too old.
 #define GRADLINK_CUDA_REQUIRED(X)                                                          \
   X(cuInit, init, (unsigned))                                                              \
   X(cuDriverGetVersion, driverVersion, (int*))                                             \
@@ -116,8 +115,7 @@ struct Driver {
   int version = 0;
 
   /// Loads and initializes at the first call; later calls return the same driver or throw the same
-  /// Error(backendUnavailable), which names the file and the places searched, a missing symbol, or
-  /// a missing device.
+  /// Error(backendUnavailable): which file was searched where, or the missing symbol or device.
   static const Driver& get();
 };
 

@@ -20,13 +20,11 @@ struct GpuLink {
   /// In the form of GpuInfo::pciBusId; empty for a switch, an inactive link, or if unknown.
   std::optional<std::string> remotePciBusId;
   bool remoteIsSwitch = false;
-  /// Replays, recoveries and CRC errors (NVLink 5: transmission errors) since the driver was
-  /// loaded.
+  /// Replays, recoveries and CRC errors (NVLink 5: transmission errors) since the driver's load.
   std::optional<std::uint64_t> errors;
 };
 
-/// From NVML at the time of the call: clocks and PCIe generation of an idle GPU are lower than of a
-/// busy one.
+/// From NVML at the time of the call: an idle GPU has lower clocks and PCIe generation.
 struct GpuHealth {
   /// The nearest host memory and cores.
   std::optional<int> numaNode;
@@ -92,8 +90,7 @@ struct GpuPeer {
   bool access = false;
   /// The driver's rank of the link, lower is faster; empty without access.
   std::optional<int> performanceRank;
-  /// The nearest common node over PCIe, as in nvidia-smi topo: "X" (itself), "PIX", "PXB", "PHB",
-  /// "NODE", "SYS".
+  /// The nearest common node over PCIe, as in nvidia-smi topo: "X" (itself), "PIX", ... "SYS".
   std::optional<std::string> path;
 };
 

@@ -57,8 +57,7 @@ void freeNow(const MemorySource& source, void* memory) noexcept {
   }
 }
 
-/// Frees kept memory, the largest first, while tooMuch() of a source's stock. @returns whether
-/// anything was freed
+/// Frees kept memory, the largest first, while tooMuch(). @returns whether anything was freed
 template <class TooMuch>
 bool freeWhile(const TooMuch& tooMuch) noexcept {
   const std::lock_guard launching(state().launching);

@@ -49,8 +49,7 @@ class KeepMemory {
   KeepMemory& operator=(const KeepMemory&) = delete;
 };
 
-/// A source of memory of one kind. With a device, its context is current in both calls; host memory
-/// has none.
+/// A source of memory of one kind. A device's context is current in both calls; the host has none.
 struct MemorySource {
   Device* device;
   Status (*allocate)(void** memory, std::size_t bytes);

@@ -142,8 +142,7 @@ struct LoadedCubin {
   Status status = kNotReady;
 };
 
-/// Tried once. Each has its own lock: loading waits for running kernels, which may wait for a load
-/// on another device.
+/// Tried once. A lock each: loading waits for kernels, which may wait for another device's load.
 std::pair<ModuleHandle, Status> loadCubin(const Device& device, const Cubin& cubin) {
   static std::mutex& mutex = *new std::mutex;
   static auto& all = *new std::map<std::pair<int, std::string>, LoadedCubin>;
@@ -165,8 +164,7 @@ LoadedImage loadImage(const KernelCode& code, const Device& device) {
   const std::optional<Cubin> cubin =
       cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
   if (!cubin) return {compile(device, code.ptx), kCompiled};
-  // A driver older than the cubin's toolkit has several error codes for it. Other errors will also
-  // occur with PTX.
+  // A driver too old for the cubin's toolkit has several error codes. Other errors hit PTX, too.
   const auto [module, status] = loadCubin(device, *cubin);
   if (status == kSuccess) return {module, "cubin " + cubin->architecture};
   return {compile(device, code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +

@@ -1,5 +1,4 @@
-// The code of the kernels for a GPU: a cubin for its architecture beside the library, or PTX, which
-// the driver compiles.
+// A GPU's code of the kernels: a cubin of its architecture, or PTX, which the driver compiles.
 #pragma once
 
 #include <optional>
@@ -32,8 +31,7 @@ struct LoadedImage {
 /// LoadedImage::kind of what loadImage would load.
 std::string imageFor(const KernelCode& code, const Device& device);
 
-/// Loads into the device's context, which must be current: the cubin, or PTX if there is none or
-/// the driver refuses it.
+/// Loads into the device's current context: the cubin, or PTX if there is none or it is refused.
 LoadedImage loadImage(const KernelCode& code, const Device& device);
 
 }  // namespace gradlink::cuda

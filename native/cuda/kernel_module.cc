@@ -27,8 +27,8 @@ const KernelCode& codeOf(std::string_view module) {
   return *byName.at(module);
 }
 
-/// By module and device. Never destroyed. Each has its own lock: compiling takes seconds and should
-/// not delay other GPUs.
+/// By module and device. Never destroyed. A lock each: compiling for one GPU must not delay
+/// another.
 class Modules {
  public:
   static Modules& get() {

@@ -51,8 +51,7 @@ const KernelModule& kernelModule(Device&, std::string_view module);
 /// The source of the sum kernels on this device: "cubin sm_90" or "compiled from PTX".
 std::string kernelsOf(const Device&);
 
-/// Loads these modules on these devices, before anything spins or waits for a peer there: loading
-/// waits for the device.
+/// Loads these modules before anything spins or waits for a peer: loading waits for the devices.
 void loadKernels(std::span<Device* const> devices, std::initializer_list<std::string_view> modules);
 
 }  // namespace gradlink::cuda

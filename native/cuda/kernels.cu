@@ -1,5 +1,4 @@
-// All kernels but the optimizer steps (step_kernels.cu). scripts/ptx.mjs compiles this to PTX,
-// test/fakes/cuda for the host.
+// All kernels but the optimizer steps. scripts/ptx.mjs compiles PTX, test/fakes/cuda for the host.
 #include "cuda/kernels/compression.cuh"
 #include "cuda/kernels/diagnostics.cuh"
 #include "cuda/kernels/pattern.cuh"

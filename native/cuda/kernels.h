@@ -36,8 +36,7 @@ struct SumTask {
   std::size_t count = 0;
 };
 
-// Each belongs to the named module, which loads at the first call or by loadKernels
-// (kernel_module.h).
+// Each belongs to the named module, loaded at the first call or by loadKernels().
 
 /// Of sumModule(dtype): all tasks of one element type in one launch. Fast if all arrays of a task
 /// are 16-byte aligned. `ring` keeps the list until the stream has read it.
@@ -58,8 +57,7 @@ void fillPattern(Stream&, void* to, std::size_t first, std::size_t count, DType,
 void countWrong(Stream&, const void* got, std::size_t first, std::size_t count, DType, ReduceOp,
                 int size, std::uint64_t seed, int rank, std::uint64_t* wrong);
 
-/// Of "diagnostics": holds the stream until *flag (mapped pinned memory) is not 0, at most
-/// `limitSeconds`.
+/// Of "diagnostics": holds the stream until *flag (mapped memory) is set, at most `limitSeconds`.
 void spin(Stream&, const std::uint32_t* flag, double limitSeconds);
 /// Of "diagnostics": copies with the multiprocessors. 16-byte aligned, in multiples of 16 bytes.
 /// `blocks` 0: fill the device.
@@ -77,9 +75,8 @@ const char* kernelType(DType);
 /// address of the next, for a copy at `at`. `stride` is a multiple of 8.
 void chaseList(void* image, const void* at, std::size_t nodes, std::size_t stride);
 
-/// Pinned memory for lists and the device memory that they are copied to. Each part is reused once
-/// the stream has passed it. One for each stream, which must outlive it. Also holds the scratch of
-/// steps.
+/// Pinned memory for lists and the device memory that they are copied to. Parts are reused once the
+/// stream has passed them. One for each stream, which outlives it. Also has the scratch of steps.
 class TaskRing {
  public:
   explicit TaskRing(Stream&);

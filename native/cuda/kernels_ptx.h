@@ -1,5 +1,4 @@
-// The embedded kernels: PTX that native/cuda/ptx.mjs unpacks from ptx.json.br, in modules of
-// kernels used together.
+// The embedded kernels: PTX from ptx.json.br (ptx.mjs), in modules of kernels used together.
 #pragma once
 
 #include <cstddef>

@@ -33,8 +33,7 @@ struct NvmlField {  // nvmlFieldValue_t
   unsigned scope;
   std::int64_t timestamp;
   std::int64_t latency;
-  /// 0 double, 1 unsigned, 2 unsigned long, 3 unsigned long long, 4 long long, 5 int, 6 unsigned
-  /// short.
+  /// 0 double, 1 unsigned, 2 unsigned long, 3 unsigned long long, 4 long long, 5 int, 6 ushort.
   int type;
   NvmlStatus status;
   union {
@@ -110,8 +109,7 @@ struct NvmlTable {
 #undef GRADLINK_MEMBER
 };
 
-/// The library, loaded and initialized. One lock serializes its calls: not all releases are
-/// thread-safe.
+/// The initialized library. One lock serializes its calls: not all releases are thread-safe.
 class Nvml {
  public:
   /// Null without NVML; `missing` has the reason.

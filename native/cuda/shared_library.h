@@ -23,7 +23,7 @@ struct LibrarySpec {
 /// Never unloaded: its threads may still run.
 class SharedLibrary {
  public:
-  /// Throws Error(backendUnavailable) with the file, the places searched, the loader's text and the
+  /// Throws Error(backendUnavailable): which file was searched where, the loader's text, the
   /// remedy.
   explicit SharedLibrary(const LibrarySpec&);
 

@@ -35,8 +35,7 @@ struct StepTask {
   /// `count` elements each, summed from the left in the same pass.
   Sources grads;
   void* weight = nullptr;
-  /// As Optimizer::createState names them: float64 for float64 weights, else float32. Null if
-  /// unused.
+  /// As in Optimizer::createState: float64 for float64 weights, else float32. Null if unused.
   std::array<void*, 3> states{};
   /// multiPrecision's float32 weights of a half type, or null.
   float* master = nullptr;

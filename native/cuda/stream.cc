@@ -15,8 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Most batches of a store, and most collectives, take less than this; a sleeping thread would wake
-/// later.
+/// Most batches of a store and most collectives take less; a sleeping thread would wake later.
 constexpr auto kPolling = 1ms;
 /// Work of 10 ms is noticed late by half of this, half a percent.
 constexpr auto kLongestPause = 100us;

@@ -64,7 +64,7 @@ class Event {
   EventHandle handle_ = nullptr;
 };
 
-/// How long to pause before polling a GPU again, after waiting for `waited`; zero: only yield. The
+/// How long to pause before polling a GPU again, after waiting for `waited`; 0: only yield. The
 /// driver's blocking wait is no better: in a virtual machine its interrupt came half a millisecond
 /// late.
 std::chrono::nanoseconds pauseAfter(std::chrono::nanoseconds waited);

@@ -7,8 +7,7 @@
 namespace gradlink::cuda {
 namespace {
 
-/// Enough for thousands of single tasks, or a dozen rounds of a store with hundreds of arrays, so
-/// waits for room are rare.
+/// Enough for thousands of single tasks or a dozen rounds of a store, so waits for room are rare.
 constexpr std::size_t kFirstBytes = 1 << 20;
 /// One is written while the others' lists are in use.
 constexpr std::size_t kParts = 4;

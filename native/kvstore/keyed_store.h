@@ -39,8 +39,8 @@ class KeyedStore : public Base {
     const std::string name = key.name;
     return keys_.add(name, makeKey(std::move(key))).id;
   }
-  /// Calls `each(key, operation)` under the keys' lock, in order. Throws for an operation that does
-  /// not fit its key.
+  /// Calls `each(key, operation)` under the keys' lock, in order. Throws for operations that do not
+  /// fit.
   template <class Each>
   void forEachChecked(std::vector<Operation>& operations, const Each& each) {
     const std::lock_guard lock(keysMutex_);

@@ -35,8 +35,7 @@ struct Urgency {
 inline OperationKind kindOf(const Operation& operation) { return operation.kind; }
 inline std::int32_t priorityOf(const Operation& operation) { return operation.priority; }
 
-/// The pending items of one key. Keeps its memory, unlike a deque. kindOf() and priorityOf()
-/// describe an item.
+/// The pending items of one key. Keeps its memory, unlike a deque.
 template <class Item>
 class KeyQueue {
  public:

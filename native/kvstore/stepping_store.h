@@ -1,5 +1,4 @@
-// A store that holds values, as used by a store of several workers for the parts of keys that this
-// worker steps.
+// A store of values for a store of several workers: the parts of keys that this worker steps.
 #pragma once
 
 #include <cstddef>

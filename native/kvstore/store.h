@@ -82,8 +82,7 @@ struct Operation {
   /// rowSparsePull: `out` holds only these rows, which are sorted and unique. Otherwise it has the
   /// key's length, and other rows become 0.
   bool compact = false;
-  /// push: the rows in in[i], consecutive, in any order, repeats allowed. Empty: the arrays are
-  /// whole.
+  /// push: the rows in in[i], consecutive, in any order, repeatable. Empty: the arrays are whole.
   std::vector<std::vector<std::int64_t>> inRows;
   std::shared_ptr<Ticket> ticket;
 };
@@ -189,8 +188,7 @@ class Store {
 
   /// Throws if this store supports the rule for no keys.
   virtual void check(const UpdateRule&) const {}
-  /// The others no longer wait for this worker, which may still pull. After everything submitted
-  /// before.
+  /// After everything submitted before, the others no longer wait for this worker, which may pull.
   virtual void leave(std::shared_ptr<Ticket>);
   virtual WorkerReport report() const;
   /// As stop(), but the others see a death of this process.

@@ -44,8 +44,7 @@ struct BetweenCores {
 };
 
 /// Collective; blocks. The communicator holds one rank. Each line is written by one core and read
-/// by another in turn. Throws the communicator's errors, and invalidArgument for counts below 1 and
-/// an invalid distance.
+/// by another in turn. Throws the communicator's errors, and invalidArgument for bad options.
 BetweenCores timeBetweenCores(Communicator&, const BetweenCoresOptions&);
 
 }  // namespace gradlink::measure

@@ -78,8 +78,7 @@ class CollectiveArrays {
 
   Buffers buffers() const { return {in_, out_}; }
 
-  /// Writes every held rank's input. Out of place, also overwrites the outputs, so an earlier
-  /// result cannot pass.
+  /// Writes all held ranks' inputs. Out of place, also overwrites the outputs: no old results.
   void fill() {
     const std::size_t n = comm_.heldRanks().size();
     for (std::size_t i = 0; i < n; ++i) {
@@ -173,8 +172,7 @@ std::vector<T> combineLists(Communicator& comm, const std::vector<T>& mine, DTyp
   return result;
 }
 
-/// Wrong elements of all ranks. Ranks of one process share a count, which the first of them
-/// contributes.
+/// Wrong elements of all ranks. The first rank of a process contributes its ranks' common count.
 std::uint64_t sumOverJob(Communicator& comm, std::uint64_t mine, const CallOptions& call) {
   const std::size_t held = comm.heldRanks().size();
   if (held == static_cast<std::size_t>(comm.size())) return mine;

@@ -44,12 +44,10 @@ struct CollectiveResult {
   std::vector<double> seconds;
   /// The timed regions of all samples together.
   double totalSeconds = 0;
-  /// Wrong elements on all ranks of the job, before the timing and on timed data; 0 without
-  /// `verify`.
+  /// Wrong elements on all ranks, before the timing and on timed data; 0 without `verify`.
   std::uint64_t wrongBefore = 0;
   std::uint64_t wrongAfter = 0;
-  /// The first wrong element of the held ranks, by rank and index; nothing if a second look finds
-  /// none.
+  /// The held ranks' first wrong element, by rank and index; nothing if a second look finds none.
   std::optional<WrongElement> firstWrong;
 };
 

@@ -76,8 +76,7 @@ struct CollectiveRecord {
 };
 
 const CollectiveRecord& recordOf(Kind);
-/// A ring: each rank sends to the next and receives from the previous. For communicators that hold
-/// one rank, and GPUs.
+/// A ring: each rank sends to the next. For communicators that hold one rank, and GPUs.
 const CollectiveRecord& ringRecord();
 /// By its name, "allReduce" or "sendReceive"; throws invalidArgument for any other.
 const CollectiveRecord& recordNamed(std::string_view name);

@@ -59,8 +59,7 @@ double passesOf(const MemoryBandwidthOptions& options) {
   return 0;
 }
 
-/// The memory of all arrays, one range for each thread, so later calls use it from the thread that
-/// touched it first.
+/// The memory of all arrays, one range a thread: later calls use it from its first toucher.
 struct LoopMemory {
   PageBuffer pages;
   std::size_t stretch = 0;

@@ -40,8 +40,7 @@ struct MemoryBandwidthOptions {
 struct MemoryBandwidth {
   /// Seconds of one pass, for each sample: from the release of all threads to the end of the last.
   std::vector<double> seconds;
-  /// Bytes that one pass reads and writes, without cache lines that are read only to be
-  /// overwritten.
+  /// Bytes that one pass reads and writes, without lines that are read only to be overwritten.
   double bytes = 0;
 };
 

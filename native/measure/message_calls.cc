@@ -101,8 +101,7 @@ void passRing(Communicator& comm, const Shape& shape, const Buffers& buffers,
     comm.receive(buffers.out[0], shape.count, shape.dtype, (rank + n - 1) % n, kMessageCallTag,
                  options);
   };
-  // Odd ranks receive first: a send may wait for its receive, and a ring of sends would wait
-  // forever.
+  // Odd ranks receive first: a send may wait for its receive, so a ring of sends would deadlock.
   if (rank % 2 != 0) {
     receive();
     send();

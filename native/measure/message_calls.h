@@ -1,5 +1,4 @@
-// The cases of nccl-tests that are not NCCL collectives: their messages, and their implementation
-// in host memory.
+// The cases of nccl-tests that are not NCCL collectives: their messages, also in host memory.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // Compares a store's pulls with the expected values: sums in float64, compression by its
-// definition. The figures do not depend on the number of threads: each array is summed from first
-// to last.
+// definition. The figures do not depend on the threads: each array is summed from first to last.
 #pragma once
 
 #include <cstddef>

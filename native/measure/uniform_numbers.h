@@ -17,12 +17,10 @@ struct DrawnArray {
   std::uint32_t start = 0;
 };
 
-/// Uniform numbers from [-1, 1] of a float type, on the thread pool, whose threads touch the memory
-/// first.
+/// Uniform numbers from [-1, 1] of a float type. Threads of the pool touch the memory first.
 void drawUniform(std::span<const DrawnArray> arrays, DType);
 
-/// Requests huge pages if the system permits, and touches the memory with all threads. Keeps its
-/// contents.
+/// Requests huge pages if permitted, and touches the memory with all threads. Keeps its contents.
 void touchMemory(void* data, std::size_t bytes);
 
 }  // namespace gradlink::measure

@@ -24,8 +24,7 @@ void eachPart(const Communicator& comm, const CollectiveOptions& options, Call c
   }
 }
 
-/// The first wrong one of `count` elements, by bisection; countIn(from, count) counts those of a
-/// range.
+/// The first wrong one of `count` elements, by bisection with countIn(from, count).
 template <class CountIn>
 std::size_t halveToFirst(std::size_t count, CountIn countIn) {
   std::size_t from = 0;

@@ -18,8 +18,7 @@ class Agreement {
   explicit Agreement(Link& link);
 
   std::size_t mostBytes() const { return mostBytes_; }
-  /// All ranks announce; throws a mismatch on all if their calls differ. `payload` is at most
-  /// mostBytes().
+  /// All ranks announce; throws a mismatch on all if calls differ. `payload`: up to mostBytes().
   void meet(const Shape& shape, std::span<const std::byte> payload, Wait& wait);
   /// A rank's payload of the last call, valid until the next one.
   std::span<const std::byte> payload(int rank) const;

@@ -28,8 +28,7 @@ void meetAtExit() {
     const char* const given = std::getenv("GRADLINK_NUM_SERVERS");
     const std::string servers = given == nullptr ? "" : given;
     if (servers.empty() || servers == "0") return false;
-    // Handlers run in reverse order: this one before the one that finalizes MPI, registered at
-    // MPI's start.
+    // Handlers run in reverse order: this one before MPI's finalization, registered at its start.
     return on_exit(
                [](int status, void*) {
                  // Ranks that wait for a failed process learn of its end at once.

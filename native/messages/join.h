@@ -31,8 +31,7 @@ struct LibraryInfo {
 /// for, where, why, and the remedy.
 const LibraryInfo& libraryInfo();
 
-/// Makes the ranks meet over TCP instead of MPI. Call before the first join; throws if this process
-/// has joined over MPI.
+/// The ranks meet over TCP instead of MPI. Before the first join; throws after one over MPI.
 void useTcp(const tcp::Settings&);
 
 /// This process's rank in its job.
@@ -60,8 +59,7 @@ class MpiCommunicator : public OneRank {
 };
 
 struct JoinOptions {
-  /// Ranks with the same name and list of ranks meet. A name may be reused once all members have
-  /// joined.
+  /// Ranks with the same name and list meet. A name may be reused once all members have joined.
   std::string name;
   /// The members' ranks in the job, ascending, this process included. Empty: the whole job.
   std::vector<int> ranks;

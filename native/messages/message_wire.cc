@@ -221,8 +221,7 @@ bool MpiWire::deliver(WireEvents& events) {
   return any;
 }
 
-// Completes sends that are done or whose receiver has left: MPI may still hold the latter, but
-// nobody reads them.
+// Completes sends that are done or whose receiver has left, even if MPI still holds those.
 void MpiWire::finish(WireEvents& events) {
   for (std::size_t i = 0; i < outgoing_.size();) {
     Outgoing& outgoing = outgoing_[i];

@@ -12,8 +12,7 @@
 namespace gradlink::messages {
 namespace {
 
-/// A piece of a pipeline: long enough for MPI's bandwidth, short enough that forwarding begins
-/// early.
+/// A piece of a pipeline: long enough for bandwidth, short enough that forwarding begins early.
 constexpr std::size_t kPieceBytes = 256 << 10;
 constexpr std::size_t kReceivesAhead = 8;
 

@@ -19,8 +19,7 @@ constexpr std::uint32_t kLooksOversubscribed = 50;
 
 /// Yielding costs 0.3 us without competition, and lets a rank on the same core run.
 constexpr nanoseconds kYielding = std::chrono::microseconds(500);
-/// A sleep is this share of the wait so far, at most kLongest: an idle rank looks some 500 times a
-/// second.
+/// A sleep is this share of the wait so far, up to kLongest: idle ranks look 500 times a second.
 constexpr int kShare = 8;
 constexpr nanoseconds kLongest = std::chrono::milliseconds(2);
 /// How often the other conditions are checked while yielding.

@@ -1,6 +1,5 @@
-// Waiting for MPI, which can only be polled: first by spinning, then with yields, then with sleeps
-// of a share of the time waited. The share limits the added latency, the longest sleep limits the
-// polling cost.
+// Waiting for MPI, which can only be polled: first by spinning, then with yields, then with sleeps.
+// A share of the wait so far limits the latency, the longest sleep the polling cost.
 #pragma once
 
 #include <chrono>
@@ -12,8 +11,7 @@ namespace gradlink::messages {
 
 class Pause {
  public:
-  /// Call after a poll that found nothing. Returns true now and then, when the other conditions
-  /// should be checked.
+  /// Call after a poll that found nothing. True now and then: check the other conditions, too.
   bool after() {
     if (++looks_ < most_) return false;
     return slow();

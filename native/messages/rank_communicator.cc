@@ -80,8 +80,7 @@ void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait&
   runDirect({shape, in_, out_, {}}, 0, shape.count);
 }
 
-// A fast path of oneShot() for the most frequent small call. Returns false for other calls and for
-// invalid ones.
+// A fast path of oneShot() for the most frequent small call. False for other or invalid calls.
 bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
                                      const CallOptions& options) {
   const std::size_t elementSize = sizeOf(shape.dtype);

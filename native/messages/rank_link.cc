@@ -12,8 +12,7 @@
 namespace gradlink::messages {
 namespace {
 
-/// Ranks announce that they wait after half of their time or this, so a timeout can name the late
-/// rank.
+/// Ranks announce their wait after half of their time or this, so timeouts name the late rank.
 constexpr double kAnnounceAfterMs = 1000;
 /// How long to wait for requests after a failure. A receive that is not cancelled by then would
 /// leave MPI writing to freed memory.

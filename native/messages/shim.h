@@ -79,8 +79,7 @@ struct Shim {
   /// Blocks; for a probed message.
   int (*receive)(void*, std::size_t bytes, int source, int tag, CommHandle, MessageStatus*);
 
-  /// The lowest rank above `after` whose process has ended, or -1. Null if the end of a process
-  /// ends the job.
+  /// The lowest rank above `after` whose process has ended, or -1. Null if that ends the job.
   int (*goneAbove)(CommHandle, int after);
   /// The reason. Null together with goneAbove.
   const char* (*whyGone)(CommHandle, int rank);

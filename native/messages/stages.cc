@@ -18,8 +18,7 @@ constexpr std::size_t kStagesAtOnce = 4;
 /// The inputs of a stage together: they stay in the second-level cache until they are reduced.
 constexpr std::size_t kStageBytes = 256 << 10;
 constexpr std::size_t kFewestStageBytes = 16 << 10;
-/// Two ranks swap whole arrays up to this size: one trip is faster than two with half of the sum
-/// each.
+/// Two ranks swap whole arrays up to this size: one trip is faster than two with half the sum.
 constexpr std::size_t kMostSwapped = 1 << 20;
 constexpr std::size_t kLine = 64;
 

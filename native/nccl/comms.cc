@@ -42,8 +42,7 @@ constexpr int kAbortsTogether = 22703;
 /// How long to wait for the abort of one member before starting the next.
 constexpr std::chrono::seconds kOneAfterTheOther(1);
 
-/// Each on its own thread: in some versions an abort waits for that of another communicator of the
-/// process.
+/// Each on its own thread: in some versions an abort waits for another communicator's.
 void abortAll(const Library& library, const Comms::Members& members) {
   std::vector<std::future<void>> aborts;
   for (const auto& member : members) {

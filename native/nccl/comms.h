@@ -83,17 +83,16 @@ class Comms {
   const Members& members() const { return members_; }
   int size() const { return size_; }
 
-  /// Meets the other ranks. Blocking: only once all ranks are known to come, as nothing can end it;
-  /// for simulations, which a non-blocking group would run for real. Several ids only if the
-  /// library takes them.
+  /// Meets the other ranks. Blocking: only once all are known to come, as nothing can end it; for
+  /// simulations, which a non-blocking group would run for real. Several ids only if the library
+  /// can.
   void open(std::span<const UniqueId>, const Watch&, bool blocking = false);
 
-  /// Calls queue(i) for each member on its GPU as one group, and returns once the library has
-  /// launched all of it.
+  /// Calls queue(i) for each member on its GPU as one group; returns once the library has launched
+  /// it.
   void group(const Watch&, const std::function<abi::Result(std::size_t)>& queue);
   /// Hold from before group() until after finish(). Launched work may wait for ranks of this
-  /// process that have yet to launch, and those for memory that is being freed, which waits for
-  /// launched work.
+  /// process yet to launch, and those for memory being freed, which waits for launched work.
   [[nodiscard]] std::unique_ptr<cuda::Launching> inFlight(const Watch&) const;
   /// Waits until streams[i] has completed member i's work; checks for failures meanwhile.
   void finish(const Watch&, std::span<cuda::Stream* const> streams);

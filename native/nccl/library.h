@@ -11,8 +11,7 @@
 
 namespace gradlink::nccl {
 
-/// X(exported name, member, argument types). All exist since 2.14; a library without one of them is
-/// refused.
+/// X(exported name, member, argument types). All exist since 2.14; otherwise it is refused.
 #define GRADLINK_NCCL_REQUIRED(X)                                                              \
   X(ncclGetVersion, getVersion, (int*))                                                        \
   X(ncclGetUniqueId, getUniqueId, (abi::UniqueId*))                                            \

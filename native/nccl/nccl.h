@@ -33,8 +33,7 @@ namespace gradlink::nccl {
 /// How ranks find each other: created on one, sent to all by other means.
 using UniqueId = std::array<char, 128>;
 
-/// The loaded library's features. Throws Error(backendUnavailable) with the file and the places
-/// searched.
+/// The library's features. Throws Error(backendUnavailable) with the file and the places searched.
 struct LibraryInfo {
   std::string file;
   /// 2.28.9 as 22809; see versionText.
@@ -129,8 +128,7 @@ class NcclCommunicator : public Communicator {
 
   /// Queues all of these as one NCCL group, held rank i's part on streams[i]. Returns once
   /// launched: buffers stay in use until the streams are past it. Streams may be capturing a CUDA
-  /// graph. All ranks must do the same, unchecked. While waiting for streams, call `check` now and
-  /// then.
+  /// graph. All ranks must do the same, unchecked. While waiting for streams, call `check`.
   virtual void enqueue(std::span<const Launch>, std::span<cuda::Stream* const> streams,
                        const CallOptions& = {}) = 0;
   /// Queues messages of all ranks, each step as one group; else as enqueue.
@@ -142,12 +140,10 @@ class NcclCommunicator : public Communicator {
   /// streams become idle; throws why, then and later.
   void check(const char* op) override = 0;
 
-  /// As split, with a claim for each held rank; returns their parts by ascending color. Needs a
-  /// control communicator.
+  /// As split, with a claim for each held rank; returns parts by ascending color. Needs `control`.
   virtual std::vector<HeldPart> splitHeld(std::span<const Claim>, const CallOptions& = {}) = 0;
 
-  /// openWindow for all held ranks, in order. They are freed together: the last free() waits for
-  /// the other processes.
+  /// openWindow for all held ranks in order, freed together: the last free() waits for the others.
   virtual std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,
                                                            const CallOptions& = {}) = 0;
 
@@ -164,10 +160,10 @@ class NcclCommunicator : public Communicator {
   virtual std::unique_ptr<Registration> registerMemory(std::span<void* const> memory,
                                                        std::size_t bytes, RegistrationKind,
                                                        const CallOptions& = {}) = 0;
-  /// Memory of this size for each held rank, registered if possible: symmetric, else local, else
-  /// not. Collective, with one size. All ranks must use registered memory in the same calls at the
-  /// same offset: agreed calls check that. If a rank lacks room, all throw ERR_OUT_OF_MEMORY and
-  /// stay usable.
+  /// Memory of this size for each held rank, registered if possible: symmetric, else local.
+  /// Collective, with one size. All ranks must use registered memory in the same calls at the same
+  /// offset: agreed calls check that. If a rank lacks room, all throw ERR_OUT_OF_MEMORY and stay
+  /// usable.
   virtual std::vector<std::unique_ptr<RegisteredMemory>> allocRegistered(
       std::size_t bytes, const CallOptions& = {}) = 0;
 

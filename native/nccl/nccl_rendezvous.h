@@ -1,5 +1,4 @@
-// Exchanges over the control communicator, before the ranks meet in the library and for later
-// agreements.
+// Exchanges over the control communicator, before the library's rendezvous and for agreements.
 #pragma once
 
 #include <cstddef>

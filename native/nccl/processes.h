@@ -38,8 +38,7 @@ class Processes {
   int most_ = 1;
 };
 
-/// Names processes in errors by the ranks that they hold. Calls on it are still one for each
-/// process.
+/// Names processes in errors by the ranks that they hold. Calls are one for each process.
 class ProcessControl final : public ForwardingCommunicator {
  public:
   ProcessControl(std::unique_ptr<Communicator> inner, Processes processes)

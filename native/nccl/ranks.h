@@ -30,8 +30,7 @@ namespace gradlink::nccl {
 struct Core {
   Core(std::span<const int> ranks, std::span<cuda::Device* const> devices, int size)
       : comms(ranks, devices, size), registered(ranks.size()) {}
-  /// Frees retired memory after a call or a retirement. If a call is running, its thread does it at
-  /// the end.
+  /// Frees retired memory after a call or retirement; a running call's thread does it at its end.
   void sweepUnlessBusy() noexcept;
 
   /// Held during a call: NCCL allows one thread at a time.
@@ -145,8 +144,7 @@ class Ranks final : public NcclCommunicator {
   Error withSilent(const Error&);
   void look(const char* op);
   double timeoutOf(const CallOptions&) const;
-  /// After the communicator was ended: frees the library's part. If a call is running, its thread
-  /// does it.
+  /// Once the communicator was ended: frees the library's part, or leaves that to a running call.
   void abortUnlessBusy();
   bool holdsAll() const { return ranks_.size() == static_cast<std::size_t>(size_); }
   void needOneRank(const char* op) const;
@@ -194,11 +192,9 @@ class Ranks final : public NcclCommunicator {
                   const Watch&);
   /// For processes that hold several ranks.
   std::vector<HeldPart> splitOver(std::span<const Claim>, const Watch&);
-  /// Whether this process holds both sides. Throws invalidArgument if `pairs` then lacks one, or
-  /// they do not fit.
+  /// Whether this process holds both sides. Throws invalidArgument if `pairs` lacks or misfits one.
   bool holdsBoth(const char* op, const Gossip&, std::span<const Gossip> pairs) const;
-  /// The ranks of each pair exchange what they bring. Returns the first mismatch; matching pairs go
-  /// to `agreed`.
+  /// The ranks of each pair exchange what they bring. Returns the first mismatch; fills `agreed`.
   std::optional<Error> agreeInPairs(DType, std::span<const Gossip>,
                                     std::vector<const Gossip*>& agreed, const Watch&);
   void runGossip(DType, std::span<const Gossip* const>, const Watch&);

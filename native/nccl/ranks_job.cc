@@ -25,8 +25,7 @@ struct Announcement {
   /// Where its arrays are in registered memory: RegisteredPlaces.
   std::uint64_t in = 0;
   std::uint64_t out = 0;
-  /// For allocRegistered only: bytes + 1, whether they will be registered, and whether they are
-  /// unavailable.
+  /// For allocRegistered: bytes + 1, whether they will be registered, whether they are missing.
   std::uint64_t asks = 0;
   std::uint64_t registers = 0;
   std::uint64_t refused = 0;

@@ -1,5 +1,4 @@
-// Averaging with some of the ranks: one group of messages, then each GPU computes its weighted sum.
-// And windows.
+// Averaging with some ranks: one group of messages, then each GPU's weighted sum. And windows.
 #include "cuda/kernel_module.h"
 #include "cuda/ranks/window_memory.h"
 #include "nccl/ranks.h"

@@ -1,5 +1,4 @@
-// Gathering from some of the ranks, and averaging of pairs: one group of messages for all held
-// ranks.
+// Gathering from some ranks and averaging of pairs: one group of messages for all held ranks.
 #include <algorithm>
 #include <limits>
 #include <string>

@@ -18,8 +18,7 @@ struct PartPlan {
   /// For each of these: its new ranks in the part, ascending, and the old ones.
   std::vector<std::vector<int>> ranks;
   std::vector<std::vector<int>> before;
-  /// Parts of one round share no process, so one split of the control communicator serves all of
-  /// them.
+  /// Parts of one round share no process, so one split of the control communicator serves them.
   int round = 0;
 
   /// The index in `processes`, or -1.

@@ -48,8 +48,7 @@ class RegisteredPieces {
   /// Takes over a list of one; the next sweep() frees it.
   void retire(std::list<RegisteredPiece>& piece) noexcept;
   bool hasRetired() const noexcept;
-  /// Deregisters retired memory and returns it for the caller to free. The end of a communicator
-  /// has deregistered it.
+  /// Deregisters retired memory, unless the communicator's end did; the caller frees it.
   std::list<RegisteredPiece> sweep(const Library&, const Comms&) noexcept;
 
  private:

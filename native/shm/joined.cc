@@ -135,8 +135,7 @@ void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood
         call, callTimeout);
 }
 
-// A fast path of oneShot() for the most frequent small call. Returns false for other calls and for
-// invalid ones.
+// A fast path of oneShot() for the most frequent small call. False for other or invalid calls.
 bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
                               const CallOptions& options) {
   const std::size_t elementSize = sizeOf(shape.dtype);
@@ -304,8 +303,7 @@ std::unique_ptr<Wire> joinWire(const JoinOptions& options) {
   return std::make_unique<ShmWire>(meetForWire(own, Deadline::in(options.timeoutMs)), options.rank);
 }
 
-// ---- the ways a call's data goes once its ranks meet: with the announcement, in place, or
-// staged
+// ---- the ways a call's data goes once its ranks meet: announced, in place, or staged
 
 // The announcement carries the data: one rendezvous, and every rank computes its own result. The
 // payload stays untouched until this rank's next call but one, when all others are done with it.

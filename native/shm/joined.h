@@ -1,5 +1,4 @@
-// One rank that joined others by name, as a thread or a process. Chooses how each call's data
-// moves.
+// One rank that joined others by name, as thread or process. Chooses how each call's data moves.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
-// All ranks in one communicator: the caller has every buffer, so a call is one parallel pass over
-// memory.
+// All ranks in one communicator: the caller has all buffers, so a call is one pass over memory.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -21,11 +20,9 @@
 namespace gradlink::shm {
 namespace {
 
-// Below this many bytes a rank, waking a pool thread (several microseconds) costs more than it
-// saves.
+// Below this many bytes a rank, waking a pool thread (some microseconds) costs more than it saves.
 constexpr std::size_t kInlineBytes = 64 << 10;
-// Bytes of a part over all ranks: small enough for load balance, large enough for hardware
-// prefetch.
+// Bytes of a part over all ranks: small for load balance, large enough for hardware prefetch.
 constexpr std::size_t kPartBytes = 1 << 20;
 
 class LocalGroup final : public Communicator {
@@ -60,8 +57,7 @@ class LocalGroup final : public Communicator {
   void* allocShared(std::size_t bytes) override {
     checkOpen("allocShared");
     requireMemory("allocShared", bytes);
-    // Four streams over 4 KiB pages took a quarter longer because of TLB misses (64 MiB, EPYC Zen
-    // 5).
+    // With 4 KiB pages, TLB misses of four streams cost a quarter more time (64 MiB, EPYC Zen 5).
     try {
       AlignedBuffer made(std::max<std::size_t>(bytes, 1));
       void* const memory = made.data();

@@ -14,8 +14,8 @@
 
 namespace gradlink::shm {
 
-/// Messages up to this size are sent eagerly while the pair's unread ones fill less than a mailbox
-/// (at least 16 KiB).
+/// Messages up to this size are sent eagerly while the pair's unread ones leave room (16 KiB or
+/// more).
 inline constexpr std::size_t kEagerBytes = 8 << 10;
 
 class Mailboxes {

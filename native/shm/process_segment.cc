@@ -107,8 +107,7 @@ SegmentFiles makeSegmentFiles(int size, std::size_t slotBytes, File rings) {
 }
 
 Membership enterSegment(const SegmentFiles& files, int rank) {
-  // A new open file description: locks belong to descriptions, and a passed descriptor shares the
-  // sender's.
+  // A new open file description: locks belong to it, and a passed descriptor shares the sender's.
   const std::string path = "/proc/self/fd/" + std::to_string(files.control.get());
   File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) throw systemError("join: cannot open the segment through " + path, errno);

@@ -15,8 +15,7 @@ constexpr std::size_t kDefaultSlotBytes = 256 << 10;
 constexpr std::size_t kRingSlots = 32;
 constexpr std::size_t kFewestRingSlots = 4;
 constexpr std::size_t kMostRingSlots = 16;
-// Mailboxes grow with the square of the ranks. Pages of unused ones are never touched, but address
-// space is finite.
+// Mailboxes grow with the square of the ranks: unused pages cost nothing, but address space does.
 constexpr std::size_t kMailboxBytes = 64 << 10;
 constexpr std::size_t kMailboxBytesOfMany = 16 << 10;
 // Offsets are masked.

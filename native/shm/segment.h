@@ -1,6 +1,5 @@
 // The memory that all ranks of a communicator share: posts, staging slots, mailboxes. The same
-// layout in anonymous memory (threads) and in a memfd (processes); all zero bytes are the initial
-// state.
+// layout in anonymous memory (threads) and in a memfd (processes), initially all zero.
 #pragma once
 
 #include <sched.h>
@@ -29,8 +28,8 @@ struct BufferRef {
 };
 
 /// A rank's announcement of call number `posted`. Calls alternate between two posts: no rank is
-/// more than one call ahead, so a post is not overwritten while it is read. An 8-byte call needs
-/// only this first line.
+/// more than one call ahead, so posts are not overwritten while read. 8-byte calls need only this
+/// line.
 struct alignas(kLine) Post {
   Flag posted;
   Shape shape;
@@ -38,8 +37,7 @@ struct alignas(kLine) Post {
     std::byte payload[32];
     BufferRef refs[2];  // in, out
   };
-  /// Seconds of the rank's last measured call: by the best known way, and by the tried one; see
-  /// staging_styles.h.
+  /// Seconds of the rank's last measured call, by the best and the tried way (staging_styles.h).
   float reported[2];
 };
 static_assert(sizeof(Shape) == 16 && sizeof(Post) == kLine);
@@ -76,8 +74,7 @@ struct Mailbox {
   /// For the long message at the tail: whether the receiver has started, and is done.
   enum Answer : std::uint32_t { none, wanted, taken };
   std::atomic<std::uint32_t> answer;
-  /// Set by a sender that waits for room: the reader wakes it. On the line that the receiver uses
-  /// anyway.
+  /// Set by a sender that waits for room: the reader wakes it. On the line that the receiver has.
   std::atomic<std::uint32_t> waiting;
 };
 

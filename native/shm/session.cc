@@ -214,8 +214,7 @@ bool CallWatch::troubled() {
   return lost_ >= 0 || callTimeout.deadline().passed();
 }
 
-// If the wait is for no particular rank, all wait for the parts of a call: the late rank still
-// works on one.
+// A wait for no particular rank is for the parts of a call: the late rank still works on one.
 int CallWatch::lateRank() const {
   if (awaited_ != kEverybody) return awaited_;
   for (int r = 0; r < session_.size(); ++r) {

@@ -15,8 +15,7 @@
 namespace gradlink::shm {
 namespace {
 
-/// The first page of a region. Freeing punches it out of the file, which clears `live` for all who
-/// map it.
+/// The first page of a region. Freeing punches it out of the file, which clears `live` for all.
 struct RegionHeader {
   std::atomic<std::uint64_t> live;
   std::uint64_t bytes;

@@ -1,6 +1,6 @@
 // Memory of allocShared. For processes, regions are appended to the segment's file and mapped by
-// peers at the first call that uses them. Offsets are never reused, so a stale reference cannot
-// mean newer memory.
+// peers at their first use. Offsets are never reused, so a stale reference cannot mean newer
+// memory.
 #pragma once
 
 #include <cstddef>

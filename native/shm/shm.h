@@ -18,8 +18,7 @@ namespace gradlink::shm {
 std::unique_ptr<Communicator> makeLocalGroup(int size);
 
 struct JoinOptions {
-  /// Ranks with the same job and name meet. The application chooses names; the job is the
-  /// launcher's secret.
+  /// Ranks with the same job and name meet: the launcher's secret, and the application's choice.
   std::string job;
   std::string name;
   int rank = 0;
@@ -28,8 +27,7 @@ struct JoinOptions {
   double timeoutMs = 30000;
   /// Whether the ranks are threads of this process.
   bool threads = false;
-  /// Bytes of a staging slot between processes; 0: the measured default. Tests use small values to
-  /// get many chunks.
+  /// Bytes of a staging slot; 0: the measured default. Tests use small values to get many chunks.
   std::size_t slotBytes = 0;
   /// Checked about every 50 ms during the rendezvous; once true, join throws ERR_CLOSED. May be
   /// null. Lets a terminated worker thread leave before the timeout.

@@ -1,5 +1,4 @@
-// The wire between ranks of one host, threads or processes: descriptors go through rings, payloads
-// stay in place.
+// The wire between ranks of one host: descriptors go through rings, payloads stay in place.
 #pragma once
 
 #include <atomic>

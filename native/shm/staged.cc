@@ -45,8 +45,8 @@ class ChunkPipeline : StagedRun {
   StagedProgress run(const StagedProgress& before, bool meet) {
     std::uint32_t staged = 0;
     for (std::uint32_t next = 0; next < chunks_.total;) {
-      // A rank that waits for its sources has staged that chunk itself, so the first awaited chunk
-      // is always there.
+      // A rank that waits for sources has staged that chunk itself, so the first awaited one is
+      // there.
       if (staged == next || (staged < chunks_.total && !isStaged(next) && hasRoom(staged))) {
         produce(staged++);
       } else {
@@ -71,8 +71,7 @@ class ChunkPipeline : StagedRun {
                      first_ + i + 1);
     });
   }
-  // The previous content of the slot must have been read. In a call's first round it has: all ranks
-  // have met.
+  // The slot's previous content must have been read. In the first round it has: all ranks have met.
   std::uint32_t readBefore(std::uint32_t i) const { return first_ + i + 1 - slots_.count(); }
   bool hasRoom(std::uint32_t i) const {
     return std::all_of(readers_.begin(), readers_.end(), [&](int r) {

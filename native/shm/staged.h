@@ -56,8 +56,7 @@ int waysOf(const Segment& segment, const Shape& shape);
 /// The elements at a call's beginning that try another way.
 std::size_t probedElements(const Segment& segment, const Shape& shape);
 
-/// The progress of staged calls, equal on every rank. Chunks are numbered across calls, and rings
-/// wrap around.
+/// The progress of staged calls, equal on every rank. Chunks are numbered across calls.
 struct StagedProgress {
   std::uint32_t chunks = 0;
   /// The next slot of each way: the slot read last is written last.
@@ -115,8 +114,7 @@ class StagedRun {
   void publishConsumed(std::uint32_t i) {
     session_.waiter().publish(session_.own().consumed, first_ + i + 1);
   }
-  /// With `meet`, waits until all ranks have read everything: the next chunks use the slots in
-  /// another order.
+  /// With `meet`, waits until all ranks have read everything: the next calls use other slots.
   StagedProgress finish(const StagedProgress& before, bool meet);
 
   Session& session_;

@@ -1,7 +1,6 @@
 // Each rank owns a part of every chunk. It stages what others own, reduces its part from its own
 // input and the others' slots, and copies the parts that others reduced. The three steps lag one
-// chunk behind each other, so ranks seldom wait. With kWhole both of two ranks own everything, and
-// nothing is copied.
+// chunk behind each other, so waits are rare. With kWhole both of two ranks own everything.
 #include <algorithm>
 #include <vector>
 

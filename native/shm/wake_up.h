@@ -1,5 +1,4 @@
-// The measured cost of waking a sleeping thread: from 3 us on some machines to 100 us on virtual
-// ones.
+// The measured cost of waking a thread: 3 us on some machines to 100 us on virtual ones.
 #pragma once
 
 namespace gradlink::shm {
@@ -13,8 +12,7 @@ struct WakeUp {
 /// Measured by the first caller, with a thread, in about a millisecond.
 const WakeUp& wakeUp();
 
-/// How long to spin before sleeping. Spinning as long as a wake-up costs never takes more than
-/// twice the optimum.
+/// How long to spin before sleeping: as long as a wake-up costs is at most twice the optimum.
 double spinNanoseconds(const WakeUp&);
 /// The same in turns of the loop.
 int spinsFor(const WakeUp&);

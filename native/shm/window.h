@@ -22,8 +22,7 @@ namespace gradlink::shm {
 
 class ShmWindow final : public Window {
  public:
-  /// Collective; on the thread of the communicator's calls. `communicator`, `session` and `regions`
-  /// outlive it.
+  /// Collective; on the thread of the communicator's calls. The first three must outlive it.
   ShmWindow(Communicator& communicator, Session& session, SharedRegions& regions,
             const WindowSpec& spec, const CallOptions& options);
   ~ShmWindow() override;
@@ -54,14 +53,12 @@ class ShmWindow final : public Window {
   Head& head(int rank, std::size_t slot) const;
   std::byte* array(int rank, std::size_t slot) const;
   std::atomic<std::uint32_t>& mutex(int owner, int other) const;
-  /// The slot of `source` at `owner`; 0 is the owner's own array. Throws invalidArgument if it has
-  /// none.
+  /// The slot of `source` at `owner`; 0 is its own array. Throws invalidArgument if there is none.
   std::size_t slotOf(int owner, int source) const;
   /// Throws peerLost if one of these ranks was lost, or has left unless `left`.
   void checkUsable(const char* op, std::span<const Neighbor> peers, bool left) const;
   void checkUsable(const char* op, int peer, bool left, bool look) const;
-  /// Whether to check again who is alive: that is a system call for each rank, longer than a small
-  /// put.
+  /// Whether to check again who is alive: a system call for each rank costs more than a small put.
   bool timeToLook() const;
   void meet(const WindowSpec& spec, const CallOptions& options);
 

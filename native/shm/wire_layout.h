@@ -44,8 +44,7 @@ struct Ends {
            wantsRoom.exchange(0, std::memory_order_seq_cst) != 0;
   }
 
-  /// Whether `wanted` entries fit after `written`; `headSeen` caches `head`. If not, the reader
-  /// will ring.
+  /// Whether `wanted` entries fit after `written`; else the reader rings. `headSeen` caches `head`.
   bool hasRoom(std::uint64_t written, std::uint64_t& headSeen, std::uint64_t wanted,
                std::uint64_t capacity) {
     if (written + wanted - headSeen <= capacity) return true;

@@ -44,8 +44,7 @@ struct BucketHookSpec {
 /// Reduces buckets in place. Its state belongs to one layout of buckets. One thread at a time.
 class BucketHook {
  public:
-  /// Throws Error(invalidArgument) for an unknown type. `op` is sum or avg; `ranks` the size of the
-  /// communicator.
+  /// Throws Error(invalidArgument) for an unknown type. `op` is sum or avg; `ranks`: how many.
   static std::unique_ptr<BucketHook> create(const BucketHookSpec& spec, ReduceOp op,
                                             std::span<const std::size_t> bucketCounts,
                                             std::span<const GradientSlot> slots, int ranks);

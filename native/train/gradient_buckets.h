@@ -41,8 +41,7 @@ class GradientBuckets {
   /// bucket becomes complete, and the next pass adds to this one.
   Range begin(std::span<const std::uint32_t> uses, float scale, bool reduces,
               BucketResult result = BucketResult::whole);
-  /// A gradient that is in place is not copied. Throws Error(invalidArgument) for more than
-  /// announced.
+  /// Gradients in place are not copied. Throws Error(invalidArgument) for more than announced.
   Range add(std::size_t gradient, std::span<const float> data);
   /// Missing gradients count as zeros, which completes the rest.
   Range flush();

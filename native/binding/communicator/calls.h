@@ -36,8 +36,7 @@ class RankPointers {
   std::size_t size_ = 0;
 };
 
-/// Context for checking buffers: the communicator and the GPU of each held rank (empty: host
-/// memory).
+/// For checking buffers: the communicator and each held rank's GPU (empty: host memory).
 struct Side {
   const Communicator& communicator;
   std::span<const int> gpus;

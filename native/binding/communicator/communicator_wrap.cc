@@ -218,8 +218,7 @@ Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (above). MPI's links are read only by the thread of their own calls, so those ranks follow no
-/// other communicator.
+/// (above). Only the thread of their own calls reads MPI's links, so those ranks follow nobody.
 Napi::Value CommunicatorWrap::follow(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const std::shared_ptr<CommunicatorHandle> above = unwrap(info[0]);

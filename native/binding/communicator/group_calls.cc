@@ -24,8 +24,7 @@ std::vector<nccl::Claim> claimsArg(const Napi::Value& colors, const Napi::Value&
 
 }  // namespace
 
-/// (colors, keys, timeoutMs), one for each held rank; returns the part of each in a list, null for
-/// none.
+/// (colors, keys, timeoutMs), one for each held rank; returns a list of their parts, null: none.
 Napi::Value CommunicatorWrap::splitHeld(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Communicator& communicator = handle_->open();

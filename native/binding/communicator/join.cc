@@ -53,8 +53,7 @@ std::vector<int> gpuListArg(const Napi::Value& value) {
   return {first, first + given.length};
 }
 
-/// Joins every rank on its own thread and returns when all have met. `gpus`: one for each rank, or
-/// none.
+/// Joins each rank on a thread and returns when all have met. `gpus`: one for each, or none.
 std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& options,
                                                      const std::vector<int>& gpus) {
   std::vector<std::unique_ptr<Communicator>> ranks(options.size);

@@ -118,8 +118,7 @@ DeviceBufferWrap::DeviceBufferWrap(const Napi::CallbackInfo& info) : ObjectWrap(
   const auto field = [](const char* name, Napi::Value value) {
     return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
   };
-  // Own values instead of accessors: every operation compares them. `buffer` also keeps the owner
-  // of a slice.
+  // Own values, no accessors: every operation compares them. `buffer` keeps a slice's owner.
   self.DefineProperties(
       {field("device", Napi::Number::New(env, device())),
        field("dtype", Napi::Number::New(env, static_cast<int>(dtype_))),

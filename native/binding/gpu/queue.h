@@ -23,8 +23,7 @@ class GpuQueue final : public Resident {
   /// must stay until then. On the queue's thread only. `what` is for messages.
   void run(const char* what, const std::function<void(cuda::Stream&)>& launch);
 
-  /// Drops queued work. A running copy is awaited: it uses memory of the environment and waits for
-  /// no peer.
+  /// Drops queued work. Awaits a running copy: it uses memory of the environment.
   void abandon() override { abandoned_ = true; }
   void join() override { queue_.drain(); }
 

@@ -145,8 +145,7 @@ GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   return options;
 }
 
-/// Runs `work` on the queue of the first argument, a communicator; resolves to `finish` of its
-/// result.
+/// Runs `work` on the queue of the communicator info[0]; resolves to `finish` of its result.
 template <class Work, class Finish>
 Napi::Promise startOn(const Napi::CallbackInfo& info, Work work, Finish finish) {
   using Result = std::invoke_result_t<Work, Communicator&>;

@@ -1,5 +1,4 @@
-// The gradients that `measure` pushes, and their expected results, as lib/native/measure.ts
-// declares them.
+// The gradients that `measure` pushes, and their expected results: see lib/native/measure.ts.
 #include "measure/store_check.h"
 
 #include <cstdint>

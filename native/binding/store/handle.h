@@ -54,8 +54,7 @@ class KVStoreHandle final : public Resident {
   /// Throws a TypeError for an unknown key.
   const KeyShape& shapeOf(KeyId) const;
 
-  /// An updater that calls this function as (key id, received, stored) and takes the new value from
-  /// `stored`.
+  /// An updater that calls this as (key id, received, stored) and takes the value in `stored`.
   std::shared_ptr<ExternalUpdater> updater(Napi::Function);
 
   void abandon() override {}

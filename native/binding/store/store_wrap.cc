@@ -39,8 +39,7 @@ class EndOrPromise {
     error_ = std::move(error);
   }
 
-  /// True if the operation has ended, and throws its error. Otherwise `make` creates the receiver
-  /// of the end.
+  /// True if the operation has ended; throws its error. Else `make` creates the end's receiver.
   template <typename Make>
   bool endedOr(Make make) {
     const std::lock_guard lock(mutex_);

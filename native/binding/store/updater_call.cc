@@ -7,8 +7,7 @@ namespace gradlink::binding {
 
 namespace {
 
-/// A TypedArray with a copy of `data`. Not a view: a script may keep it, and the store's memory
-/// changes.
+/// A TypedArray with a copy of `data`: a script may keep it while the store's memory changes.
 Napi::Value copyOf(Napi::Env env, const UpdatedArrays& of, const void* data) {
   constexpr napi_typedarray_type kStorage[kDTypeCount] = {
       napi_int8_array,     napi_uint8_array,     napi_int32_array,  napi_uint32_array,

@@ -14,8 +14,7 @@
 namespace gradlink {
 namespace {
 
-/// Partial sums of integers may wrap where their average does not, and the widest type has no wider
-/// one.
+/// Partial sums of integers may wrap where their average does not; the widest has no wider type.
 bool averagesIntegers(const Shape& shape) {
   const bool reduces = shape.kind == Kind::allReduce || shape.kind == Kind::reduce ||
                        shape.kind == Kind::reduceScatter;

@@ -37,8 +37,7 @@ std::unique_ptr<Communicator> overHosts(Levels levels);
 
 class Hierarchical final : public OneRank {
  public:
-  /// The largest sum that is sent with the announcement of its call, in the type of its partial
-  /// results.
+  /// The largest sum sent with the announcement of its call, in the type of its partial results.
   static constexpr std::size_t kSmallBytes = 96;
 
   explicit Hierarchical(Levels levels);
@@ -68,8 +67,7 @@ class Hierarchical final : public OneRank {
   struct Begun {
     Shape shape;
     Deadline deadline;
-    /// Extra time for ranks that wait for a late rank through others, so the error names the late
-    /// one.
+    /// Extra time for ranks that wait for a late rank through others, so the error names that one.
     double graceMs;
     const char* name = nullptr;
     const char* op() const { return nameOf(shape.kind); }
@@ -103,8 +101,7 @@ class Hierarchical final : public OneRank {
 
   // ---- hierarchical_pieces.cc
 
-  /// A piece of a call: `count` elements from `at`, its number, and which of two scratch buffers it
-  /// uses.
+  /// A piece of a call: `count` elements from `at`, its number, and its scratch buffer (of two).
   struct Slice {
     std::size_t index;
     std::size_t at;

@@ -15,8 +15,7 @@ namespace {
 
 // Large enough for the network's bandwidth, small enough to overlap and to stay in the caches.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-// For calls that move one block for each rank: the size of all blocks together and the minimum of
-// one.
+// For calls that move one block for each rank: the size of all blocks, and the least of one.
 constexpr std::size_t kBlocksBytes = std::size_t{4} << 20;
 constexpr std::size_t kLeastBlockBytes = std::size_t{16} << 10;
 constexpr auto kLookEvery = std::chrono::milliseconds(50);

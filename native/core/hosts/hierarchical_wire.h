@@ -1,5 +1,4 @@
-// A wire over several hosts: it shares memory with ranks of its own host and sends messages to the
-// others.
+// A wire over several hosts: shared memory within the host, messages to the others.
 #pragma once
 
 #include <memory>

@@ -6,8 +6,7 @@
 
 namespace gradlink {
 
-/// Nodes are numbered by their lowest ranks. A node's ranks are in ascending order; the first is
-/// the leader.
+/// Nodes are numbered by their lowest ranks, and list ranks in ascending order, the leader first.
 class NodeMap {
  public:
   /// `nodeOf`: a number for each rank, equal for ranks of one host.
@@ -31,8 +30,7 @@ class NodeMap {
   const std::vector<int>& ownMembers() const { return members(ownNode()); }
   bool leads() const { return ownLocal() == 0; }
 
-  /// The slot of a rank if every node has widest() slots, and the number of slots. Some may be
-  /// empty.
+  /// The slot of a rank if every node has widest() slots, some possibly empty; and their number.
   std::size_t slotOf(int rank) const {
     return static_cast<std::size_t>(nodeOf(rank)) * static_cast<std::size_t>(widest_) +
            static_cast<std::size_t>(localOf(rank));

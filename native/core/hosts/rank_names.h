@@ -20,8 +20,7 @@ std::string rewriteRanks(const std::string& text,
 Error toWhole(const Error& error, const std::string& op, int partSize,
               const std::function<int(int)>& nameOf);
 
-/// The whole's error for a part's fail(). Its rank lies beyond the part's, so toWhole() recognizes
-/// it.
+/// The whole's error for a part's fail(). Its rank exceeds the part's, so toWhole() knows it.
 Error fromWhole(const Error& error, int partSize);
 
 }  // namespace gradlink

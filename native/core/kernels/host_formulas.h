@@ -1,5 +1,4 @@
-// Formulas without GPU kernels. As in step_formulas.h: MXNet 1.9.1's, for one element, the same
-// bits on every machine.
+// Formulas without GPU kernels, MXNet 1.9.1's as in step_formulas.h, with the same bits everywhere.
 #pragma once
 
 #include "core/kernels/step_formulas.h"

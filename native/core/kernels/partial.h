@@ -35,8 +35,8 @@ struct Partial {
 
  private:
   /// bfloat16 has float32's range, so a sum could overflow where the result does not. Sums are
-  /// therefore scaled by 2^-16: all are multiples of 2^-133, of float32's least 2^-149 then, so
-  /// nothing else changes.
+  /// scaled by 2^-16: all are multiples of 2^-133, then of float32's least 2^-149, so nothing else
+  /// changes.
   bool isScaled() const { return isWider() && result == DType::bfloat16 && op != ReduceOp::prod; }
 };
 

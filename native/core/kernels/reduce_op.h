@@ -1,6 +1,5 @@
 // Reduce operations. Integer sums and products wrap; integer avg truncates towards zero and, up to
-// 32 bits, does not wrap. min and max propagate NaN. float16 and bfloat16 accumulate in float32 and
-// round once.
+// 32 bits, does not wrap. min and max propagate NaN. Halves accumulate in float32 and round once.
 #pragma once
 
 #include <cstdint>

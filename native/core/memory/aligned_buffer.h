@@ -1,5 +1,4 @@
-// Zeroed memory for arrays, states and merge buffers: aligned to cache lines, large ones on huge
-// pages.
+// Zeroed memory for arrays, states and buffers: aligned to cache lines, large ones on huge pages.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,7 @@
 
 namespace gradlink {
 
-/// Compares contiguous ranges. The time does not depend on where they differ, so guessing learns
-/// nothing from it.
+/// Compares contiguous ranges in a time that does not depend on where they differ.
 template <class A, class B>
 bool sameBytes(const A& one, const B& other) {
   const std::span<const std::byte> a = std::as_bytes(std::span(one));

@@ -14,8 +14,7 @@
 
 namespace gradlink {
 
-/// Thread-safe. The rank's own calls pass memory of the array's kind (`values`, `out`); messages
-/// are in host memory.
+/// Thread-safe. Own calls pass memory of the array's kind (`values`, `out`), messages host memory.
 class WindowMemory {
  public:
   virtual ~WindowMemory() = default;

@@ -59,8 +59,7 @@ struct WindowRequest {
 
 class WindowService {
  public:
-  /// `holders`: for each rank, the end of the wire that holds it. A null wire: all ranks are held
-  /// here.
+  /// `holders`: for each rank, the end of the wire that holds it. Null wire: all are held here.
   WindowService(std::unique_ptr<Wire> wire, std::vector<int> holders);
   ~WindowService();
   WindowService(const WindowService&) = delete;
@@ -95,9 +94,8 @@ class WindowService {
     /// `payload` null: none. `into`: where a get stores the values.
     void ask(int peer, WindowRequest request, const WirePart& payload, std::size_t bytes,
              std::shared_ptr<ServedWindow> into = nullptr);
-    /// Waits for all answers and until the payloads may be overwritten. Throws peerLost, timeout,
-    /// the peer's error, or the error that ended the communicator. @returns what Window::tryLock
-    /// returns, for a lock
+    /// Waits for all answers and until payloads may be overwritten. Throws peerLost, timeout, the
+    /// peer's or the communicator's error. @returns what Window::tryLock returns, for a lock
     int wait(Communicator& communicator, Deadline deadline);
 
    private:

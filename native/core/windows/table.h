@@ -25,8 +25,7 @@ class WindowTable {
   const std::byte* extra(int rank) const {
     return reinterpret_cast<const std::byte*>(table_.head(rank) + kExtra);
   }
-  /// Which of `owner`'s arrays `source` writes to: 0 its own, then one for each source in order;
-  /// kNoSlot: none.
+  /// Which of `owner`'s arrays `source` writes to: 0 its own, then one for each source, or kNoSlot.
   std::int64_t slot(int owner, int source) const;
   /// The owner's arrays: its own and one for each source.
   std::size_t slots(int owner) const;

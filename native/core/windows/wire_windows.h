@@ -45,8 +45,7 @@ class WireWindows {
   /// windows. `make`: for arrays outside host memory.
   std::unique_ptr<Window> open(Communicator& communicator, const WindowSpec& spec,
                                const CallOptions& options, const MakeMemory& make = {});
-  /// The same for all held ranks in one call. They are freed together: the last free() waits for
-  /// the other processes.
+  /// The same for all held ranks in one call, freed together: the last free() waits for the others.
   std::vector<std::unique_ptr<Window>> open(Communicator& communicator, const WindowRanks& ranks,
                                             std::span<const WindowSpec> specs,
                                             std::span<const MakeMemory> make,

@@ -59,8 +59,7 @@ GRADLINK_DEVICE void addTo(std::uint64_t* sum, std::uint64_t value) {
   static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
   atomicAdd(reinterpret_cast<unsigned long long*>(sum), value);
 }
-/// Hardware conversions: at memory speed there is no time for ten instructions a value. A NaN loses
-/// its payload.
+/// Hardware conversions: memory speed leaves no time for ten instructions. NaN loses its payload.
 GRADLINK_DEVICE float fromFloat16(std::uint16_t half) { return __nv_half2float(half); }
 GRADLINK_DEVICE std::uint16_t toFloat16(float x) { return __nv_float2half_rn(x); }
 /// An uncached read, which sees the host's writes.

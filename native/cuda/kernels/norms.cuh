@@ -139,8 +139,8 @@ GRADLINK_DEVICE double trustRatio(const TrustData& trust, double weightSquares,
   return weightNorm == 0 || directionNorm == 0 ? 1 : weightNorm / directionNorm;
 }
 
-/// One block of one thread for each array, because blocks are added in order. Stores the scaled
-/// rate in the task.
+/// One block of one thread an array, as blocks are added in order. Stores the scaled rate in the
+/// task.
 template <class T>
 GRADLINK_DEVICE void scaleRate(StepData<T>* tasks, const NormData* norms, const TrustData* trusts,
                                std::uint32_t count) {

@@ -8,8 +8,7 @@
 
 namespace gradlink::kernels {
 
-/// `width` elements at `from`: 1, or a multiple of 16 bytes (eight float32 states go with eight
-/// halves).
+/// `width` elements: 1, or a multiple of 16 bytes (eight float32 states go with eight halves).
 template <class E, unsigned width>
 GRADLINK_DEVICE void load(const typename E::Memory* from, typename E::Wide* out) {
   if constexpr (width == 1) {

@@ -9,8 +9,7 @@
 namespace gradlink::cuda {
 
 /// Every call copies its input to page-locked memory, runs the inner communicator there, and copies
-/// the result to the GPU. Long messages skip the copies if the inner communicator accepts device
-/// memory.
+/// the result to the GPU. Long messages skip the copies if the inner one accepts device memory.
 class StagedCommunicator : public ForwardingCommunicator {
  public:
   virtual const Device& device() const = 0;

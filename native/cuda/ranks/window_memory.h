@@ -12,8 +12,7 @@
 namespace gradlink::cuda {
 
 /// The spec's `initial` and `array` are memory of this device. Messages are copied from and to it.
-/// Floats use cuda::weightedSum with the divisor in the weights; averages of integers are computed
-/// on the host.
+/// Floats use cuda::weightedSum with the divisor in the weights; the host averages integers.
 std::unique_ptr<WindowMemory> makeWindowMemory(Device&, const WindowSpec&, int size);
 
 /// As WireWindows::open, for arrays on this device. Throws invalidArgument without spec.array.

@@ -90,8 +90,8 @@ class AllreduceEngine {
       }
       return parts;
     }
-    /// Its summed rows, once announced. Not for halves: they are summed once all workers' have
-    /// come, and rounded once.
+    /// Its summed rows, once announced. Empty for halves, which are summed over all workers at
+    /// once.
     SortedRows touched = {};
   };
   struct SummedKey : Key {

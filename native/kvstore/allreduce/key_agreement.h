@@ -80,8 +80,7 @@ class Agreement {
 
   /// The lowest worker that has not left: its value initializes a key.
   int root() const;
-  /// Throws a timeout that names the missing workers if an operation announced here has waited
-  /// longer than this.
+  /// Throws a timeout naming the missing workers if an operation of this one has waited longer.
   void checkTimeout(double timeoutMs, const std::vector<std::string>& names) const;
 
  private:

@@ -11,8 +11,8 @@
 
 namespace gradlink {
 
-/// Some rows of an array, consecutive at `data`: rows[i] is the number of the i-th. In any order,
-/// repeats allowed.
+/// Some rows of an array, consecutive at `data`; `rows` has their numbers, in any order,
+/// repeatable.
 struct SomeRows {
   const void* data;
   std::span<const std::int64_t> rows;
@@ -34,8 +34,7 @@ void sortEachOnce(std::vector<std::int64_t>& rows);
 /// Expands the rows to an array of `count` elements at `to`; other rows become 0.
 void spreadRows(const SortedRows& rows, std::size_t rowLength, void* to, std::size_t count);
 
-/// Calls `body(first row, rows, index in the list)` for each run of consecutive rows in a sorted,
-/// unique list.
+/// Calls `body(first row, rows, index in the list)` for each run of rows in a sorted, unique list.
 template <class Body>
 void forEachRun(std::span<const std::int64_t> rows, Body body) {
   for (std::size_t i = 0; i < rows.size();) {

@@ -8,8 +8,7 @@
 
 namespace gradlink {
 
-/// Follows a path's symbolic links, also if the target does not exist yet. Throws Error(system) for
-/// circular links.
+/// Follows a path's symbolic links, even to a missing file. Throws Error(system) for circular ones.
 std::string linkedFile(const std::string& file);
 
 /// Throws Error(invalidArgument) if `file` exists and is not a regular file.

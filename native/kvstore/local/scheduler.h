@@ -33,8 +33,7 @@ using KeyItemPtr = std::unique_ptr<KeyItem>;
 inline OperationKind kindOf(const KeyItemPtr& item) { return item->operation.kind; }
 inline std::int32_t priorityOf(const KeyItemPtr& item) { return item->operation.priority; }
 
-/// One or more operations of one lane that are executed together, in consecutive phases of parallel
-/// parts.
+/// Operations of one lane that are executed together, in consecutive phases of parallel parts.
 class Work {
  public:
   struct Phase {
@@ -90,8 +89,7 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Queues each item on its lane. `here`: run small ones on this thread if nothing else is
-  /// pending.
+  /// Queues each item on its lane. `here`: run small ones on this thread if nothing is pending.
   void submit(Submission submission, bool here);
   /// Runs `body` under the lock after all earlier submissions were admitted and before any later
   /// one: for settings that operations depend on.

@@ -63,8 +63,7 @@ double power(double x, double p) {
   return exponential(p * logarithm(x));
 }
 
-// (1 + cos(pi x)) / 2 for 0 <= x <= 1, by the square of a sine of at most pi / 4: exact at both
-// ends.
+// (1 + cos(pi x)) / 2 for 0 <= x <= 1, by the square of a sine up to pi / 4: exact at both ends.
 double halfCosine(double x) {
   const double t = kHalfPi * (x <= 0.5 ? x : 1 - x);
   const double square = t * t;

@@ -49,8 +49,7 @@ void checkScheduler(const SchedulerSpec& spec);
 /// The same for the part after the warm-up.
 void checkDecay(const SchedulerSpec& spec);
 
-/// The rate at `numUpdate` >= 0 updates (the largest count of any key). checkDecay() must accept
-/// the spec.
+/// The rate at `numUpdate` >= 0 updates (the largest of any key), for a spec with a valid decay.
 double learningRateAt(const SchedulerSpec& spec, std::int64_t numUpdate);
 
 }  // namespace gradlink

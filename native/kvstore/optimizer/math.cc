@@ -24,8 +24,7 @@ double nadamMomentum(double beta1, double decay, double t) {
   return beta1 * (1 - 0.5 * std::pow(0.96, t * decay));
 }
 
-/// The product of nadam's momenta after step `before` up to t. Stops once it is too small to change
-/// 1 minus it.
+/// The product of nadam's momenta after step `before` up to t, or until it is negligible.
 double nadamProduct(double beta1, double decay, double before, double t) {
   constexpr double kTooSmall = 1e-20;
   double product = 1;

@@ -16,11 +16,9 @@ struct OptimizerMath {
   /// Throws Error(invalidArgument) for bad options.
   explicit OptimizerMath(const OptimizerSpec& spec);
 
-  /// The numbers of a step. In the second phase of lars and lamb, learningRate includes the trust
-  /// ratio.
+  /// The numbers of a step; in lars' and lamb's second phase learningRate includes the trust ratio.
   StepScalars<double> scalars(const UpdateNumbers& numbers) const;
-  /// The factor of the rate, from the sums of squares of the weights and of the gradient (lars) or
-  /// direction (lamb).
+  /// The rate's factor, from sums of squares of weights and gradient (lars) or direction (lamb).
   double trustRatio(const UpdateNumbers& numbers, double weightSquares, double otherSquares) const;
 
   /// Whether a step needs the whole row's gradient for a number of the row.

@@ -20,8 +20,7 @@ std::uint64_t streamOf(const NoiseOf& of) {
   return mixed(hash + static_cast<std::uint64_t>(of.update) * kGolden);
 }
 
-/// The natural logarithm of a positive normal number. Not the library's: its last bits differ
-/// between machines.
+/// The natural logarithm of a positive normal number: the library's last bits vary by machine.
 double logOfUniform(double x) {
   constexpr double kLog2 = 0.69314718055994530942;
   constexpr int kTerms = 12;

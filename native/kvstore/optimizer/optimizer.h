@@ -37,8 +37,7 @@ namespace gradlink {
 struct OptimizerSpec {
   /// "sgd", "adam", ... (optimizerNames()).
   std::string name;
-  /// Options by TypeScript names ("learningRate", "momentum", "nesterov" as 0 or 1, ...). Absent:
-  /// the default.
+  /// Options by TypeScript names ("learningRate", "nesterov" as 0 or 1, ...). Absent: the default.
   std::map<std::string, double> numbers;
   std::optional<SchedulerSpec> scheduler;
   /// Multipliers by key (int keys in decimal) or by parameter name.
@@ -96,8 +95,7 @@ struct OptimizerMath;
 
 class Optimizer {
  public:
-  /// Throws Error(invalidArgument) for an unknown name (listing the known), an unknown option or a
-  /// bad value.
+  /// Throws Error(invalidArgument) for an unknown name or option, or a bad value.
   static std::unique_ptr<Optimizer> create(const OptimizerSpec& spec);
   ~Optimizer();
 
@@ -105,13 +103,11 @@ class Optimizer {
   /// For running steps: kvstore/optimizer/math.h.
   const OptimizerMath& math() const { return *math_; }
 
-  /// Whether an update of some rows leaves other rows and their states unchanged; otherwise their
-  /// gradient is 0.
+  /// Whether an update of some rows leaves others and their states alone; else their gradient is 0.
   bool lazy() const;
 
   /// Zeroed state for one key; `weight` is read if the state copies it (multi-precision's master).
-  /// `rowLength` divides the count. Throws Error(invalidArgument) for a dtype that is not a float
-  /// type.
+  /// `rowLength` divides the count. Throws Error(invalidArgument) unless dtype is a float type.
   std::unique_ptr<OptimizerState> createState(const std::string& key, const void* weight,
                                               std::size_t count, DType dtype,
                                               std::size_t rowLength = 1) const;
@@ -127,8 +123,8 @@ class Optimizer {
   UpdateNumbers issue(OptimizerState& state);
 
   /// issue, bind and execute: weight := step(weight, sum of grads). grads have `count` elements of
-  /// the state's dtype each and are summed from the left in the same pass. Blocks; uses the shared
-  /// thread pool.
+  /// the state's dtype each, summed from the left in the same pass. Blocks; uses the shared thread
+  /// pool.
   void update(OptimizerState& state, void* weight, std::span<const void* const> grads);
 
   /// The rate that the next issue would start from, before multipliers.
@@ -177,11 +173,9 @@ class UpdateRun {
   /// Runs everything on the shared thread pool and the calling thread.
   void execute();
 
-  // ---- or by hand: for each phase in order, runBlocks over all blocks on any threads, then
-  // endPhase on one
+  // ---- or by hand: for each phase runBlocks over all blocks on any threads, then endPhase on one
 
-  /// The gradients of the next blocks if they are not contiguous; pointers are to the virtual
-  /// element 0.
+  /// The gradients of the next blocks, by their virtual element 0, if they are not contiguous.
   void useGradients(std::span<const void* const> grads);
   /// The same for the weights of the next blocks.
   void useWeight(void* weight);
@@ -196,8 +190,7 @@ class UpdateRun {
 
   /// Whether the optimizer steps elements independently.
   bool takesElements() const;
-  /// In place of all blocks, if takesElements(): only elements from `first` on, with gradient
-  /// `grad`.
+  /// In place of all blocks, if takesElements(): only elements from `first` on, with this gradient.
   void runElements(const void* grad, std::size_t first, std::size_t count);
   /// In place of all blocks, for lazy optimizers: only these rows.
   void runRows(const SortedRows& grads, std::size_t rowLength);
@@ -209,8 +202,7 @@ class UpdateRun {
 
 // ---- Saving and loading, bit for bit.
 
-/// All states, optionally with the spec, as a self-describing little-endian byte string with a
-/// checksum.
+/// All states, optionally with the spec, as self-describing little-endian bytes with a checksum.
 std::vector<std::uint8_t> saveStates(const Optimizer& optimizer,
                                      std::span<const OptimizerState* const> states,
                                      bool dumpOptimizer);

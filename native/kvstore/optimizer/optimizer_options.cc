@@ -125,8 +125,7 @@ const char* nameOf(OptionRange range) {
   return "";
 }
 
-// Defaults: MXNet 1.9.1, python/mxnet/optimizer; adamw, in 1.9.1 only an operator, as in MXNet's
-// later class.
+// Defaults: MXNet 1.9.1, python/mxnet/optimizer; adamw's are of MXNet's later class.
 std::span<const OptimizerDefinition> optimizerDefinitions() {
   static const std::vector<OptimizerDefinition> kDefinitions = {
       define("adadelta", kBaseRate,

@@ -1,5 +1,4 @@
-// The names, defaults and ranges of every optimizer's options. lib/optimizers reads this table
-// through the addon.
+// Names, defaults and ranges of every optimizer's options. lib/optimizers reads this table, too.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,7 @@
 
 namespace gradlink {
 
-/// Appends the elements of `next`. Throws Error(invalidArgument) if the two have different
-/// optimizers or types.
+/// Appends the elements of `next`. Throws Error(invalidArgument) for other optimizers or types.
 void appendState(OptimizerState& whole, const OptimizerState& next);
 
 /// The state of elements [first, first + count); for arrays with one number a row, of whole rows.

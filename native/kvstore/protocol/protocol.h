@@ -67,7 +67,7 @@ struct Header {
   /// Elements: of the shard (define), else of the piece.
   std::uint64_t count = 0;
   /// push: its number among this worker's; pull: rounds that must have closed; define: the shard's
-  /// offset in its key.
+  /// offset.
   std::uint64_t round = 0;
   /// The worker's number of a request, repeated by the answer. define, which has no answer:
   /// elements of a row of the key.

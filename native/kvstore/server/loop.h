@@ -1,5 +1,4 @@
-// The receiving thread of a server: passes pieces to the pipelines and carries out requests about
-// the whole store.
+// The receiving thread of a server: passes pieces to pipelines and runs store-wide requests.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,7 @@ class ServerLoop {
  public:
   ServerLoop(Wire& wire, const ServerOptions& options, const std::atomic<bool>* stop);
 
-  /// Runs until every worker's wire has ended. Throws the error that ended the store, after telling
-  /// the workers.
+  /// Runs until every worker's wire has ended. Throws what ended the store, after telling workers.
   void run();
   ServerReport report();
 

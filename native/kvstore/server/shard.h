@@ -1,5 +1,4 @@
-// One shard on its server: its value, pushes of open rounds, and pending answers. Used by one
-// pipeline unless noted.
+// One shard on its server: its value, open rounds and pending answers. Used by one pipeline.
 #pragma once
 
 #include <atomic>
@@ -44,8 +43,7 @@ class ServerShard {
   /// Looks again at a piece whose value is no longer read, or after a worker has left.
   void advance(std::size_t piece);
   void advanceAll();
-  /// Called rarely: copies and releases pushes that wait for long; throws for those that wait too
-  /// long.
+  /// Called rarely: copies and releases pushes that wait for long, throws for those too late.
   void tick(Clock::time_point now, double timeoutMs);
 
   /// A reader of the value is done; whether to call advance(). On the receiving thread.

@@ -8,8 +8,7 @@
 
 namespace gradlink::dist {
 
-/// Records the merger's work during its lifetime: adding up, then stepping; a combined pass counts
-/// as stepping.
+/// Records the merger's work: adding up, then stepping; a combined pass counts as stepping.
 class StepNote {
  public:
   /// A null trace: no-op. `outside`: the update is the remaining time, not the merger's.

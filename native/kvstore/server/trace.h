@@ -58,8 +58,7 @@ class ServerTrace {
   static double now();
 
  private:
-  /// Some seconds of a busy server, 50 MB: a slow reader loses events and does not exhaust the
-  /// memory.
+  /// Some seconds of a busy server, 50 MB: a slow reader loses events instead of using up memory.
   static constexpr std::size_t kMostEvents = std::size_t{1} << 20;
 
   std::atomic<bool> on_{false};

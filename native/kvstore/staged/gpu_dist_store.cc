@@ -95,8 +95,8 @@ class StagedStore final : public KeyedStore<GpuKey> {
   /// Runs `begin` with a ticket for the inner store, after everything earlier and before anything
   /// later; the inner store keeps that order.
   void inOrder(std::function<void(std::shared_ptr<Ticket>)> begin, std::shared_ptr<Ticket> ticket) {
-    // Each store finishes tickets under its own lock, so they cannot share one: exactly one of two
-    // others finishes it.
+    // Stores finish tickets under their own locks, so they cannot share one: one of two others
+    // does.
     ticket->expect();
     engine_.fence(
         [begin = std::move(begin), ticket] {

@@ -381,8 +381,7 @@ void DistEngine::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
   link_.poll(events_, until);
 }
 
-/// The next operations are probably small, too: their submitters send them and poll for the
-/// answers.
+/// The next operations are probably small: their submitters send them and poll for answers.
 bool DistEngine::mayRest() const {
   return options_.lookNanoseconds > 0 && small_.load(std::memory_order_relaxed) && !isWaiting() &&
          !queue_.fenceWaits() && !error_;

@@ -41,8 +41,7 @@ class DistEngine {
   void setCompression(const CompressionTerms&);
   /// The key outlives the engine, which owns the engine's part of it from here on.
   void define(DistKey&);
-  /// `here`: this thread may send small operations, and finish those without an answer, before
-  /// submit() returns.
+  /// `here`: this thread may send small operations, and finish some, before submit() returns.
   void submit(std::vector<std::pair<DistKey*, Operation>> operations, bool here = false);
   /// For threads that submit `here` and poll: handles messages; returns whether to call again.
   /// After options.lookNanoseconds the engine's thread takes over.

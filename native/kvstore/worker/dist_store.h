@@ -26,8 +26,7 @@ struct DistStoreOptions {
   /// Bytes of unread pushes before the next one waits.
   std::size_t mostStagedBytes = 64 << 20;
   double timeoutMs = 30000;
-  /// How long submitters of small operations call look() afterwards; 0: never. For wires whose
-  /// ranks have cores.
+  /// How long submitters of small operations then call look(); 0: never. Needs ranks with cores.
   double lookNanoseconds = 0;
 };
 

@@ -18,8 +18,7 @@ struct Shard {
   std::size_t count;
 };
 
-/// Every worker defines the same keys in the same order, so all place them alike without
-/// communication.
+/// All workers define the same keys in the same order, so they agree without communication.
 class ShardPlacer {
  public:
   ShardPlacer(int servers, std::size_t bigArrayBound);

@@ -1,6 +1,5 @@
-// For a worker that waits for long: asks the servers whether they are there, and blames those that
-// do not answer within the deadline. A server that answers may wait for a worker, and blames that
-// one in time.
+// For a worker that waits for long: asks the servers, and blames those that do not answer within
+// the deadline. A server that answers may wait for a worker, and blames that one in time.
 #pragma once
 
 #include <algorithm>

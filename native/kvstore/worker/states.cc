@@ -61,8 +61,7 @@ bool areDigits(std::string_view text, std::string_view digits) {
   return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
 }
 
-/// Whether it has writeStateParts()'s form ".<16 hex digits>-<i>of<n>": any other could name a file
-/// elsewhere.
+/// Whether it has the form ".<16 hex digits>-<i>of<n>": any other could name a file elsewhere.
 bool isSuffix(std::string_view text) {
   constexpr std::size_t kDash = 17;
   constexpr std::string_view kDecimal = "0123456789";

@@ -93,8 +93,7 @@ class Transfer {
   Piece pieceOf(const Header&) const;
   std::size_t wireBytes(const Piece&) const;
   Encoding encoding() const { return encoding_; }
-  /// Writes a piece as it is sent: the devices' sum, possibly compressed. Different pieces may be
-  /// written in parallel.
+  /// Writes a piece as it is sent: the devices' sum, maybe compressed. Parallel for other pieces.
   void encode(const Piece&, void* to, bool streaming) const;
 
   /// For rows: the runs in a piece.

@@ -160,8 +160,7 @@ std::size_t Transfers::lend(Transfer& transfer) {
   return used;
 }
 
-/// Sends pieces until the budget or the window is exhausted, or none is left. Returns the bytes
-/// read.
+/// Sends pieces until budget or window are exhausted, or none is left. Returns the bytes read.
 std::size_t Transfers::stage(Transfer& transfer, std::size_t budget) {
   const std::size_t most = piecesAtOnce();
   std::size_t used = 0;

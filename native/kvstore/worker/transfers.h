@@ -31,8 +31,7 @@ class Transfers {
   /// Before the key's first operation.
   void define(DistKey&);
 
-  /// Sends what can be sent now, the most urgent key first, but not for too long: the engine must
-  /// poll the wire.
+  /// Sends what it can, the most urgent key first, but not for long: the engine must poll the wire.
   void sendSome();
   /// Whether sendSome() has more to do; false if it waits for servers.
   bool canSend() const { return !order_.empty() && !blocked_; }

@@ -1,5 +1,4 @@
-// Where a thread runs while it allocates host memory for a GPU: the first touch decides the NUMA
-// node.
+// Where a thread runs while it allocates a GPU's host memory: first touch decides the NUMA node.
 #pragma once
 
 #include <sched.h>

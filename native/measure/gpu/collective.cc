@@ -16,8 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// A stream holds about a thousand entries, of which an NCCL call takes up to five; then launches
-/// block.
+/// A stream holds about a thousand entries, an NCCL call takes up to five; then launches block.
 constexpr std::size_t kMostHeldGroups = 128;
 
 [[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {

@@ -1,5 +1,4 @@
-// Times one collective on GPUs: data is made and checked there, times come from the devices'
-// events.
+// Times one collective on GPUs: data is made and checked there, and device events take the time.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,7 @@
 
 namespace gradlink::measure {
 
-/// Whether the host waits after each call, with nccl-tests' numbers for -z. Waiting calls are timed
-/// by the host's clock.
+/// Whether the host waits after each call, numbered as nccl-tests' -z; then its clock counts.
 enum class Waiting : std::uint8_t {
   none = 0,
   /// Waits for each call, then for the other ranks.

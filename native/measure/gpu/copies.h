@@ -32,8 +32,7 @@ struct GpuCopy {
 struct GpuCopiesOptions {
   /// Each has its own source and target.
   std::vector<GpuCopy> copies;
-  /// This many are timed; the others disturb them: they begin together and make twice as many
-  /// copies.
+  /// This many are timed; the others begin with them and disturb them with twice as many copies.
   std::size_t measured = 1;
   /// Of one copy; a multiple of 16 if a kernel copies.
   std::size_t bytes = 0;
@@ -58,14 +57,11 @@ struct GpuCopiesOptions {
 struct GpuCopiesResult {
   /// Seconds of one copy, by its own start and end: [copy][sample].
   std::vector<std::vector<double>> seconds;
-  /// From the common start to the end of the last measured copy, divided by `loops`; one for each
-  /// sample.
+  /// From the common start to the last measured copy's end, by `loops`; one for each sample.
   std::vector<double> spanSeconds;
-  /// The host's time to queue one copy of the first measured one while its stream is held; one for
-  /// each sample.
+  /// The host's time to queue a copy of the first measured one on its held stream, by sample.
   std::vector<double> issueSeconds;
-  /// The host's time from queueing one copy to knowing its end; one for each sample. Empty without
-  /// `hostTimes`.
+  /// The host's time from queueing a copy to knowing its end, by sample. Empty without `hostTimes`.
   std::vector<double> hostSeconds;
   /// Wrong elements of four bytes, over all copies and samples.
   std::uint64_t wrong = 0;

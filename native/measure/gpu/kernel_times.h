@@ -1,5 +1,4 @@
-// Times the kernels of stores: sums of arrays and optimizer steps, compared with the GPU's own
-// copy.
+// Times the kernels of stores: sums of arrays and optimizer steps, beside the GPU's own copy.
 #pragma once
 
 #include <cstddef>

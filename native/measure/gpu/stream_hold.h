@@ -21,11 +21,9 @@ class StreamHold {
  public:
   /// Streams held from here on wait for `end`.
   void begin();
-  /// Later work on the stream waits. Does nothing if launches wait for their kernels, which would
-  /// be a deadlock.
+  /// Later work on the stream waits. No-op if launches wait for their kernels: it would deadlock.
   void hold(cuda::Stream&) const;
-  /// Releases all. @returns false if streams were released before, because it took longer than
-  /// `seconds`
+  /// Releases all. @returns false if streams were released before, after more than `seconds`
   bool end();
   double seconds() const { return longest_; }
 

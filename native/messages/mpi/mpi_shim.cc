@@ -85,8 +85,7 @@ int finalize() { return MPI_Finalize(); }
 
 void abortJob(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
-/// Asks the running library, which may differ from the headers. Both functions are documented
-/// extensions.
+/// Asks the running library, which may differ from the headers, by documented extensions.
 bool cudaAware() {
 #if defined(OPEN_MPI)
   using Query = int (*)();

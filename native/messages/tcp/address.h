@@ -55,8 +55,7 @@ using OwnAddress = std::optional<Address>;
 
 /// Parses an address without a port; nothing for an empty text.
 OwnAddress ownAddressOf(const std::string& text);
-/// Resolves a name or address in the family of the own address. Throws system with the resolver's
-/// text.
+/// Resolves a host in the family of the own address. Throws system with the resolver's text.
 Address resolve(const std::string& host, int port, const OwnAddress& own = {});
 /// Where rank 0 listens: at the address that the others connect to. A host that resolves its name
 /// to loopback only listens at its own address, or on all. Throws invalidArgument if the advertised
@@ -65,8 +64,7 @@ Address listeningAddress(const std::string& host, int port, const OwnAddress& ow
 
 /// Listens at a free port of the range, or at the address's port. Throws system.
 Fd listenAt(Address at, PortRange ports = {});
-/// Starts to connect from the own address; the socket becomes writable when done. Returns none, and
-/// errno, on failure.
+/// Starts to connect from the own address; the socket becomes writable. On failure none, and errno.
 Fd connectTo(const Address& to, const OwnAddress& own = {});
 /// Enables keep-alive probes after `seconds` of silence, which also keep NAT entries alive. Without
 /// an answer the connection ends with ETIMEDOUT after as long again. 0: off.

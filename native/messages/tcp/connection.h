@@ -1,5 +1,4 @@
-// An open connection to another rank: outgoing and incoming frames. Its Frames decide where the
-// bytes of a frame go.
+// An open connection to another rank: frames in and out. Frames decides where their bytes go.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,7 @@ struct Settings {
   /// Where rank 0 listens: a name or an address of its host, and a port.
   std::string address = "127.0.0.1";
   int port = 0;
-  /// The address of this host to listen on and connect from (GRADLINK_INTERFACE); empty: by the
-  /// route to rank 0.
+  /// This host's address to listen on and connect from (GRADLINK_INTERFACE); empty: by route.
   std::string own{};
   /// Where other ranks than 0 listen (GRADLINK_PORTS).
   PortRange ports{};
@@ -32,8 +31,8 @@ struct Settings {
 
 /// The program's settings; call before the first join.
 void set(const Settings&);
-/// Those of set(), or else from RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and GRADLINK_JOB. Throws
-/// invalidArgument.
+/// Those of set(), or from RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and GRADLINK_JOB. Throws
+/// invalidArgument if they are incomplete or wrong.
 Settings settings();
 
 }  // namespace gradlink::messages::tcp

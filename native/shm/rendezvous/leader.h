@@ -1,5 +1,4 @@
-// The rank that bound an address of a rendezvous: it checks every guest, hands over the memory and
-// starts all.
+// The rank that bound an address of a rendezvous: it checks guests, passes the memory, starts all.
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,7 @@
 namespace gradlink::shm {
 namespace {
 
-// How long a rank retries addresses whose holders may be ranks that have bound but do not listen
-// yet.
+// How long a rank retries addresses whose holders may be ranks that do not listen yet.
 constexpr double kUnclearMs = 100;
 
 class Follower {

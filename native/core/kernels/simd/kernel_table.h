@@ -16,7 +16,7 @@ namespace gradlink::simd {
 inline constexpr std::size_t kLineBytes = 64;
 
 /// Elements begin..end of m destinations and k >= 1 sources. The last `streamed` destinations are
-/// not sources, are aligned to kLineBytes at `begin` and bypass the caches. avg divides by
+/// no sources, are aligned to kLineBytes at `begin` and bypass the caches. avg divides by
 /// `divisor`.
 struct ReduceArguments {
   void* const* dst;
@@ -68,8 +68,7 @@ using Mix = void (*)(const MixArguments&);
 /// The vectors in flight at a time, in register form.
 inline constexpr std::size_t kMixBytes = 256;
 
-/// Bytes begin..end of one source to m destinations; alignment and `streamed` as in
-/// ReduceArguments.
+/// Bytes begin..end of one source to m destinations; `streamed` as in ReduceArguments.
 struct CopyArguments {
   void* const* dst;
   std::size_t m;

@@ -29,8 +29,7 @@ bool machineHasAvx2() { return false; }
 bool machineHasAvx512() { return false; }
 #endif
 
-// Every level of every architecture, the narrowest first: GRADLINK_SIMD may name one that this
-// machine lacks.
+// All levels of all architectures, the narrowest first: GRADLINK_SIMD may name a foreign one.
 constexpr const char* kNames[] = {"scalar", "neon", "avx2", "avx512"};
 constexpr int kNameCount = 4;
 
