@@ -70,8 +70,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void adopt(std::unique_ptr<PendingOp>);
   void discard(PendingOp*);
 
-  /// The state of one area of the addon: created at its first use, destroyed at the teardown, after
-  /// all residents' threads have ended.
+  /// The state of one area of the addon, from its first use until all residents' threads have
+  /// ended.
   template <class Area>
   Area& area() {
     std::shared_ptr<void>& slot = areas_[typeid(Area)];

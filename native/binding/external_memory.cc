@@ -72,16 +72,17 @@ Napi::Value arrayBufferOver(Napi::Env env, std::shared_ptr<void> owner, void* da
   const napi_status status =
       napi_create_external_arraybuffer(env, data, bytes, gone, piece.get(), &buffer);
   if (status == napi_no_external_buffers_allowed) {
-    throw unsupported(op,
-                      "this runtime does not let native memory appear as an ArrayBuffer (Electron "
-                      "does so); use ordinary arrays");
+    throw unsupported(
+        op,
+        "this runtime, such as Electron, cannot show native memory as an ArrayBuffer; "
+        "use ordinary arrays");
   }
   // Owned by the ArrayBuffer from here on: Node calls the finalizer even if it refuses the size.
   ShownMemory::Piece& shown = *piece.release();
   if (status != napi_ok) {
     if (env.IsExceptionPending()) static_cast<void>(env.GetAndClearPendingException());
     throw harmless(ErrorCode::outOfMemory, op,
-                   "this runtime does not show " + std::to_string(bytes) +
+                   "this runtime cannot show " + std::to_string(bytes) +
                        " bytes of native memory as one array");
   }
   if (of != nullptr) {

@@ -20,8 +20,7 @@ class ShownMemory {
   ShownMemory(const ShownMemory&) = delete;
   ShownMemory& operator=(const ShownMemory&) = delete;
 
-  /// Detaches the ArrayBuffers and releases their owners: at once, or with pending operations that
-  /// still use the memory.
+  /// Detaches the ArrayBuffers and releases their owners, at once or with pending operations.
   void takeBack(Napi::Env);
 
   void add(Piece* piece) { pieces_.insert(piece); }

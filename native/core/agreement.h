@@ -79,7 +79,6 @@ class Calls {
     std::size_t record;
     std::string call;
     std::vector<int> ranks;
-    /// Ranks with a name.
     std::vector<Named> names;
   };
   std::string text() const;

@@ -166,7 +166,6 @@ inline std::string describe(const ShapeOnWire& announced) {
   return announced.isKnown() ? describe(announced.shape()) : "an unknown operation";
 }
 
-/// The number of blocks for one of `size` ranks.
 constexpr std::size_t blocksOf(Blocks blocks, int size, bool isRoot) {
   switch (blocks) {
     case Blocks::none:

@@ -40,7 +40,6 @@ inline constexpr double kDefaultTimeoutMs = 30000;
 /// Copies received bytes to their destination.
 using CopyIn = std::function<void(void* to, const void* from, std::size_t bytes)>;
 
-/// Options that every call accepts.
 struct CallOptions {
   /// Milliseconds until ERR_TIMEOUT; negative: the communicator's default.
   double timeoutMs = -1;
@@ -51,8 +50,7 @@ struct CallOptions {
 };
 
 /// One rank's part of a neighborAllReduce: out = (selfWeight * in + sum over sources of weight *
-/// (what it sent)) / divisor. A source sends its input times its `destinations`' weight for this
-/// rank.
+/// (what it sent)) / divisor. A source sends its input times its weight for this destination.
 struct Neighbor {
   int rank;
   double weight;
@@ -116,8 +114,7 @@ struct Message {
   Received got = {};
 };
 
-/// One call, from JavaScript to the backend. Fields that its kind does not use are empty; lists
-/// have one entry for each held rank.
+/// One call, from JavaScript to the backend. Unused fields are empty; lists are by held rank.
 struct Call {
   Shape shape;
   /// For collectives and neighborAllReduce.
@@ -125,11 +122,8 @@ struct Call {
   CallOptions options = {};
   /// For NCCL sums of floats: factors of the inputs; empty: none.
   std::span<const double> scales = {};
-  /// For neighborAllReduce.
   std::span<const Neighborhood> neighborhoods = {};
-  /// For collectives with counts.
   Counted* counted = nullptr;
-  /// For neighborAllGather.
   std::span<const NeighborGather> gathers = {};
   /// For pairGossip: the held ranks that have a peer.
   std::span<const Gossip> pairs = {};
@@ -260,8 +254,7 @@ class Communicator {
   /// nothing in backends that cannot wait for both.
   virtual void follow(Communicator& /*above*/) {}
   /// Throws the error that the next call would fail with, if known without waiting: an abort, a
-  /// dead rank. On the thread of the calls. A no-op in backends that learn of failures only in
-  /// calls.
+  /// dead rank. On the thread of the calls. A no-op in backends that learn of it only in calls.
   virtual void check(const char* /*op*/) {}
   /// Acts as if the held ranks' process had died: their calls end with ERR_CLOSED, the peers' with
   /// ERR_PEER_LOST. Thread-safe, also during a call: a worker thread that is terminated in an
@@ -274,8 +267,8 @@ class Communicator {
  protected:
   Communicator() = default;
 
-  /// Runs collectives with counts, neighborAllGather and pairGossip over the other calls; throws
-  /// ERR_UNSUPPORTED for the rest.
+  /// Runs counted collectives, neighborAllGather and pairGossip over other calls; else
+  /// ERR_UNSUPPORTED.
   void compose(const Call& call);
 };
 

@@ -23,8 +23,8 @@ constexpr bool sendsWhole(Kind kind) { return kind == Kind::allGatherV || kind =
 /// One held rank's part.
 struct CountedPart {
   const void* in = nullptr;
-  /// Elements for each rank, consecutive in `in` unless sendsWhole(kind). reduceScatterV: all
-  /// equal.
+  /// Elements for each rank, consecutive in `in` unless sendsWhole(kind). All equal in
+  /// reduceScatterV.
   std::vector<std::size_t> sent;
   /// Elements expected from each rank; empty: any number.
   std::vector<std::size_t> expected;
@@ -83,7 +83,6 @@ class CountedTable {
 /// Copies one part of each rank to each, for ranks that are all held in host memory.
 void moveHeld(const Call& call, const CountedTable& table);
 
-/// Runs a counted call over the communicator's other calls.
 void runCounted(Communicator& communicator, const Call& call);
 
 }  // namespace gradlink

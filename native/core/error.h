@@ -57,7 +57,6 @@ Error harmless(ErrorCode code, std::string_view op, std::string_view text);
 /// harmless() with invalidArgument: the caller's mistake, nothing was sent.
 Error misuse(std::string_view op, std::string_view text);
 
-/// harmless() with unsupported.
 Error unsupported(std::string_view op, std::string_view text);
 
 /// ErrorCode::system, ending in errno's text: "cannot map the segment: Cannot allocate memory". If

@@ -1,5 +1,4 @@
-// Fuses sums of small arrays issued in a row: those that queue up behind a running call, and those
-// that follow within a short time.
+// Fuses sums of small arrays issued in a row: behind a running call, or within a short time.
 #pragma once
 
 #include <chrono>
@@ -52,8 +51,8 @@ class Fusion {
     std::exception_ptr error;
   };
 
-  /// Calls of up to `mostBytes` are eligible, and a fused call has at most that size; 0: none. The
-  /// first call waits up to `wait` for others.
+  /// The most bytes of a fused call, and so of its parts; 0: off. The first call waits up to
+  /// `wait`.
   void setLimits(std::size_t mostBytes, std::chrono::microseconds wait);
   bool isOn() const { return mostBytes_ > 0; }
   bool takes(std::size_t bytes) const { return bytes > 0 && bytes <= mostBytes_; }

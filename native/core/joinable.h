@@ -39,17 +39,18 @@ class JoinableCommunicator final : public ForwardingCommunicator {
   /// What a rank announces: a call of Communicator::run, or another.
   enum class Does : std::uint8_t { runs, other, joins, joined };
   /// The announcement that precedes a call.
-  struct Told;
+  struct Announcement;
 
   /// All-gathers the ranks' records before the call `op`.
   template <class Record>
   std::vector<Record> exchange(const char* op, const Record& own, const CallOptions& options);
-  std::vector<Told> exchangeTold(const Told& own, const CallOptions& options);
+  std::vector<Announcement> exchangeAnnouncements(const Announcement& own,
+                                                  const CallOptions& options);
   /// Announces a call of this rank.
   ///
   /// @returns the options with the remaining time
-  CallOptions meet(const Told& own, const CallOptions& options);
-  void takePart(const Told& call, const CallOptions& options);
+  CallOptions meet(const Announcement& own, const CallOptions& options);
+  void takePart(const Announcement& call, const CallOptions& options);
   int rank() const { return heldRanks()[0]; }
 
   /// Neutral input and unused output of a joined rank.

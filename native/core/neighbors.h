@@ -21,8 +21,7 @@ namespace gradlink {
 RankTable neighborTable(std::span<const NeighborGather> own, int size, DType dtype,
                         const Exchange& exchange);
 
-/// Collective. If ranks disagree (type, counts, lists) all throw the same mismatch and send
-/// nothing.
+/// Collective. If ranks disagree (type, counts, lists) all throw the same mismatch before any send.
 void runNeighborAllGather(Communicator& communicator, const Call& call);
 
 /// Between two ranks that name each other; out may be in.

@@ -18,8 +18,8 @@ class OneRank : public Communicator {
   int rank() const { return rank_; }
   /// Throws invalidArgument for an invalid shape, not one input and output, or a missing pointer.
   void checkBuffers(const Shape& shape, const Buffers& buffers) const;
-  /// The one neighborhood of a neighborAllReduce; throws invalidArgument for another number or bad
-  /// ranks.
+  /// The one neighborhood of a neighborAllReduce; throws invalidArgument for another number or
+  /// rank.
   const Neighborhood& ownNeighborhood(std::span<const Neighborhood> neighborhoods) const;
   /// The one message of a send or receive; throws invalidArgument for another number or a bad peer.
   Message& ownMessage(const Call& call) const;

@@ -1,5 +1,4 @@
-// SHA-256 (FIPS 180-4) and HMAC over it (RFC 4231), for processes of a job to authenticate each
-// other. Too slow for bulk data.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 4231), to authenticate processes. Too slow for bulk data.
 #pragma once
 
 #include <array>

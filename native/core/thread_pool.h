@@ -14,9 +14,8 @@ class ThreadPool {
 
   int width() const;
 
-  /// Calls body(part) for each part in 0..parts-1, on the caller and on idle pool threads, and
-  /// returns when all are done. Each thread has a range of parts and then helps with the others.
-  /// body must not throw. Thread-safe.
+  /// Calls body(part) for each part in 0..parts-1, on the caller and on idle pool threads, which
+  /// help each other, and returns when all are done. body must not throw. Thread-safe.
   void parallel(std::size_t parts, const std::function<void(std::size_t)>& body);
 
  private:

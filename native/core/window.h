@@ -32,8 +32,8 @@ struct WindowSpec {
 
 /// One rank's side. Calls block while they move data, and for a lock until the deadline (the
 /// timeout names the peer). They only need the peer's memory. Weights other than 1 need a float
-/// type. With `withP` a scalar p of each array, 1 at first (0 in the buffers), goes through the
-/// same sums.
+/// type. With `withP` a scalar p of each array, initially 1 (buffers: 0), goes through the same
+/// sums.
 class Window {
  public:
   /// The caller has the lock.

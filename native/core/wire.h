@@ -33,8 +33,7 @@ struct WireMessage {
 /// it sent after them, and its end comes last.
 struct WireEvents {
   std::vector<WireMessage> messages;
-  /// Tickets of sends whose payload may be overwritten: the receiver has released it (one host), or
-  /// it has been sent (across hosts).
+  /// Tickets of sends whose payload may be overwritten: released (one host) or sent (across hosts).
   std::vector<std::uint64_t> sent;
   /// Ranks whose process ended without closing; each is reported once, after its last messages.
   std::vector<int> lost;
@@ -69,15 +68,14 @@ class Wire {
   virtual void* allocate(std::size_t bytes) = 0;
   /// No send of it may be pending.
   virtual void deallocate(void* memory) = 0;
-  /// Whether all of these bytes are in allocate()d memory that receivers read in place.
-  /// Thread-safe.
+  /// Whether all of these bytes are in memory that receivers read in place. Thread-safe.
   virtual bool owns(const void* /*memory*/, std::size_t /*bytes*/) { return false; }
 
   /// Queues a message; never waits for the receiver. Messages to one rank arrive in order. The
   /// header (at most kMostHeaderBytes) is copied. The payload (null: none) lies in memory from
-  /// allocate() and must not change until `ticket` is reported as sent. A ticket of 0 is not
-  /// reported and needs a message without payload. Messages to a rank that is lost or has left are
-  /// dropped and reported as sent.
+  /// allocate() and must not change until `ticket` is reported as sent. A ticket of 0, for messages
+  /// without payload, is not reported. Messages to a rank that has gone are dropped and reported as
+  /// sent.
   virtual void send(int destination, std::span<const std::byte> header, const void* payload,
                     std::size_t bytes, std::uint64_t ticket) = 0;
   virtual void release(std::uint64_t token) = 0;

@@ -1,5 +1,4 @@
-// One thread that runs tasks in order. Each communicator has one, so JavaScript never blocks and
-// calls run in the order of issue.
+// One thread that runs a communicator's tasks in order, so JavaScript never blocks.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +20,7 @@ class WorkQueue {
   void post(std::function<void()> task);
   /// Whether nothing is queued or running: a synchronous call may then run on the caller's thread.
   bool idle() const;
-  /// Waits for all tasks, then joins the thread. Idempotent; a later post starts a new thread. Not
-  /// from a task of this queue.
+  /// Waits for all tasks, then joins the thread; a later post starts another. Not from a task.
   void drain();
 
  private:

@@ -38,8 +38,7 @@ constexpr std::size_t codeBytes(CodeBits bits, std::size_t count) {
   return (count + elementsPerWord - 1) / elementsPerWord * 4;
 }
 
-/// All tasks in one launch; no two may share an array. 1bit compares with the threshold, 2bit sends
-/// it.
+/// All tasks in one launch; no two may share an array. 2bit sends the threshold, 1bit compares.
 void compress(Stream&, TaskRing&, CodeBits, float threshold, std::span<const CompressTask>);
 void decompress(Stream&, TaskRing&, CodeBits, float threshold, std::span<const DecompressTask>);
 void quantize(Stream&, TaskRing&, CodeBits, float threshold, std::span<const QuantizeTask>);

@@ -119,8 +119,7 @@ struct Driver {
   static const Driver& get();
 };
 
-/// Throws an Error with the activity and the driver's name and text for the status: outOfMemory for
-/// kOutOfMemory, else system.
+/// Throws an Error with the activity and the driver's text: outOfMemory or else system.
 void check(Status, const std::string& doing);
 
 /// "CUDA_ERROR_INVALID_IMAGE (device kernel image is invalid)".

@@ -44,7 +44,7 @@ std::optional<std::string> uuidOf(const Driver& driver, DeviceHandle device) {
 std::string pciBusIdOf(const Device& device) {
   char id[64] = {};
   check(Driver::get().devicePciBusId(id, static_cast<int>(sizeof(id)) - 1, device.handle()),
-        "cannot ask for the PCI address of " + device.label());
+        "cannot read the PCI address of " + device.label());
   return canonicalPciBusId(id);
 }
 
@@ -79,12 +79,12 @@ GpuInfo gpuInfo(int ordinal) {
   info.ordinal = ordinal;
   char name[256] = {};
   check(driver.deviceName(name, static_cast<int>(sizeof(name)) - 1, device.handle()),
-        "cannot ask for the name of " + device.label());
+        "cannot read the name of " + device.label());
   info.name = name;
   info.uuid = uuidOf(driver, device.handle());
   info.pciBusId = pciBusIdOf(device);
   check(driver.deviceTotalMem(&info.memoryBytes, device.handle()),
-        "cannot ask for the memory of " + device.label());
+        "cannot read the memory of " + device.label());
   info.computeCapability =
       std::to_string(device.capabilityMajor()) + "." + std::to_string(device.capabilityMinor());
   info.kernels = kernelsOf(device);

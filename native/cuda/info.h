@@ -46,7 +46,6 @@ struct GpuHealth {
   std::optional<std::uint64_t> pcieReplays;
   /// Active NVLink-C2C links to the host processor, which carry traffic to host memory.
   std::optional<int> c2cLinks;
-  /// All links of the GPU, by index.
   std::vector<GpuLink> links;
 };
 
@@ -102,7 +101,6 @@ struct GpuLibraries {
   std::optional<std::string> driverRelease;
   /// The loaded NVML.
   std::optional<std::string> nvmlFile;
-  /// Why NVML is missing.
   std::optional<std::string> nvmlMissing;
 };
 

@@ -20,8 +20,7 @@ namespace gradlink::cuda {
 class Launching {
  public:
   /// Waits for its turn, as await() does. `alone`: other threads or processes launch on some of the
-  /// GPUs. They wait for each other and cannot take turns, so this only keeps memory from being
-  /// freed.
+  /// GPUs. They wait for each other and cannot take turns: this only keeps memory from being freed.
   Launching(bool alone, Deadline, const char* op, const std::function<void()>& look = {});
   ~Launching();
   Launching(const Launching&) = delete;

@@ -27,8 +27,7 @@ const KernelCode& codeOf(std::string_view module) {
   return *byName.at(module);
 }
 
-/// By module and device. Never destroyed. A lock each: compiling for one GPU must not delay
-/// another.
+/// By module and device. Never destroyed. A lock each: one GPU's compilation must not delay others.
 class Modules {
  public:
   static Modules& get() {

@@ -30,7 +30,8 @@ DType summedAs(DType dtype) {
       return DType::int64;
     case DType::float8e4m3:
     case DType::float8e5m2:
-      throw Error(ErrorCode::unsupported, std::string("there is no sum of ") + nameOf(dtype))
+      throw Error(ErrorCode::unsupported,
+                  std::string("GPUs have no sum kernel for ") + nameOf(dtype))
           .stillUsable();
     default:
       return dtype;
@@ -45,7 +46,7 @@ const char* kernelType(DType dtype) {
                                     "Float32", "Float64", "Float8e4m3", "Float8e5m2"};
   const auto at = static_cast<std::size_t>(dtype);
   if (at < std::size(kTypes)) return kTypes[at];
-  throw Error(ErrorCode::unsupported, std::string("GPUs have no kernels of ") + nameOf(dtype))
+  throw Error(ErrorCode::unsupported, std::string("GPUs have no kernels for ") + nameOf(dtype))
       .stillUsable();
 }
 
@@ -58,7 +59,8 @@ void sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> t
   std::size_t pointerCount = 0;
   for (const SumTask& task : tasks) {
     if (task.count == 0 || task.targets.empty()) continue;
-    if (task.sources.empty()) throw Error(ErrorCode::invalidArgument, "a sum of no arrays");
+    if (task.sources.empty())
+      throw Error(ErrorCode::invalidArgument, "a sum needs at least one array");
     count += 1;
     pointerCount += task.sources.size() + task.targets.size();
   }

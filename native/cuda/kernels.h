@@ -28,8 +28,8 @@ using Sources = std::pmr::vector<const void*>;
 using Targets = std::pmr::vector<void*>;
 
 /// targets[j][i] = sources[0][i] + sources[1][i] + ..., in this order; half types in float32. One
-/// source is copied bit for bit. A target may be exactly a source. The same bits as reduceMany's,
-/// except for NaN payloads.
+/// source is copied bit for bit. A target may be exactly a source. Bits as reduceMany's but for
+/// NaNs.
 struct SumTask {
   Sources sources;
   Targets targets;
@@ -63,8 +63,7 @@ void spin(Stream&, const std::uint32_t* flag, double limitSeconds);
 /// `blocks` 0: fill the device.
 void copy(Stream&, void* to, const void* from, std::size_t bytes, unsigned blocks = 0);
 /// Of "diagnostics": follows a list (chaseList) for `steps` steps on one multiprocessor. result[0]:
-/// nanoseconds by the device's global timer, whose unit is a microsecond on some devices;
-/// result[1]: the last address.
+/// nanoseconds by the global timer, on some devices in whole microseconds; result[1]: last address.
 void chase(Stream&, const void* list, std::uint32_t steps, int multiprocessor,
            std::uint64_t* result);
 

@@ -23,8 +23,7 @@ struct LibrarySpec {
 /// Never unloaded: its threads may still run.
 class SharedLibrary {
  public:
-  /// Throws Error(backendUnavailable): which file was searched where, the loader's text, the
-  /// remedy.
+  /// Throws Error(backendUnavailable): which file was searched where, the loader's text, a remedy.
   explicit SharedLibrary(const LibrarySpec&);
 
   /// Null if the symbol is missing.

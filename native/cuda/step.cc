@@ -184,7 +184,7 @@ void loadSteps(std::span<Device* const> devices, StepKernel kernel, TrustRatio r
 void step(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustRatio ratio,
           std::span<const StepTask> tasks) {
   if (!runsOnGpus(kernel)) {
-    throw Error(ErrorCode::unsupported, "an optimizer's step that GPUs have no kernel of");
+    throw Error(ErrorCode::unsupported, "GPUs have no kernel for this optimizer's step");
   }
   if (kernel == StepKernel::lambMoments ||
       (kernel == StepKernel::lambApply) != (ratio == TrustRatio::lamb)) {

@@ -29,8 +29,8 @@ struct TrustNumbers {
   double upperBound = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// weight := step(weight, sum of grads). Half types sum and step in float32; the sum is rounded to
-/// the half type first, as on the host.
+/// weight := step(weight, sum of grads). Half types in float32; the sum rounds to half, as on the
+/// host.
 struct StepTask {
   /// `count` elements each, summed from the left in the same pass.
   Sources grads;

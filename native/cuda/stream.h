@@ -25,8 +25,7 @@ class Stream {
   Device& device() const { return device_; }
   StreamHandle handle() const { return handle_; }
 
-  /// Copies between host memory (pinned for speed) and devices; between devices without peer access
-  /// the driver stages the copy.
+  /// Copies between pinned host memory and devices; without peer access the driver stages copies.
   void copy(void* to, const void* from, std::size_t bytes);
   /// Copies between devices, with or without peer access.
   void copyPeer(void* to, Device& toDevice, const void* from, Device& fromDevice,
@@ -65,8 +64,7 @@ class Event {
 };
 
 /// How long to pause before polling a GPU again, after waiting for `waited`; 0: only yield. The
-/// driver's blocking wait is no better: in a virtual machine its interrupt came half a millisecond
-/// late.
+/// driver's blocking wait is no better: in a virtual machine its interrupt was 0.5 ms late.
 std::chrono::nanoseconds pauseAfter(std::chrono::nanoseconds waited);
 
 /// Makes this thread's short sleeps precise; by default the kernel adds up to 50 us.

@@ -26,7 +26,6 @@ struct KeyState {
   bool made = false;
 };
 
-/// A loaded state for a key that it fits.
 std::shared_ptr<KeyState> loadedState(std::shared_ptr<Optimizer>, std::unique_ptr<OptimizerState>,
                                       const Key&);
 

@@ -39,7 +39,7 @@ class KeyedStore : public Base {
     const std::string name = key.name;
     return keys_.add(name, makeKey(std::move(key))).id;
   }
-  /// Calls `each(key, operation)` under the keys' lock, in order. Throws for operations that do not
+  /// Calls `each(key, operation)` in order under the keys' lock. Throws if an operation does not
   /// fit.
   template <class Each>
   void forEachChecked(std::vector<Operation>& operations, const Each& each) {
@@ -65,8 +65,7 @@ class KeyedStore : public Base {
   KeyTable<KeyT> keys_;
 };
 
-/// A store that holds the values and the optimizer's states. The engine keeps settings and fences
-/// in the order of submission.
+/// A store of values and optimizer states; its engine keeps settings and fences in order.
 template <class KeyT>
 class ValueStore : public KeyedStore<KeyT, SteppingStore> {
  public:
@@ -116,7 +115,6 @@ class ValueStore : public KeyedStore<KeyT, SteppingStore> {
   virtual void fence(std::function<void()> body, std::shared_ptr<Ticket>) = 0;
 
   // ---- in fences and settings
-  /// The update rule has changed.
   virtual void ruleChanged() {}
   /// A key's state for saving, or a copy; null before its first step.
   virtual const OptimizerState* stateOf(const KeyT&, Copies&) = 0;

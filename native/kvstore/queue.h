@@ -168,8 +168,7 @@ class KeyOrder {
   std::uint64_t sequence_ = 0;
 };
 
-/// A fence begins when everything before it is done, and everything behind it waits until it is
-/// over. Engines may extend it.
+/// A fence begins when everything before it is done; everything behind it waits for its end.
 struct Fence {
   std::function<void()> body = nullptr;
   std::shared_ptr<Ticket> ticket = nullptr;
@@ -222,7 +221,6 @@ class FenceQueue {
     running_ = true;
     return fence();
   }
-  /// The running fence.
   FenceT& fence() { return *held_.front().fence; }
   /// Carries out what the fence held back, up to the next fence.
   template <class Admit>

@@ -73,8 +73,7 @@ struct Operation {
   std::vector<const void*> in;
   /// As in. An array of `out` may be exactly one of `in`, but may not overlap one otherwise.
   std::vector<void*> out;
-  /// Stores of GPUs: the GPU of each array, or kOnHost. Empty: array i is on the store's device i.
-  /// Ignored by other stores.
+  /// Stores of GPUs: each array's GPU, or kOnHost. Empty: array i is on the store's device i.
   std::vector<int> inGpus;
   std::vector<int> outGpus;
   /// rowSparsePull: the requested rows, in any order, repeats allowed.
@@ -165,10 +164,9 @@ class Store {
   /// From the next push on, pushes update the stored value with this optimizer and fresh states.
   /// Null: pushes assign. Replaces an external updater.
   virtual void setOptimizer(std::shared_ptr<Optimizer>) = 0;
-  /// Sets the optimizer's rate from the next push on and keeps its states. Fails without an
-  /// optimizer or with a schedule.
+  /// Sets the rate from the next push on, keeping states. Fails without an optimizer or with a
+  /// schedule.
   virtual void setLearningRate(double value, std::shared_ptr<Ticket>) = 0;
-  /// As setOptimizer, with an external rule.
   virtual void setUpdater(std::shared_ptr<ExternalUpdater>) = 0;
   /// Permanent; nothing may be pending. Throws Error(unsupported) if the type has no compression.
   virtual void setCompression(const GradientCompression&) = 0;
@@ -196,16 +194,14 @@ class Store {
 
   // ---- with servers
 
-  /// Zeroed memory from which servers of this host read pushed arrays in place, or null. Freed with
-  /// the store at the latest. Thread-safe.
+  /// Zeroed memory of the store that servers of this host read in place, or null. Thread-safe.
   virtual void* allocShared(std::size_t /*bytes*/) { return nullptr; }
   virtual void freeShared(void* /*memory*/) {}
   virtual std::vector<ShardPlace> placement() const;
   /// Each server's counters as JSON; ordered like a barrier.
   virtual void serverReports(std::shared_ptr<std::vector<std::string>> into,
                              std::shared_ptr<Ticket>);
-  /// Runs every server's handler for this text (`gradlink serve` prints it); done when all have.
-  /// `op`: the name in errors.
+  /// Runs every server's handler for this text; done when all have. `op`: the name in errors.
   virtual void command(const std::string& op, const std::string& text, std::shared_ptr<Ticket>);
   /// Handles received answers, on the submitting thread; returns whether to call again soon.
   /// Otherwise the store's thread continues.

@@ -54,7 +54,6 @@ FittingStates readFittingStates(const std::string& file, std::shared_ptr<Optimiz
 /// The same for loaded states; `file` is for messages.
 FittingStates fittingStates(LoadedStates loaded, const std::string& file,
                             std::shared_ptr<Optimizer> present, const ShapeOf&);
-/// Reads a file; errors name it.
 LoadedStates readStates(const std::string& file);
 
 /// Throws without an optimizer or with a schedule.

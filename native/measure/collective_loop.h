@@ -39,8 +39,8 @@ struct CollectiveOptions {
 };
 
 struct CollectiveResult {
-  /// Seconds of one call for each sample: the sample's time divided by its batch. An untimed
-  /// barrier precedes each sample.
+  /// Seconds of one call for each sample (its time by its batch), which an untimed barrier
+  /// precedes.
   std::vector<double> seconds;
   /// The timed regions of all samples together.
   double totalSeconds = 0;

@@ -1,5 +1,4 @@
-// One record for each collective: how it may run in place, and its expected result. A new
-// collective is a new record.
+// One record for each collective: its in-place form and expected result. New ones go here.
 #pragma once
 
 #include <cstddef>
@@ -62,8 +61,7 @@ struct CollectiveRecord {
   bool reduces() const { return kind && hasOp(*kind); }
   /// The expected output.
   Segment segment(int rank, std::size_t block, const Shape& shape, int root, int n) const;
-  /// The shape of one call; fields without meaning for the kind keep their defaults. For messages
-  /// the barrier's, with dtype and count.
+  /// The shape of one call; for messages the barrier's, with dtype and count.
   Shape shape(std::size_t count, DType dtype, ReduceOp op, int root) const;
   /// Blocks of `count` elements in the arrays of every rank of n, including unused ones.
   std::size_t inputBlocks(int n) const { return largest(kind ? traitsOf(*kind).in : made.in, n); }

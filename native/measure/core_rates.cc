@@ -27,7 +27,7 @@ void bindTo(int core) {
   CPU_ZERO(&set);
   if (core >= 0 && core < CPU_SETSIZE) CPU_SET(core, &set);
   if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) != 0) {
-    throw refused("core " + std::to_string(core) + " is none that this process may use");
+    throw refused("core " + std::to_string(core) + " is not one that this process may use");
   }
 }
 
@@ -43,7 +43,6 @@ double chunk(double value) {
   return value;
 }
 
-/// `steps` and `shares` have one element for each round.
 void run(const CoreRatesOptions& options, double* steps, double* shares) {
   volatile double result = 1;
   for (int round = 0; round < options.rounds; ++round) {
@@ -67,7 +66,7 @@ void run(const CoreRatesOptions& options, double* steps, double* shares) {
 
 CoreRates coreRates(const CoreRatesOptions& options) {
   if (options.cores.empty() || options.rounds < 1 || !(options.roundSeconds > 0)) {
-    throw refused("a core, a round and its time are needed at least");
+    throw refused("expected at least one core and one round, and a time above 0");
   }
   const auto rounds = static_cast<std::size_t>(options.rounds);
   const std::size_t count = options.cores.size();

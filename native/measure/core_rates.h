@@ -14,8 +14,8 @@ struct CoreRatesOptions {
 
 /// By core, then by round.
 struct CoreRates {
-  /// Steps in a second of the thread's own processor time: lower if the clock is reduced, or a
-  /// hypervisor gives the core away.
+  /// Steps in a second of the thread's own processor time: lower with a reduced clock or stolen
+  /// core.
   std::vector<double> stepsPerSecond;
   /// The share of time that the thread had the core, 0 to 1: lower if something else runs there.
   std::vector<double> shares;

@@ -8,8 +8,7 @@
 
 namespace gradlink::measure {
 
-/// Elements from one rank to another in the case alltoallv: more over greater distances, as in
-/// nccl-tests. `count`: of an even part.
+/// Elements between two ranks in alltoallv, more over greater distances. `count`: of an even part.
 std::size_t partOf(int from, int to, std::size_t count, DType dtype, int n);
 /// The part's offset in the sender's input and in the receiver's output.
 std::size_t partSource(int from, int to, std::size_t count, DType dtype, int n);

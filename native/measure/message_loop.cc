@@ -20,7 +20,7 @@ void checkMessages(const Communicator& comm, const MessageOptions& options) {
       throw Error(ErrorCode::invalidArgument, message).withOp("timeMessages").stillUsable();
   };
   const int rank = comm.heldRanks().front();
-  require(comm.heldRanks().size() == 1, "messages are between ranks that each have a communicator");
+  require(comm.heldRanks().size() == 1, "the communicator must hold one rank");
   require(options.peer >= 0 && options.peer < comm.size() && options.peer != rank,
           "peer must be another rank below " + std::to_string(comm.size()) + ", got " +
               std::to_string(options.peer));

@@ -24,7 +24,6 @@ struct PushRule {
   bool compressesSums = false;
 };
 
-/// One array of a batch.
 struct PushedArray {
   std::size_t count = 0;
   /// By device.

@@ -17,8 +17,7 @@ namespace {
 constexpr std::size_t kMostOfOne = 8 << 10;
 constexpr std::size_t kMostOfAll = 64 << 10;
 constexpr std::size_t kLeast = 256;
-// Over shared memory, MPIs let messages beyond some 4 KiB wait for their receive, which takes
-// several times as long.
+// Over shared memory, MPIs let messages beyond some 4 KiB wait for their receive, which is slow.
 constexpr std::size_t kEagerPiece = 3968;
 
 constexpr int kMostPieces = 1 + (kMostOfOne + 64) / kEagerPiece;
@@ -81,9 +80,9 @@ void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wai
     announce(ShapeOnWire(kNamesCall), std::as_bytes(std::span(&name, 1)), wait.forNames());
     std::vector<CallName> names(all.size());
     for (int r = 0; r < n; ++r) {
-      const auto told = this->payload(r);
-      std::memcpy(&names[static_cast<std::size_t>(r)], told.data(),
-                  std::min(told.size(), sizeof(name)));
+      const auto nameBytes = this->payload(r);
+      std::memcpy(&names[static_cast<std::size_t>(r)], nameBytes.data(),
+                  std::min(nameBytes.size(), sizeof(name)));
     }
     return names;
   });

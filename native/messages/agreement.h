@@ -39,7 +39,6 @@ class Agreement {
     return *reinterpret_cast<const Announcement*>(gathered_.get() +
                                                   offset_[static_cast<std::size_t>(rank)]);
   }
-  /// Gathers all announcements.
   void announce(const ShapeOnWire& shape, std::span<const std::byte> payload, Wait& wait);
   /// Two ranks: the case with the most visible latency.
   void exchangePair(std::size_t own, Wait& wait);

@@ -14,8 +14,8 @@ namespace gradlink::messages {
 using HostJoin = std::function<std::unique_ptr<Communicator>(
     const std::string& job, const std::string& name, int rank, int size, double timeoutMs)>;
 
-/// As join(), but over the hosts' own engines (core/hosts/hierarchical.h). With one rank a host it
-/// is join()'s communicator.
+/// As join(), over the hosts' own engines (hierarchical.h); or join()'s result with one rank a
+/// host.
 std::unique_ptr<Communicator> joinOverHosts(const JoinOptions& options, const HostJoin& joinHost);
 
 }  // namespace gradlink::messages

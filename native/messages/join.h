@@ -27,8 +27,7 @@ struct LibraryInfo {
   std::string chosenBy;
 };
 
-/// Loads the shim without initializing MPI. Throws Error(backendUnavailable) with what was looked
-/// for, where, why, and the remedy.
+/// Loads the shim without initializing MPI. Throws Error(backendUnavailable) with the remedy.
 const LibraryInfo& libraryInfo();
 
 /// The ranks meet over TCP instead of MPI. Before the first join; throws after one over MPI.
@@ -54,7 +53,6 @@ class MpiCommunicator : public OneRank {
   /// MPI_Comm_split_type, or k consecutive ranks each if GRADLINK_RANKS_PER_NODE is k. Collective;
   /// only the first call communicates.
   virtual const std::vector<int>& nodes(const CallOptions& = {}) = 0;
-  /// This communicator's ranks as ranks of MPI_COMM_WORLD.
   virtual const std::vector<int>& worldRanks() const = 0;
 };
 
@@ -69,8 +67,7 @@ struct JoinOptions {
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// Blocks until all members have come; throws a timeout that names the missing ones. Other
-/// processes of the job need not take part.
+/// Blocks until all members have come; throws a timeout naming the missing. Others may stay away.
 std::unique_ptr<MpiCommunicator> join(const JoinOptions&);
 
 /// Communicator::split with the result's full type.

@@ -114,33 +114,33 @@ void MpiWire::send(int destination, std::span<const std::byte> header, const voi
                                                 std::to_string(header.size()));
   }
   const InUse inUse("send");
-  bool news = true;
+  bool hasEvent = true;
   {
     std::lock_guard lock(mutex_);
     const auto to = static_cast<std::size_t>(destination);
     if (closed_ || left_[to]) {
-      if (ticket != 0) told_.push_back(ticket);
+      if (ticket != 0) sent_.push_back(ticket);
     } else {
       bytesSent_[to] += header.size() + bytes;
       Outgoing outgoing{destination, ticket, {}, {}};
       begin(outgoing, FrameKind::message, header, payload, bytes);
       if (bytes <= kInlineBytes) {
         // The frame has a copy: the caller's memory is free.
-        if (ticket != 0) told_.push_back(std::exchange(outgoing.ticket, 0));
-        news = ticket != 0;
+        if (ticket != 0) sent_.push_back(std::exchange(outgoing.ticket, 0));
+        hasEvent = ticket != 0;
       }
       if (done(outgoing.requests)) {
-        if (outgoing.ticket != 0) told_.push_back(outgoing.ticket);
+        if (outgoing.ticket != 0) sent_.push_back(outgoing.ticket);
         buffers_.give(std::move(outgoing.frame));
       } else {
         fresh_.push_back(std::move(outgoing));
-        news = true;
+        hasEvent = true;
       }
     }
   }
-  if (news) {
-    news_.fetch_add(1);
-    if (asleep_.load()) futexWake(&news_);
+  if (hasEvent) {
+    events_.fetch_add(1);
+    if (asleep_.load()) futexWake(&events_);
   }
 }
 
@@ -239,10 +239,10 @@ void MpiWire::finish(WireEvents& events) {
   }
 }
 
-void MpiWire::tell(WireEvents& events) {
+void MpiWire::takeSent(WireEvents& events) {
   std::lock_guard lock(mutex_);
-  events.sent.insert(events.sent.end(), told_.begin(), told_.end());
-  told_.clear();
+  events.sent.insert(events.sent.end(), sent_.begin(), sent_.end());
+  sent_.clear();
   std::move(fresh_.begin(), fresh_.end(), std::back_inserter(outgoing_));
   fresh_.clear();
 }
@@ -275,8 +275,8 @@ void MpiWire::poll(WireEvents& events, Deadline until) {
   const InUse inUse("poll");
   Pause pause;
   for (;;) {
-    const std::uint32_t seen = news_.load();
-    tell(events);
+    const std::uint32_t seen = events_.load();
+    takeSent(events);
     while (arrive()) pause.reset();
     if (underway_ > 0) deliver(events);
     finish(events);
@@ -298,19 +298,19 @@ void MpiWire::poll(WireEvents& events, Deadline until) {
         std::chrono::duration_cast<std::chrono::nanoseconds>(until.at() - Deadline::Clock::now());
     const auto most = std::min(busy ? std::min(nap, kLongestNapUnderWay) : nap, left);
     asleep_.store(true);
-    if (news_.load() == seen) {
+    if (events_.load() == seen) {
       const timespec time{0, std::max<long>(most.count(), 1)};
-      syscall(SYS_futex, &news_, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0);
+      syscall(SYS_futex, &events_, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0);
     }
     asleep_.store(false);
-    if (news_.load() != seen) pause.reset();
+    if (events_.load() != seen) pause.reset();
   }
 }
 
 void MpiWire::wake() {
   woken_.store(true);
-  news_.fetch_add(1);
-  if (asleep_.load()) futexWake(&news_);
+  events_.fetch_add(1);
+  if (asleep_.load()) futexWake(&events_);
 }
 
 std::vector<std::uint64_t> MpiWire::bytesSent() const {
@@ -334,7 +334,7 @@ void MpiWire::close(Deadline until) {
   Pause pause;
   // Received messages are dropped, so the peers' sends end, too.
   const auto drain = [&] {
-    tell(unheard);
+    takeSent(unheard);
     while (arrive()) pause.reset();
     if (underway_ > 0) deliver(unheard);
     finish(unheard);

@@ -77,7 +77,7 @@ class MpiWire final : public Wire, private AtEnd {
   bool deliver(WireEvents& events);
   void finish(WireEvents& events);
   bool done(std::vector<RequestHandle>& requests);
-  void tell(WireEvents& events);
+  void takeSent(WireEvents& events);
   void notice(WireEvents& events);
   void sleep(std::chrono::nanoseconds most);
 
@@ -95,7 +95,7 @@ class MpiWire final : public Wire, private AtEnd {
   /// Keeps a frame and its payload together; guards what follows.
   mutable std::mutex mutex_;
   std::vector<Outgoing> fresh_;
-  std::vector<std::uint64_t> told_;
+  std::vector<std::uint64_t> sent_;
   std::unordered_set<Incoming*> delivered_;
   std::unordered_set<void*> memory_;
   std::vector<std::uint64_t> bytesSent_;
@@ -103,7 +103,7 @@ class MpiWire final : public Wire, private AtEnd {
   bool closed_ = false;
 
   /// Raised by events that may end a poll's sleep.
-  std::atomic<std::uint32_t> news_{0};
+  std::atomic<std::uint32_t> events_{0};
   std::atomic<bool> asleep_{false};
   std::atomic<bool> woken_{false};
 };

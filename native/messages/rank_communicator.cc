@@ -101,8 +101,8 @@ bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
 
 void RankCommunicator::weigh(const Call& call, Wait& wait) {
   const Neighborhood& own = call.neighborhoods[0];
-  // The rendezvous also exchanges the weights, so later each rank needs its sources only. The
-  // divisor concerns its own rank only.
+  // The rendezvous includes the weights, so a rank then needs its sources only, and its own
+  // divisor.
   auto rows = resolveNeighbors(exchangeNeighborhoods(call.shape, own, wait));
   rows[static_cast<std::size_t>(rank())].divisor = own.divisor;
   runNeighbors(link_,
@@ -140,12 +140,13 @@ std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& s
   for (const Neighbor& n : own.sources) edges.push_back({n.rank, 1, n.weight});
   for (const Neighbor& n : own.destinations) edges.push_back({n.rank, 0, n.weight});
   const Summary mine{own.selfWeight, static_cast<std::uint32_t>(edges.size()), own.check ? 1u : 0u};
-  std::vector<std::byte> told(sizeof(Summary) + edges.size() * sizeof(Edge));
-  std::memcpy(told.data(), &mine, sizeof(mine));
+  std::vector<std::byte> announced(sizeof(Summary) + edges.size() * sizeof(Edge));
+  std::memcpy(announced.data(), &mine, sizeof(mine));
   if (!edges.empty()) {
-    std::memcpy(told.data() + sizeof(mine), edges.data(), edges.size() * sizeof(Edge));
+    std::memcpy(announced.data() + sizeof(mine), edges.data(), edges.size() * sizeof(Edge));
   }
-  agreement_.meet(shape, std::span(told).first(fits(edges.size()) ? told.size() : sizeof(mine)),
+  agreement_.meet(shape,
+                  std::span(announced).first(fits(edges.size()) ? announced.size() : sizeof(mine)),
                   wait);
   std::vector<Neighborhood> all(static_cast<std::size_t>(size()));
   std::vector<std::span<const std::byte>> lists(all.size());

@@ -100,7 +100,7 @@ class Link {
 
   void hear();
   void notice();
-  void tellAll(const void* data, std::size_t bytes, int tag);
+  void sendToAll(const void* data, std::size_t bytes, int tag);
   void setFailure(Error error);
 
   const Shim& mpi_;
@@ -120,8 +120,8 @@ class Link {
   std::mutex mutex_;
   std::atomic<bool> ended_{false};
   std::optional<Error> failure_;
-  std::vector<RequestHandle> told_;
-  std::vector<std::unique_ptr<std::byte[]>> tellings_;
+  std::vector<RequestHandle> controlSends_;
+  std::vector<std::unique_ptr<std::byte[]>> controlData_;
 };
 
 /// The wait of one call: its deadline and the awaited rank.

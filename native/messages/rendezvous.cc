@@ -39,11 +39,11 @@ struct Arrived {
 };
 
 /// Received notes by name. Notes for names that nobody waits for stay.
-class Desk {
+class NoteInbox {
  public:
-  static Desk& get() {
-    static Desk* const desk = new Desk;
-    return *desk;
+  static NoteInbox& get() {
+    static NoteInbox* const inbox = new NoteInbox;
+    return *inbox;
   }
 
   /// A number for this attempt; throws if this process is already meeting under that name.
@@ -128,8 +128,8 @@ class Rendezvous {
         cancelled_(cancelled),
         me_(Runtime::get().place().rank),
         digest_(digestOf(ranks)),
-        attempt_(Desk::get().open(name)) {}
-  ~Rendezvous() { Desk::get().close(name_); }
+        attempt_(NoteInbox::get().open(name)) {}
+  ~Rendezvous() { NoteInbox::get().close(name_); }
 
   void run() {
     if (ranks_.size() > 1) {
@@ -156,8 +156,7 @@ class Rendezvous {
     gone_ = firstGone();
   }
 
-  /// In jobs that outlive a dead process: a gone process that this one waits for, or -1. All wait
-  /// for the leader, which waits for all.
+  /// A dead process that this one waits for, or -1. All wait for the leader, which waits for all.
   int firstGone() const {
     const Shim& mpi = shim();
     if (mpi.goneAbove == nullptr) return -1;
@@ -182,7 +181,7 @@ class Rendezvous {
     std::map<int, std::pair<std::uint64_t, bool>> come;
     try {
       for (std::size_t present = 1; present < ranks_.size();) {
-        for (const Arrived& arrived : Desk::get().take(name_)) {
+        for (const Arrived& arrived : NoteInbox::get().take(name_)) {
           if (arrived.note.step != Step::here && arrived.note.step != Step::present) continue;
           if (!std::binary_search(ranks_.begin(), ranks_.end(), arrived.from) ||
               arrived.note.members != digest_) {
@@ -197,7 +196,7 @@ class Rendezvous {
             if (waits) --present;
             attempt = arrived.note.attempt;
             waits = false;
-            Desk::get().send(arrived.from, note(Step::call, attempt), name_);
+            NoteInbox::get().send(arrived.from, note(Step::call, attempt), name_);
           } else if (arrived.note.attempt == attempt && !waits) {
             waits = true;
             ++present;
@@ -210,15 +209,15 @@ class Rendezvous {
       }
     } catch (const Error& error) {
       for (const auto& [rank, state] : come) {
-        Note told = note(Step::failed, state.first);
-        told.code = static_cast<std::int32_t>(error.code);
-        told.rank = error.rank;
-        Desk::get().send(rank, told, name_, error.what());
+        Note decision = note(Step::failed, state.first);
+        decision.code = static_cast<std::int32_t>(error.code);
+        decision.rank = error.rank;
+        NoteInbox::get().send(rank, decision, name_, error.what());
       }
       throw;
     }
     for (const auto& [rank, state] : come) {
-      Desk::get().send(rank, note(Step::go, state.first), name_);
+      NoteInbox::get().send(rank, note(Step::go, state.first), name_);
     }
   }
 
@@ -239,13 +238,13 @@ class Rendezvous {
 
   void follow() {
     const int leader = ranks_[0];
-    Desk::get().send(leader, note(Step::here, attempt_), name_);
+    NoteInbox::get().send(leader, note(Step::here, attempt_), name_);
     for (bool present = false;;) {
-      for (const Arrived& arrived : Desk::get().take(name_)) {
+      for (const Arrived& arrived : NoteInbox::get().take(name_)) {
         if (arrived.note.attempt != attempt_) continue;
         if (arrived.note.step == Step::call) {
           present = true;
-          Desk::get().send(leader, note(Step::present, attempt_), name_);
+          NoteInbox::get().send(leader, note(Step::present, attempt_), name_);
         } else if (arrived.note.step == Step::go) {
           return;
         } else if (arrived.note.step == Step::failed) {

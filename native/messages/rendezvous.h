@@ -1,5 +1,4 @@
-// Lets some ranks of a job find each other by name, without the rest, in any order and on several
-// threads. A missing rank is named.
+// Lets some ranks of a job find each other by name, in any order, and names a missing one.
 #pragma once
 
 #include <atomic>

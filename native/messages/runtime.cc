@@ -26,7 +26,7 @@ constexpr double kLastCallsMs = 10000;
 /// How long it waits for the peers' last messages; some MPIs complain about unreceived ones.
 constexpr double kLastMessagesMs = 200;
 /// How long the last message of a process that aborts its job may take to be read.
-constexpr std::chrono::seconds kLastWords(1);
+constexpr std::chrono::seconds kAbortReadTimeout(1);
 /// Some MPIs have received messages of this size when they report them.
 constexpr std::size_t kShortBytes = 4096;
 
@@ -237,7 +237,7 @@ namespace {
 void waitUntilRead() {
   struct stat error = {};
   if (fstat(STDERR_FILENO, &error) != 0 || !S_ISFIFO(error.st_mode)) return;
-  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  const auto deadline = std::chrono::steady_clock::now() + kAbortReadTimeout;
   for (int unread = 0; ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0;) {
     if (std::chrono::steady_clock::now() > deadline) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,5 +1,4 @@
-// Collectives whose data does not fit in the announcement: cut into stages, several of them at
-// once, so reducing and sending overlap.
+// Collectives too long for the announcement, in concurrent stages: reducing and sending overlap.
 #pragma once
 
 #include <cstddef>

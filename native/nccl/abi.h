@@ -31,8 +31,7 @@ struct UniqueId {
 
 inline constexpr int kUndefined = INT_MIN;
 inline constexpr std::uint32_t kConfigMagic = 0xcafebeef;
-/// The version of Config's layout: older libraries read the part that they know, newer ones use
-/// defaults for later fields.
+/// Config's version: older libraries read the part they know, newer ones add their defaults.
 inline constexpr std::uint32_t kConfigVersion = 23007;
 
 /// ncclConfig_t as of kConfigVersion; the library chooses every field.

@@ -12,7 +12,7 @@ namespace {
 
 /// How long running work may continue after a peer was lost. A peer that is done with a call may
 /// exit at once, and this rank then has all it needs.
-constexpr double kPartingMs = 100;
+constexpr double kLostPeerMs = 100;
 
 /// How long aborted work may take to leave the device before it is abandoned.
 constexpr double kGraceMs = 5000;
@@ -28,15 +28,14 @@ void lookUnlessDone(const Watch& watch, const std::function<bool()>& done) {
   } catch (const Error& lost) {
     if (lost.code != ErrorCode::peerLost) throw;
     try {
-      cuda::await(done, Deadline::in(std::min(kPartingMs, watch.leftMs())), watch.op);
+      cuda::await(done, Deadline::in(std::min(kLostPeerMs, watch.leftMs())), watch.op);
     } catch (const Error&) {
       throw lost;
     }
   }
 }
 
-/// The first version whose aborts of one group's members are safe concurrently: before, two threads
-/// could join the same third.
+/// The first version whose aborts of one group are safe together: two could join one thread before.
 constexpr int kAbortsTogether = 22703;
 
 /// How long to wait for the abort of one member before starting the next.

@@ -34,7 +34,6 @@ struct Watch {
   Deadline deadline;
   /// Called now and then; throws to end the wait. May be empty.
   std::function<void()> look;
-  /// The caller's name for the operation, or null.
   const char* name = nullptr;
 
   /// Milliseconds until the deadline; infinity without one, 0 once passed.
@@ -84,12 +83,10 @@ class Comms {
   int size() const { return size_; }
 
   /// Meets the other ranks. Blocking: only once all are known to come, as nothing can end it; for
-  /// simulations, which a non-blocking group would run for real. Several ids only if the library
-  /// can.
+  /// simulations, which a non-blocking group would run for real. Several ids only if supported.
   void open(std::span<const UniqueId>, const Watch&, bool blocking = false);
 
-  /// Calls queue(i) for each member on its GPU as one group; returns once the library has launched
-  /// it.
+  /// Calls queue(i) for each member on its GPU as one group; returns once the library launched it.
   void group(const Watch&, const std::function<abi::Result(std::size_t)>& queue);
   /// Hold from before group() until after finish(). Launched work may wait for ranks of this
   /// process yet to launch, and those for memory being freed, which waits for launched work.

@@ -68,8 +68,7 @@ struct Library {
   const char* (*getLastError)(abi::CommHandle) = nullptr;
   LibraryInfo info;
 
-  /// Loads at the first call; later calls return the same library or throw the same
-  /// Error(backendUnavailable).
+  /// Loads once; later calls return the same library or throw the same Error(backendUnavailable).
   static const Library& get();
 
   /// An Error for a result that is neither success nor in progress: the activity, NCCL's version,

@@ -61,8 +61,7 @@ struct Launch {
   std::span<const double> scales = {};
 };
 
-/// Device memory from the library's allocator if it has one, so it can be registered and mapped by
-/// peers; else plain device memory.
+/// Device memory from the library's allocator, so peers can map it; or plain device memory.
 class Memory {
  public:
   Memory() = default;
@@ -95,8 +94,8 @@ class Registration {
   virtual RegistrationKind kind() const = 0;
 };
 
-/// One rank's part of allocRegistered's memory. It may outlive the communicator; destroying it, on
-/// any thread, waits for no call.
+/// A rank's part of allocRegistered's memory; may outlive the communicator, is freed without a
+/// wait.
 class RegisteredMemory {
  public:
   virtual ~RegisteredMemory() = default;
@@ -105,8 +104,7 @@ class RegisteredMemory {
   virtual std::optional<RegistrationKind> kind() const = 0;
 };
 
-/// A held rank's claim in a split: ranks of one color form a part, ordered by (key, old rank); a
-/// color below 0 takes no part.
+/// A held rank's claim in a split: one part for a color, ordered by (key, old rank); below 0: none.
 struct Claim {
   int color;
   int key;
@@ -114,7 +112,6 @@ struct Claim {
 
 class NcclCommunicator;
 
-/// A part that held ranks belong to.
 struct HeldPart {
   int color;
   std::unique_ptr<NcclCommunicator> part;
@@ -162,8 +159,7 @@ class NcclCommunicator : public Communicator {
                                                        const CallOptions& = {}) = 0;
   /// Memory of this size for each held rank, registered if possible: symmetric, else local.
   /// Collective, with one size. All ranks must use registered memory in the same calls at the same
-  /// offset: agreed calls check that. If a rank lacks room, all throw ERR_OUT_OF_MEMORY and stay
-  /// usable.
+  /// offset: agreed calls check that. If a rank lacks room, all throw ERR_OUT_OF_MEMORY.
   virtual std::vector<std::unique_ptr<RegisteredMemory>> allocRegistered(
       std::size_t bytes, const CallOptions& = {}) = 0;
 
@@ -176,8 +172,8 @@ class NcclCommunicator : public Communicator {
   }
 };
 
-/// Which collectives the ranks agree on before they launch. A mismatch in the others ends at the
-/// deadline, without naming it.
+/// Which collectives ranks agree on before launching. Other mismatches end at the deadline,
+/// unnamed.
 enum class Check {
   always,
   first,  // of its kind: repeating the same call, with equal lengths and options, is not checked
@@ -195,19 +191,16 @@ struct Options {
   int ranksOfId = 128;
 };
 
-/// One rank for each of these GPUs, all in this process. Distinct, unless the library permits
-/// several ranks on one GPU.
+/// One rank for each of these GPUs, in this process. Distinct, unless the library permits more.
 std::unique_ptr<NcclCommunicator> openLocal(std::span<const int> gpus, const Options& = {});
 
-/// One rank of `size`, on this GPU. Returns when all have come. Dead, aborting or mismatching peers
-/// are noticed by the deadline only.
+/// One rank of `size`, on this GPU, once all have come. Only the deadline detects failed peers.
 std::unique_ptr<NcclCommunicator> join(const UniqueId&, int rank, int size, int gpu,
                                        const Options& = {});
 
 /// The rank that `control` holds, on this GPU. `control` connects the hosts' memories, holds one
-/// rank and serves nothing else: it carries the unique id, and ranks agree on each call before it
-/// is launched. Mismatches are ERR_MISMATCH, a missing rank is named, and a lost or aborting rank
-/// ends the others' calls.
+/// rank and serves nothing else: it carries the unique id and the agreement before each launch.
+/// Mismatches are ERR_MISMATCH, a missing rank is named, a lost or aborting one ends others' calls.
 std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, int gpu,
                                        const Options& = {});
 

@@ -13,13 +13,11 @@
 
 namespace gradlink::nccl {
 
-/// Gathers `bytes` of each rank into `all`, by rank; `own`: those of this process's ranks. Without
-/// `processes` each process holds one.
+/// Gathers `bytes` of each rank into `all`, `own` of this process's. Null processes: one rank each.
 void gatherRows(Communicator& control, const std::optional<Processes>& processes, const void* own,
                 void* all, std::size_t bytes, const CallOptions& options);
 
-/// The ids for `ranks` ranks, equal on all processes. Large worlds use several, so one process need
-/// not serve all connections.
+/// The ids for `ranks` ranks. Large worlds use several, which spreads the connections.
 std::vector<UniqueId> shareIdsOver(Communicator& control, int ranks, const Options& options,
                                    double timeoutMs);
 

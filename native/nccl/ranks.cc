@@ -93,8 +93,7 @@ void Ranks::look(const char* op) {
 }
 
 void Ranks::abortUnlessBusy() {
-  // Either this thread, having released the mutex, sees the failure; or the reporter gets the
-  // mutex.
+  // Either this thread, having released the mutex, sees the failure; or the reporter locks it.
   if (!failure_.hasFailed()) return;
   const SweepAfter sweep(*core_);
   const std::unique_lock lock(core_->calls, std::try_to_lock);

@@ -220,8 +220,8 @@ class Ranks final : public NcclCommunicator {
   std::unordered_set<std::uint64_t> agreed_;
   Failure failure_;
   std::atomic<bool> closed_{false};
-  /// Without a control communicator: exchanges between ranks. Allocated ahead, as an allocation may
-  /// wait for the rank that came first.
+  /// Exchanges without a control communicator. Allocated ahead: allocating may wait for other
+  /// ranks.
   cuda::DeviceMemory exchanged_;
   /// Made at the first use.
   std::unique_ptr<Neighbors> neighbors_;

@@ -170,7 +170,8 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
     try {
       gatherRows(*control_, processes_, own, all, bytes, {watch.leftMs(), watch.name});
     } catch (const Error& error) {
-      Error ours(error.code, std::string(watch.op) + ": as the ranks agree on it: " + error.what());
+      Error ours(error.code,
+                 std::string(watch.op) + ": while the ranks agreed on it: " + error.what());
       ours.usable = error.usable;  // all ranks threw, as their calls differ
       throw ours.withRank(error.rank).withOp(watch.op);
     }

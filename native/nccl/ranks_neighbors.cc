@@ -130,8 +130,7 @@ std::vector<std::unique_ptr<Window>> Ranks::openWindows(std::span<const WindowSp
     if (!control_ && !holdsAll()) {
       throw unsupported(
           watch.op,
-          "the ranks need a way beside NCCL, over which their neighbors reach them; join "
-          "with a control communicator");
+          "NCCL alone cannot serve requests of neighbors; join with a control communicator");
     }
     WindowRanks ranks;
     ranks.held = ranks_;

@@ -62,13 +62,13 @@ bool Ranks::holdsBoth(const char* op, const Gossip& one, std::span<const Gossip>
     return ranks_[candidate.held] == one.peer;
   });
   const std::string both = "rank " + std::to_string(rank) + " and rank " +
-                           std::to_string(one.peer) + ", which this process both holds, ";
+                           std::to_string(one.peer) + ", which are both of this process, ";
   if (other == pairs.end() || other->peer != rank) {
     throw misuse(op, both + "must name each other in one call");
   }
   if (other->count != one.count) {
-    throw misuse(op, both + "must bring as many elements: " + std::to_string(one.count) + " and " +
-                         std::to_string(other->count));
+    throw misuse(op, both + "must bring equally many elements: " + std::to_string(one.count) +
+                         " and " + std::to_string(other->count));
   }
   return true;
 }
@@ -151,7 +151,8 @@ std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const Gossip> pa
     try {
       message();
     } catch (const Error& error) {
-      Error ours(error.code, std::string(watch.op) + ": as the pair agrees on it: " + error.what());
+      Error ours(error.code,
+                 std::string(watch.op) + ": while the pair agreed on it: " + error.what());
       // Another pair may have agreed and waits.
       ours.usable = error.usable && pairs.size() == 1;
       throw ours.withRank(error.rank).withOp(watch.op);
@@ -185,7 +186,7 @@ std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const Gossip> pa
     const bool first = rank < one.peer;
     differs = harmless(ErrorCode::mismatch, watch.op,
                        (first ? mine : other) + ", " + (first ? other : mine) +
-                           ". Both must bring as many elements of one type")
+                           ". Both must bring equally many elements of one type")
                   .withRank(one.peer);
   }
   return differs;

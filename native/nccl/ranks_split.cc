@@ -21,7 +21,6 @@ struct PartPlan {
   /// Parts of one round share no process, so one split of the control communicator serves them.
   int round = 0;
 
-  /// The index in `processes`, or -1.
   int placeOf(int process) const {
     const auto found = std::find(processes.begin(), processes.end(), process);
     return found == processes.end() ? -1 : static_cast<int>(found - processes.begin());

@@ -9,10 +9,10 @@ constexpr int kPlaceBits = 44;
 }  // namespace
 
 std::string elsewhereText(int rank, int other) {
-  return "registered memory is used by all ranks together, at the same place of what one "
-         "allocRegistered gave, and ranks " +
+  return "all ranks must use registered memory at the same offset of one allocRegistered, but "
+         "ranks " +
          std::to_string(rank) + " and " + std::to_string(other) +
-         " brought different ones: bring the same slice on every rank, or buffers of "
+         " use different ones: use the same slice on every rank, or buffers of "
          "DeviceBuffer.alloc";
 }
 

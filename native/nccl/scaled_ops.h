@@ -11,7 +11,6 @@ namespace gradlink::nccl {
 
 class ScaledOps {
  public:
-  /// Creates the ops for the launches' scales, which have been checked.
   ScaledOps(const Library&, const Comms&, std::span<const Launch>);
   ~ScaledOps();
   ScaledOps(const ScaledOps&) = delete;

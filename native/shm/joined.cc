@@ -177,8 +177,7 @@ void* Joined::allocShared(std::size_t bytes) {
 }
 
 // The ranks of a part or wire were all here a moment ago. A rank that was lost since will not come;
-// one that left has failed the rendezvous only if it is missing. Other ranks are irrelevant: they
-// may end after their own part.
+// one that left has failed the rendezvous only if it is missing. Other ranks are irrelevant.
 std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::vector<int> ranks) {
   return [this, op, ranks = std::move(ranks)](std::span<const int> missing) {
     const auto check = [&] {

@@ -14,8 +14,7 @@
 
 namespace gradlink::shm {
 
-/// Messages up to this size are sent eagerly while the pair's unread ones leave room (16 KiB or
-/// more).
+/// Messages up to this size are sent eagerly if the pair's unread ones leave room (16 KiB or more).
 inline constexpr std::size_t kEagerBytes = 8 << 10;
 
 class Mailboxes {
@@ -28,7 +27,6 @@ class Mailboxes {
                    CallTimeout& callTimeout);
 
  private:
-  /// The format in the stream.
   struct StreamEnvelope {
     Envelope envelope;
     /// For a long message between threads.

@@ -8,10 +8,9 @@ namespace {
 
 // The default size of a staging slot; see staged.h for the measurement.
 constexpr std::size_t kDefaultSlotBytes = 256 << 10;
-// Slots of a rank's stage ring. Writes to lines that another core's second-level cache holds are
-// slow: 2.3 GB/s into 4 slots of 64 KiB, 34 GB/s into 32 slots (EPYC Zen 4, 1 MiB cache, November
-// 2026), whose lines have been evicted by their next turn. All rings should still fit in the
-// last-level cache.
+// Slots of a rank's stage ring. Writes to lines in another core's second-level cache are slow: 2.3
+// GB/s into 4 slots of 64 KiB, 34 GB/s into 32 (EPYC Zen 4, 1 MiB cache, November 2026), which are
+// evicted by their next turn. All rings should still fit in the last-level cache.
 constexpr std::size_t kRingSlots = 32;
 constexpr std::size_t kFewestRingSlots = 4;
 constexpr std::size_t kMostRingSlots = 16;

@@ -102,12 +102,12 @@ void Session::agree(std::uint32_t call, CallTimeout& callTimeout) {
     std::memcpy(nextPayload(sizeof(own)), &own, sizeof(own));
     CallTimeout names(deadlineOfNames(callTimeout.deadline()));
     announce(kNamesCall, op, names);
-    std::vector<CallName> told(all.size());
+    std::vector<CallName> allNames(all.size());
     for (int r = 0; r < size(); ++r) {
-      std::memcpy(&told[static_cast<std::size_t>(r)], this->payload(r, calls_, sizeof(own)),
+      std::memcpy(&allNames[static_cast<std::size_t>(r)], this->payload(r, calls_, sizeof(own)),
                   sizeof(own));
     }
-    return told;
+    return allNames;
   });
 }
 

@@ -52,7 +52,6 @@ class Session {
   int file() const { return file_; }
   const Segment& segment() const { return segment_; }
   const Waiter& waiter() const { return waiter_; }
-  /// Whether every rank has its own core.
   bool ownCores() const;
   RankBlock& own() const { return segment_.rank(rank_); }
 

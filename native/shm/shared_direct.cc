@@ -82,7 +82,6 @@ void runSharedDirect(Session& session, const Shape& shape, const std::function<D
                      std::uint32_t number, CallTimeout& callTimeout) {
   SegmentHeader& header = session.segment().header();
   std::size_t part = partOf(shape, session.size());
-  // The counter has 32 bits for the parts.
   part = std::max(part, static_cast<std::size_t>(shape.count >> 30));
   const std::size_t parts = (shape.count + part - 1) / part;
   Working working(session);

@@ -1,6 +1,5 @@
 // Memory of allocShared. For processes, regions are appended to the segment's file and mapped by
-// peers at their first use. Offsets are never reused, so a stale reference cannot mean newer
-// memory.
+// peers at the first use. Offsets are never reused: a stale reference cannot mean newer memory.
 #pragma once
 
 #include <cstddef>

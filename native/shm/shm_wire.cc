@@ -108,8 +108,8 @@ void ShmWire::send(int destination, std::span<const std::byte> header, const voi
     lock.unlock();
     if (ticket == 0) return;
     {
-      std::lock_guard told(toldMutex_);
-      told_.push_back(ticket);
+      std::lock_guard dropped(droppedMutex_);
+      droppedTickets_.push_back(ticket);
     }
     ring(rank_);
     return;
@@ -157,10 +157,11 @@ bool ShmWire::putReceipt(int to, Peer& peer, std::uint32_t receipt) {
 
 // True if nothing is left to write.
 bool ShmWire::flush(int to, Peer& peer) {
-  const std::size_t before = peer.queue.size() + peer.owed.size();
-  while (!peer.owed.empty() && putReceipt(to, peer, peer.owed.front())) peer.owed.pop_front();
+  const std::size_t before = peer.queue.size() + peer.queuedReceipts.size();
+  while (!peer.queuedReceipts.empty() && putReceipt(to, peer, peer.queuedReceipts.front()))
+    peer.queuedReceipts.pop_front();
   while (!peer.queue.empty() && put(to, peer, peer.queue.front())) peer.queue.pop_front();
-  const std::size_t left = peer.queue.size() + peer.owed.size();
+  const std::size_t left = peer.queue.size() + peer.queuedReceipts.size();
   if (left != before) ring(to);
   return left == 0;
 }
@@ -182,8 +183,8 @@ void ShmWire::giveBack(Record& record) {
   {
     std::lock_guard lock(from.mutex);
     if (from.gone) return;
-    if (!from.owed.empty() || !putReceipt(source, from, receipt)) {
-      from.owed.push_back(receipt);
+    if (!from.queuedReceipts.empty() || !putReceipt(source, from, receipt)) {
+      from.queuedReceipts.push_back(receipt);
       queued_.store(true, std::memory_order_release);
       return;
     }
@@ -236,9 +237,9 @@ void ShmWire::sweep(WireEvents& events) {
       if (!flush(r, to)) queued_.store(true, std::memory_order_release);
     }
   }
-  std::lock_guard lock(toldMutex_);
-  events.sent.insert(events.sent.end(), told_.begin(), told_.end());
-  told_.clear();
+  std::lock_guard lock(droppedMutex_);
+  events.sent.insert(events.sent.end(), droppedTickets_.begin(), droppedTickets_.end());
+  droppedTickets_.clear();
 }
 
 void ShmWire::sweepFrom(int source, WireEvents& events) {
@@ -321,7 +322,7 @@ void ShmWire::dismiss(int r, WireEvents& events) {
   std::lock_guard lock(gone.mutex);
   gone.gone = true;
   gone.queue.clear();
-  gone.owed.clear();
+  gone.queuedReceipts.clear();
   for (const std::uint64_t ticket : gone.tickets) {
     if (ticket != 0) events.sent.push_back(ticket);
   }
@@ -345,7 +346,7 @@ std::vector<std::uint64_t> ShmWire::bytesReceived() const {
 bool ShmWire::settled() {
   return std::all_of(peers_.begin(), peers_.end(), [](Peer& p) {
     std::lock_guard lock(p.mutex);
-    return p.queue.empty() && p.owed.empty() && p.freeReceipts.size() == p.tickets.size();
+    return p.queue.empty() && p.queuedReceipts.empty() && p.freeReceipts.size() == p.tickets.size();
   });
 }
 

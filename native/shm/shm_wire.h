@@ -53,7 +53,7 @@ class ShmWire final : public Wire {
   struct Peer {
     std::mutex mutex;  // guards the state that senders and releasers share
     std::deque<Queued> queue;
-    std::deque<std::uint32_t> owed;  // receipts that did not fit into their ring yet
+    std::deque<std::uint32_t> queuedReceipts;  // receipts that did not fit into their ring yet
     /// Tickets of pending messages, by receipt - 1; 0: none.
     std::vector<std::uint64_t> tickets;
     std::vector<std::uint32_t> freeReceipts;
@@ -112,8 +112,8 @@ class ShmWire final : public Wire {
   std::deque<Record> records_;
   std::vector<Record*> freeRecords_;
 
-  std::mutex toldMutex_;
-  std::vector<std::uint64_t> told_;  // tickets of sends to ranks that are gone
+  std::mutex droppedMutex_;
+  std::vector<std::uint64_t> droppedTickets_;  // tickets of sends to ranks that are gone
 
   /// Peers with queued messages.
   std::atomic<bool> queued_{false};

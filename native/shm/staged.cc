@@ -45,7 +45,7 @@ class ChunkPipeline : StagedRun {
   StagedProgress run(const StagedProgress& before, bool meet) {
     std::uint32_t staged = 0;
     for (std::uint32_t next = 0; next < chunks_.total;) {
-      // A rank that waits for sources has staged that chunk itself, so the first awaited one is
+      // A rank that waits for sources has staged that chunk, so the first awaited one is always
       // there.
       if (staged == next || (staged < chunks_.total && !isStaged(next) && hasRoom(staged))) {
         produce(staged++);

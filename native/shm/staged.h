@@ -1,20 +1,19 @@
-// Collectives between processes whose buffers only their own process can address: chunk by chunk
-// through slots in the segment that stay in cache, so that main memory sees little more than one
-// read and one write of every buffer.
+// Collectives between processes with private buffers: chunk by chunk through slots in the segment
+// that stay in cache, so main memory sees little more than one read and one write of each buffer.
 //
-// Tried and left (2 ranks, float32, time over that of the stages; shortest of many, since others
-// used both cores too; November 2026):
+// Rejected alternatives (2 ranks, float32, time relative to staging; best of many runs on busy
+// cores; November 2026):
 // - process_vm_readv (each rank reduces its part from pieces of 256 KiB that it reads of the other,
 //   then reads the other's part). EPYC Zen 4: 2.2 at 1 MiB, 2.1 at 16 MiB in place, 1.8 at 64 MiB.
 //   Xeon (Sapphire Rapids), 1, 4, 16 and 64 MiB: in place 1.03, 0.96, 1.17, 2.0, out of place 0.81,
-//   0.90, 1.03, 1.14; chunk by chunk no better. Only a process that may trace the others could.
+//   0.90, 1.03, 1.14; no better by chunks. It also needs the right to trace the others.
 // - cldemote of what others read next, on the Xeon: 1.2 to 1.4.
 // - More chunks between a rank's stages and its sums: 0.86 to 1.0 from 16 MiB, 1.0 below.
 //
-// How far around the rings chunks go is measured (staging_styles.h). 2 processes, plain arrays, in
-// place, time of 4 places of 128 KiB over that of 16 of 256 KiB at 64 KiB, 256 KiB, 1, 4, 8 MiB:
-// 0.62, 0.57, 0.54, 0.50, 0.63 (EPYC Zen 3, 512 KiB of second-level cache); of 4 of 256 KiB at
-// 64 KiB, 1, 4, 8, 16 MiB: 1.5, 1.10, 0.90, 0.84, 0.91 (Zen 5, 1 MiB).
+// The number of slots in use is measured (staging_styles.h). 2 processes, plain arrays, in place,
+// time of 4 slots of 128 KiB relative to 16 of 256 KiB at 64 KiB, 256 KiB, 1, 4, 8 MiB: 0.62, 0.57,
+// 0.54, 0.50, 0.63 (EPYC Zen 3, 512 KiB of second-level cache); of 4 of 256 KiB at 64 KiB, 1, 4, 8,
+// 16 MiB: 1.5, 1.10, 0.90, 0.84, 0.91 (Zen 5, 1 MiB).
 #pragma once
 
 #include <algorithm>
@@ -65,7 +64,6 @@ struct StagedProgress {
   bool warm = false;
 };
 
-/// The slots of chunks in the rings.
 class RingSlots {
  public:
   /// `bytes`: of the largest chunk.

@@ -74,8 +74,7 @@ class StagingStyles {
   /// Plans the next call of up to `bytes` bytes a rank, with `ways` ways to choose from. Changes
   /// nothing, so ranks still agree if their calls turn out to differ.
   StagingWork plan(const Shape& shape, std::size_t bytes, int ways) const;
-  /// Call after the ranks have met in `call`: evaluates their reports. `probed`: the share of the
-  /// call that tries another way.
+  /// Call after the ranks have met in `call`, for their reports. `probed`: the share of the trial.
   void met(const Shape& shape, std::size_t bytes, int ways, std::uint32_t call, float probed = 1);
   /// Call at the end.
   void spent(const StagingWork& work);

@@ -73,7 +73,6 @@ class Waiter {
     flag.value.exchange(value, std::memory_order_seq_cst);
     if (flag.sleepers.load(std::memory_order_seq_cst) != 0) wake(flag);
   }
-  /// For flags that several ranks raise.
   void raise(Flag& flag) const {
     flag.value.fetch_add(1, std::memory_order_seq_cst);
     if (flag.sleepers.load(std::memory_order_seq_cst) != 0) wake(flag);

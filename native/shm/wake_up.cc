@@ -19,8 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRounds = 3;
 // Until the other thread sleeps and its core is idle: systems poll for a while first.
 constexpr std::chrono::microseconds kRest(400);
-// Other work that keeps cores awake makes a wake-up look cheap, but system calls and lost caches
-// always cost this much.
+// Other work that keeps cores awake hides costs: system calls and lost caches take this long.
 constexpr double kShortestNanoseconds = 25e3;
 // Some 200 us and more: the sleeper's core has other work.
 constexpr int kSpinsForSleeper = 20000;

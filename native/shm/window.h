@@ -1,11 +1,10 @@
-// Windows in the memory that the ranks of one host share: a put is one pass over memory by the one
-// who puts.
+// Windows in the memory that the ranks of one host share: a put is one pass over memory.
 //
-// core/windows has windows over any wire, over this engine's too. They need a thread of the target
-// to come: between threads put, accumulate and get of 4 KiB take 150 to 260 times as long (25 us
-// for 0.1), of 1 MiB 2.3 to 2.9 times, of 16 MiB 1.4 to 3.0; between processes of 1 MiB 20 to 27
-// times, of 16 MiB 1.2 to 2.5. An update, which moves nothing, takes the same. (Medians of 21
-// pairs, two busy cores, November 2026.)
+// core/windows also works over this engine's wire, but needs a thread of the target. Between
+// threads put, accumulate and get of 4 KiB take 150 to 260 times as long there (25 us for 0.1), of
+// 1 MiB 2.3 to 2.9 times, of 16 MiB 1.4 to 3.0; between processes of 1 MiB 20 to 27 times, of
+// 16 MiB 1.2 to 2.5. An update takes the same. (Medians of 21 pairs, two busy cores, November
+// 2026.)
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,7 @@
 
 namespace gradlink::shm::wire {
 
-/// An entry of the message ring: the descriptor and the beginning of the header; a longer header
-/// continues in the next entry.
+/// An entry of the message ring: descriptor and header, which may continue in the next entry.
 struct alignas(kLine) Entry {
   BufferRef payload;
   std::uint64_t bytes;
@@ -25,8 +24,7 @@ struct alignas(kLine) Entry {
 inline constexpr std::size_t kFirstHeaderBytes = sizeof(Entry::header);
 static_assert(sizeof(Entry) == kLine && kFirstHeaderBytes + kLine >= Wire::kMostHeaderBytes);
 
-/// The ends of a single-writer, single-reader ring: entry counts that never wrap. On separate
-/// lines, as each has one writer.
+/// The ends of a ring with one writer and one reader: entry counts that never wrap, on own lines.
 struct Ends {
   alignas(kLine) std::atomic<std::uint64_t> tail;  // entries written
   alignas(kLine) std::atomic<std::uint64_t> head;  // entries read

@@ -63,7 +63,6 @@ class BucketHook {
   BucketHook() = default;
 };
 
-/// The largest count, or 0.
 std::size_t largest(std::span<const std::size_t> counts);
 
 void allReduceInPlace(void* data, std::size_t count, DType dtype, ReduceOp op,

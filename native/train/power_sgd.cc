@@ -134,8 +134,7 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, BucketResult /*resu
   std::vector<float> row;
   for (Matrix& matrix : bucket.matrices) {
     const GradientSlot& slot = matrix.slot;
-    // A NaN on any rank spreads over the whole matrix: this pass shows it, and the next one starts
-    // from the state before.
+    // A NaN on any rank spreads over the matrix: this pass shows it, the next uses the old state.
     const std::span<const float> fitted(from, matrix.q.size());
     if (std::ranges::all_of(fitted, isNumber)) std::ranges::copy(fitted, matrix.q.begin());
     row.resize(slot.columns);

@@ -31,7 +31,6 @@ class PowerSgd final : public BucketHook {
   };
   struct Bucket {
     std::vector<Matrix> matrices;
-    /// Uncompressed gradients.
     std::vector<GradientSlot> rest;
     /// The accumulated error, laid out as the bucket.
     std::vector<float> missed;

@@ -234,7 +234,7 @@ void CallParts::readCounted(const Shape& shape, const GivenArguments& given) {
 void* CallParts::makePlace(const Shape& shape, bool onHost, std::size_t part,
                            std::size_t elements) {
   const char* const op = nameOf(shape.kind);
-  if (!onHost) throw misuse(op, "expected out where ranks are GPUs, got none");
+  if (!onHost) throw misuse(op, "ranks on GPUs need out");
   const std::size_t bytes = elements * sizeOf(shape.dtype);
   requireMemory(op, bytes);
   constexpr std::size_t kLine = 64;

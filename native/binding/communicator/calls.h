@@ -94,7 +94,6 @@ class GivenCall {
   std::optional<double> postscale_;
   /// For a send or receive of one rank, the short calls.
   std::optional<Message> message_;
-  /// For other calls.
   std::unique_ptr<CallParts> parts_;
 };
 

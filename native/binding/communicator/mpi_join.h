@@ -10,8 +10,8 @@ namespace gradlink::binding {
 /// Joins over the hosts' own engines (messages/hosts.h), once, on any thread.
 CommunicatorHandle::Join mpiJoin(messages::JoinOptions options);
 
-/// The same from {name, ranks, timeoutMs}: `ranks` is an Int32Array of the members' ranks in the
-/// job, ascending; empty: all.
+/// The same from {name, ranks, timeoutMs}; `ranks`: an Int32Array, ascending; empty: all of the
+/// job.
 CommunicatorHandle::Join mpiJoinArg(const Napi::Value& options);
 
 }  // namespace gradlink::binding

@@ -188,7 +188,7 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
           }
           if (isFloat8(options.dtype)) {
             throw Error(ErrorCode::unsupported,
-                        std::string(nameOf(options.dtype)) + " is a type of ranks that are GPUs")
+                        std::string(nameOf(options.dtype)) + " is a type for ranks on GPUs")
                 .withOp("timeCollective")
                 .stillUsable();
           }

@@ -40,7 +40,6 @@ inline Napi::Value toValue(Napi::Env env, const std::optional<measure::WrongElem
   return object;
 }
 
-/// The measurements of GPUs (lib/native/gpu-measure.ts), on this thread.
 void exportGpuMeasure(Napi::Env, Napi::Object exports, const std::shared_ptr<MeasureThread>&);
 
 /// The gradients that `measure` pushes, and their expected results.

@@ -10,8 +10,7 @@
 
 namespace gradlink::binding {
 
-/// Runs `open` on a new thread; returns a promise of `made` of the store. `cancelled` becomes true
-/// when the environment ends.
+/// Runs `open` on a new thread; resolves to `made` of the store. `cancelled`: the environment ends.
 Napi::Promise openStore(
     Napi::Env, std::function<std::unique_ptr<Store>(const std::atomic<bool>* cancelled)> open,
     std::function<Napi::Value(Napi::Env, std::unique_ptr<Store>)> made);

@@ -42,7 +42,9 @@ ServerHandle::ServerHandle(Napi::Env env, CommunicatorHandle::Join join,
       options_(options) {
   if (!onCommand.IsEmpty()) onCommand_ = Napi::Persistent(onCommand);
   options_.trace = &trace_;
-  options_.onCommand = [this](int worker, const std::string& command) { tell(worker, command); };
+  options_.onCommand = [this](int worker, const std::string& command) {
+    runCommand(worker, command);
+  };
   if (!updater.IsEmpty()) {
     updater_ = Napi::Persistent(updater);
     options_.updater = [this](const ShardUpdate& wanted) { update(wanted); };
@@ -73,14 +75,14 @@ void ServerHandle::serve() { report_ = gradlink::serve(std::move(wire_), options
 
 /// On the receiving thread. The worker's command is done when the function returns; a returned text
 /// is the reason of its failure.
-void ServerHandle::tell(int worker, const std::string& command) {
+void ServerHandle::runCommand(int worker, const std::string& command) {
   std::string failure;
   environment_->call([&](Napi::Env env) {
     if (onCommand_.IsEmpty()) return;
     try {
-      const Napi::Value told =
+      const Napi::Value returned =
           onCommand_.Call({Napi::Number::New(env, worker), Napi::String::New(env, command)});
-      if (told.IsString()) failure = told.As<Napi::String>();
+      if (returned.IsString()) failure = returned.As<Napi::String>();
     } catch (const Napi::Error& error) {
       error.ThrowAsJavaScriptException();
     }

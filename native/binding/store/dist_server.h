@@ -39,7 +39,7 @@ class ServerHandle final : public Resident, public std::enable_shared_from_this<
   void join() override { queue_.drain(); }
 
  private:
-  void tell(int worker, const std::string& command);
+  void runCommand(int worker, const std::string& command);
   void update(const ShardUpdate&);
 
   std::shared_ptr<Environment> environment_;

@@ -38,7 +38,7 @@ void runUpdater(Napi::Env env, const Napi::FunctionReference& function, Napi::Va
   const std::size_t bytes = arrays.count * sizeOf(arrays.dtype);
   // A detached array has length 0.
   if (array.ByteLength() != bytes) {
-    throw argumentError(env, "stored", "the array to stay where it is", "a detached array");
+    throw argumentError(env, "stored", "an array that is not transferred", "a detached array");
   }
   const auto* data = static_cast<const std::byte*>(array.ArrayBuffer().Data());
   copyBytes(arrays.stored, data + array.ByteOffset(), bytes);

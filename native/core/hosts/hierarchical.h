@@ -64,7 +64,7 @@ class Hierarchical final : public OneRank {
 
  private:
   /// A call in progress: its shape and its deadline.
-  struct Begun {
+  struct RunningCall {
     Shape shape;
     Deadline deadline;
     /// Extra time for ranks that wait for a late rank through others, so the error names that one.
@@ -77,14 +77,14 @@ class Hierarchical final : public OneRank {
 
   /// Begins a call on all ranks; throws the same mismatch on all if their calls differ. `small`: an
   /// allReduce input that fits in the announcement; receives the sum.
-  void agree(const Begun& call, std::byte* small = nullptr);
+  void agree(const RunningCall& call, std::byte* small = nullptr);
 
   // ---- hierarchical.cc
 
-  Begun begin(const Shape& shape, const CallOptions& options);
+  RunningCall begin(const Shape& shape, const CallOptions& options);
   static bool isSmall(const Shape& shape);
-  void move(const Begun&, const Buffers&);
-  void smallAllReduce(const Begun&, const Buffers&);
+  void move(const RunningCall&, const Buffers&);
+  void smallAllReduce(const RunningCall&, const Buffers&);
   /// Runs a call; a fatal error ends the calls of all ranks.
   template <class Body>
   auto guarded(const char* op, Body body);
@@ -97,7 +97,7 @@ class Hierarchical final : public OneRank {
   auto onWorld(const char* op, Body body);
   /// Inner calls get the remaining time, plus more the more steps they wait through.
   enum class Step { node = 0, leaders = 1, result = 2, judgement = 3 };
-  static CallOptions left(const Begun& call, Step step);
+  static CallOptions left(const RunningCall& call, Step step);
 
   // ---- hierarchical_pieces.cc
 
@@ -126,11 +126,11 @@ class Hierarchical final : public OneRank {
   static Cut cut(const Shape& shape, std::size_t blocks);
   std::byte* scratch(std::size_t bytes);
 
-  void runAllReduce(const Begun&, const Buffers&);
-  void runReduce(const Begun&, const Buffers&);
-  void runBroadcast(const Begun&, const Buffers&);
-  void runAllGather(const Begun&, const Buffers&);
-  void runReduceScatter(const Begun&, const Buffers&);
+  void runAllReduce(const RunningCall&, const Buffers&);
+  void runReduce(const RunningCall&, const Buffers&);
+  void runBroadcast(const RunningCall&, const Buffers&);
+  void runAllGather(const RunningCall&, const Buffers&);
+  void runReduceScatter(const RunningCall&, const Buffers&);
 
   const NodeMap map_;
   const double timeoutMs_;

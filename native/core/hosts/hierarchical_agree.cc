@@ -11,17 +11,18 @@ namespace gradlink {
 namespace {
 
 /// The announcement of one rank or a group.
-struct Brought {
+struct HostsAnnouncement {
   ShapeOnWire shape;
   /// Whether the ranks of the group make different calls.
   std::uint64_t differ = 0;
   alignas(8) std::array<std::byte, Hierarchical::kSmallBytes> data{};
 };
 
-Brought together(const std::vector<Brought>& all, const Partial& partial, std::size_t count) {
-  Brought sum = all.front();
+HostsAnnouncement together(const std::vector<HostsAnnouncement>& all, const Partial& partial,
+                           std::size_t count) {
+  HostsAnnouncement sum = all.front();
   std::vector<const void*> from;
-  for (const Brought& one : all) {
+  for (const HostsAnnouncement& one : all) {
     from.push_back(one.data.data());
     if (one.differ != 0 || one.shape != sum.shape) sum.differ = 1;
   }
@@ -32,11 +33,11 @@ Brought together(const std::vector<Brought>& all, const Partial& partial, std::s
 
 }  // namespace
 
-void Hierarchical::agree(const Begun& call, std::byte* small) {
+void Hierarchical::agree(const RunningCall& call, std::byte* small) {
   const Shape& shape = call.shape;
   const Partial partial(shape.dtype, shape.op);
   const std::size_t count = small == nullptr ? 0 : shape.count;
-  Brought all{ShapeOnWire(shape)};
+  HostsAnnouncement all{ShapeOnWire(shape)};
   partial.take(small, all.data.data(), count);
   const auto gather = [&](Communicator& part, Step step) {
     const auto ofEach = exchangeRecords(exchangeOver(part, left(call, step)), part.size(), all);

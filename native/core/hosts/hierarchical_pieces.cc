@@ -1,5 +1,4 @@
-// The calls that reduce or spread over several hosts, piece by piece: one piece is on the network
-// while the hosts work on the next.
+// Reducing and spreading over several hosts in pieces, so the network and the hosts overlap.
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -97,7 +96,7 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
   }
 }
 
-void Hierarchical::runAllReduce(const Begun& call, const Buffers& b) {
+void Hierarchical::runAllReduce(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const Partial partial(dtype, call.shape.op);
@@ -137,7 +136,7 @@ void Hierarchical::runAllReduce(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runReduce(const Begun& call, const Buffers& b) {
+void Hierarchical::runReduce(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const int root = call.shape.root;
@@ -188,7 +187,7 @@ void Hierarchical::runReduce(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runBroadcast(const Begun& call, const Buffers& b) {
+void Hierarchical::runBroadcast(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const int root = call.shape.root;
   const int rootNode = map_.nodeOf(root);
@@ -216,7 +215,7 @@ void Hierarchical::runBroadcast(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runAllGather(const Begun& call, const Buffers& b) {
+void Hierarchical::runAllGather(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const std::size_t count = call.shape.count;
   const std::size_t element = sizeOf(dtype);
@@ -257,7 +256,7 @@ void Hierarchical::runAllGather(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runReduceScatter(const Begun& call, const Buffers& b) {
+void Hierarchical::runReduceScatter(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const Partial partial(dtype, call.shape.op);

@@ -19,7 +19,7 @@ auto Hierarchical::guarded(const char* op, Body body) {
     if (!error.usable) fail(error);
     throw;
   } catch (const std::bad_alloc&) {
-    Error error(ErrorCode::outOfMemory, std::string(op) + ": no memory for what is on its way");
+    Error error(ErrorCode::outOfMemory, std::string(op) + ": no memory for the data in transfer");
     fail(error.withOp(op).withRank(rank()));
     throw error;
   }

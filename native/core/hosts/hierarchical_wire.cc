@@ -91,8 +91,7 @@ class HierarchicalWire final : public Wire {
       events.messages.push_back(message);
     }
     events.sent.insert(events.sent.end(), found_.sent.begin(), found_.sent.end());
-    // Both wires report the end of a rank on this host. Its messages come from the inner wire,
-    // whose report comes last.
+    // Both report the end of a rank on this host. The inner wire, with its messages, comes last.
     for (const int rank : found_.lost) {
       if (inHost || !near(rank)) events.lost.push_back(name(rank));
     }

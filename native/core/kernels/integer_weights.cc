@@ -10,8 +10,7 @@
 namespace gradlink {
 namespace {
 
-/// Elements of all results computed before any is stored, so a destination may be a source. The
-/// sums of a few results fit in the first-level cache.
+/// Elements computed before any is stored, as destinations may be sources; they stay cached.
 constexpr std::size_t kBlock = 512;
 
 bool isWhole(double weight) { return std::fabs(weight) < 0x1p63 && std::trunc(weight) == weight; }

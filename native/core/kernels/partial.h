@@ -25,8 +25,8 @@ struct Partial {
   /// Sums elements [first, first + count) of arrays of the result's type, from the left.
   void sum(std::span<const void* const> arrays, std::size_t first, std::byte* to,
            std::size_t count) const;
-  /// Finishes a sum of `arrays` arrays: divides an average, rounds once. `to` is `sums`, or another
-  /// buffer if the sums are wider.
+  /// Finishes a sum of `arrays` arrays: divides an average, rounds once. `to` may be `sums` unless
+  /// wider.
   void finish(std::byte* sums, std::byte* to, std::size_t count, std::size_t arrays) const;
 
   DType result;
@@ -35,7 +35,7 @@ struct Partial {
 
  private:
   /// bfloat16 has float32's range, so a sum could overflow where the result does not. Sums are
-  /// scaled by 2^-16: all are multiples of 2^-133, then of float32's least 2^-149, so nothing else
+  /// scaled by 2^-16: all are multiples of 2^-133, then of float32's least 2^-149. Nothing else
   /// changes.
   bool isScaled() const { return isWider() && result == DType::bfloat16 && op != ReduceOp::prod; }
 };

@@ -43,8 +43,8 @@ void averageMany(std::span<void* const> dst, std::span<const void* const> src, s
 void divideBy(void* data, std::size_t count, DType, std::size_t divisor);
 
 void widen(const void* halves, float* to, std::size_t count, DType halfType);
-/// from[i] / divisor, rounded to halves once (to nearest, ties to even); NaN stays NaN. `halves`
-/// may begin where `from` does.
+/// from[i] / divisor, rounded once, ties to even; NaN stays NaN. `halves` may begin where `from`
+/// does.
 void narrow(const float* from, void* halves, std::size_t count, DType halfType,
             std::size_t divisor = 1);
 

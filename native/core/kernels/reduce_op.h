@@ -17,11 +17,9 @@ constexpr const char* nameOf(ReduceOp op) {
   return kNames[static_cast<int>(op)];
 }
 
-/// The op of the steps of an average is sum.
 constexpr ReduceOp stepOf(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
 
-/// The type of partial results, so a reduction in steps rounds once: float32 for halves, except for
-/// min and max, which round nothing.
+/// The type of partial results, so the result rounds once: float32 for sums and products of halves.
 constexpr DType partialOf(DType dtype, ReduceOp op) {
   const bool picks = op == ReduceOp::min || op == ReduceOp::max;
   return isHalf(dtype) && !picks ? DType::float32 : dtype;

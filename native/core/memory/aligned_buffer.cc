@@ -15,8 +15,7 @@ namespace gradlink {
 
 namespace {
 constexpr std::size_t kCacheLine = 64;
-// Larger blocks are mapped directly, so freeing returns them to the system: the C library would
-// keep up to 32 MiB of each block.
+// Larger blocks are mapped, so the system gets them back: the C library would keep up to 32 MiB.
 constexpr std::size_t kFewestMapped = 128 << 10;
 
 std::size_t roundUp(std::size_t bytes, std::size_t unit) {

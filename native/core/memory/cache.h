@@ -11,8 +11,7 @@ std::size_t lastLevelCacheBytes();
 
 std::size_t secondLevelCacheBytes();
 
-/// The same from given sources. `folder`: the kernel's cache folder of a core. `library`: the C
-/// library's value, 0 or less if unknown.
+/// The same from a cache folder of the kernel and the C library's value (0 or less: unknown).
 std::size_t lastLevelCacheBytes(const std::string& folder, long library);
 std::size_t secondLevelCacheBytes(const std::string& folder, long library);
 

@@ -58,8 +58,7 @@ void takeGroup(const std::string& folder, const Names& names, FreeMemory& free) 
   free.of = "its control group, whose limit is " + std::to_string(*limit) + " bytes,";
 }
 
-/// Parent groups limit a group, too. In a container the path may be the host's: only its end, the
-/// container's own part, is visible.
+/// Parent groups limit a group, too. In a container only the end of a host's path is visible.
 void takeGroups(const std::string& root, std::string path, const Names& names, FreeMemory& free) {
   for (;;) {
     takeGroup(root + path, names, free);

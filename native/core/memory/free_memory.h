@@ -1,5 +1,4 @@
-// How much memory can be taken before the kernel kills processes: the limits of the machine and of
-// this process's control groups.
+// Memory that can be taken before the kernel kills processes, by machine and control groups.
 #pragma once
 
 #include <cstddef>

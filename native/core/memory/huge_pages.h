@@ -1,5 +1,4 @@
-// Huge pages, where the system leaves them to programs: fewer first touches (one for 2 MiB instead
-// of 512) and fewer TLB misses.
+// Huge pages, where the system permits: fewer first touches (1 for 2 MiB, not 512) and TLB misses.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // A thread of each process that serves its peers' requests to its ranks' windows over a wire,
-// independent of the ranks' own calls. One for all windows of a communicator. Ranks of one process
-// access each other directly.
+// beside their own calls. One for a communicator. Ranks of one process access each other directly.
 #pragma once
 
 #include <atomic>
@@ -84,7 +83,6 @@ class WindowService {
   /// The requests of one operation, which waits for all of them.
   class Round {
    public:
-    /// `rank`: the requester.
     Round(WindowService& service, int rank, const char* op)
         : service_(service), rank_(rank), op_(op) {}
     ~Round();
@@ -111,7 +109,7 @@ class WindowService {
 
  private:
   /// A request that waits for its answer.
-  struct Asked {
+  struct Pending {
     Round* round;
     int peer;
     double weight;
@@ -135,7 +133,7 @@ class WindowService {
   void answer(const WindowRequest& request, std::int32_t error, int holder = Window::kLocked);
   void giveValues(const WindowRequest& request, ServedWindow& served);
   void finish(const WindowRequest& answer, const void* payload);
-  void told(std::uint64_t ticket);
+  void finishSend(std::uint64_t ticket);
   void gone(int process, const char* how);
   std::shared_ptr<ServedWindow> find(const WindowRequest& request);
 
@@ -146,7 +144,7 @@ class WindowService {
   std::uint64_t next_ = 1;
   /// By number and rank.
   std::map<std::pair<std::uint32_t, int>, std::shared_ptr<ServedWindow>> windows_;
-  std::map<std::uint64_t, Asked> asked_;
+  std::map<std::uint64_t, Pending> pending_;
   std::map<std::uint64_t, Sending> sending_;
   /// How each process left; null: it has not.
   std::vector<const char*> gone_;

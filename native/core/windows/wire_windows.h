@@ -29,8 +29,7 @@ struct WindowRanks {
   Exchange exchange;
 };
 
-/// The windows of one communicator, which has wires and holds one rank. Used from the
-/// communicator's thread.
+/// The windows of a communicator that has wires and holds one rank. Used from its thread.
 class WireWindows {
  public:
   WireWindows();
@@ -38,7 +37,6 @@ class WireWindows {
   WireWindows(const WireWindows&) = delete;
   WireWindows& operator=(const WireWindows&) = delete;
 
-  /// Allocates a rank's window memory.
   using MakeMemory = std::function<std::unique_ptr<WindowMemory>(const WindowSpec&, int size)>;
 
   /// Collective, as Communicator::openWindow. The first call starts the thread that serves all

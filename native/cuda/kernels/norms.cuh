@@ -1,6 +1,6 @@
 // Steps scaled by norms of the whole array (lars, lamb, lbsgd), without communication between
-// threads: lane sums, block sums and ratio are separate launches, which add in the host's order.
-// step.cuh has the step.
+// threads: lane sums, block sums and ratio are separate launches in the host's order, before
+// step.cuh.
 #pragma once
 
 #include "cuda/kernels/step.cuh"
@@ -139,8 +139,7 @@ GRADLINK_DEVICE double trustRatio(const TrustData& trust, double weightSquares,
   return weightNorm == 0 || directionNorm == 0 ? 1 : weightNorm / directionNorm;
 }
 
-/// One block of one thread an array, as blocks are added in order. Stores the scaled rate in the
-/// task.
+/// One block of one thread an array, as blocks are added in order. Stores the scaled rate.
 template <class T>
 GRADLINK_DEVICE void scaleRate(StepData<T>* tasks, const NormData* norms, const TrustData* trusts,
                                std::uint32_t count) {

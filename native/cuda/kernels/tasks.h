@@ -21,8 +21,8 @@ inline constexpr std::uint64_t kStepTile = 4096;
 inline constexpr std::uint64_t kCodeTile = 1024;
 /// Elements that a block of the pattern kernels covers.
 inline constexpr std::uint64_t kPatternTile = 4096;
-/// Partial sums of squares of a block of kUpdateBlock elements: element i belongs to lane i modulo
-/// this, as on the host.
+/// Partial sums of squares of kUpdateBlock elements: element i is in lane i modulo this, as on the
+/// host.
 inline constexpr unsigned kLanes = 16;
 
 /// The test data that one launch makes or checks.
@@ -76,8 +76,7 @@ struct StepData {
   StepScalars<T> scalars;
 };
 
-/// The norms of one array: two sums for each lane (weights; gradient or direction) and two for each
-/// block of kUpdateBlock elements.
+/// An array's norms: two sums (weights; gradient or direction) for each lane and for each block.
 struct NormData {
   std::uint64_t firstBlock;
   std::uint64_t blocks;

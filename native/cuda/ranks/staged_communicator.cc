@@ -140,7 +140,7 @@ class Staged final : public StagedCommunicator {
   static DType movedAs(DType dtype) { return isFloat8(dtype) ? DType::uint8 : dtype; }
   static void checkReducible(DType dtype, const char* op) {
     if (!isFloat8(dtype)) return;
-    throw unsupported(op, std::string("sums on the host have no ") + nameOf(dtype));
+    throw unsupported(op, std::string("the host cannot sum ") + nameOf(dtype));
   }
 
   static void* room(PinnedMemory& memory, std::size_t bytes) {
@@ -173,7 +173,6 @@ class Staged final : public StagedCommunicator {
   Stream stream_;
   PinnedMemory in_;
   PinnedMemory out_;
-  /// The least size of directly passed messages.
   std::size_t leastDirect_;
 };
 

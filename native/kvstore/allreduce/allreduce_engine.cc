@@ -119,23 +119,23 @@ void AllreduceEngine::enqueue(Operation operation, bool here) {
                       ": a push of rows cannot be combined with shardOptimizer, where "
                       "each worker steps a part of every key; omit one of them")));
   }
-  News news{{.key = operation.key,
-             .priority = operation.priority,
-             .count = key.count,
-             .rowLength = key.rowLength,
-             .name = fingerprint(key.name),
-             .rows = isPush(operation.kind) && isHalf(key.dtype) && operation.in.size() > 1
-                         ? kWiderArray
-                         : kWholeArray,
-             .kind = steps                                   ? SumKind::step
-                     : operation.kind == OperationKind::init ? SumKind::init
-                                                             : SumKind::push,
-             .dtype = key.dtype,
-             .changes = steps ? changes_ : std::uint16_t{0},
-             .rule = isPush(operation.kind) ? rule_ : 0}};
+  Unannounced unannounced{
+      {.key = operation.key,
+       .priority = operation.priority,
+       .count = key.count,
+       .rowLength = key.rowLength,
+       .name = fingerprint(key.name),
+       .rows = isPush(operation.kind) && isHalf(key.dtype) && operation.in.size() > 1 ? kWiderArray
+                                                                                      : kWholeArray,
+       .kind = steps                                   ? SumKind::step
+               : operation.kind == OperationKind::init ? SumKind::init
+                                                       : SumKind::push,
+       .dtype = key.dtype,
+       .changes = steps ? changes_ : std::uint16_t{0},
+       .rule = isPush(operation.kind) ? rule_ : 0}};
   key.queue.push_back({std::move(operation)});
-  if (key.queue.back().ofRows()) news.ofRows = &key.queue.back();
-  toAnnounce_.push_back(news);
+  if (key.queue.back().ofRows()) unannounced.ofRows = &key.queue.back();
+  toAnnounce_.push_back(unannounced);
   ++unsummed_;
 }
 
@@ -189,7 +189,7 @@ void AllreduceEngine::serve() {
 
 void AllreduceEngine::step(Lock& lock) {
   if (fenceReady()) return runFence(lock);
-  const bool news = tell(lock);
+  const bool unannounced = announceNew(lock);
   const auto begin = Deadline::Clock::now();
   const bool patient = left_;
   // A barrier or the end waits for the others, whatever they do.
@@ -206,7 +206,7 @@ void AllreduceEngine::step(Lock& lock) {
     sum(std::move(ready), lock);
   }
   if (fenceMeets_ && left_ && agreement_.everybodyLeft()) endFence();
-  if (found || news) {
+  if (found || unannounced) {
     pause_ = kShortestPause;
   } else if (!stopping_) {
     pauseFor(lock);
@@ -214,9 +214,9 @@ void AllreduceEngine::step(Lock& lock) {
 }
 
 /// Announces new operations; returns whether there were any. Enters and leaves with the lock.
-bool AllreduceEngine::tell(Lock& lock) {
-  std::vector<News> news = std::exchange(toAnnounce_, {});
-  for (News& one : news) {
+bool AllreduceEngine::announceNew(Lock& lock) {
+  std::vector<Unannounced> unannounced = std::exchange(toAnnounce_, {});
+  for (Unannounced& one : unannounced) {
     if (one.ofRows != nullptr) {
       const auto begin = Deadline::Clock::now();
       lock.unlock();
@@ -226,7 +226,7 @@ bool AllreduceEngine::tell(Lock& lock) {
     }
     agreement_.announce(one.announced);
   }
-  return !news.empty();
+  return !unannounced.empty();
 }
 
 /// Makes a call of the communicator, which stop() can end.
@@ -328,9 +328,9 @@ void AllreduceEngine::changeRule(const std::string& what, bool further) {
 
 /// Fails everything pending and later. Under the lock.
 void AllreduceEngine::fail(const Error& error) {
-  Error told(error.code, std::string("the workers no longer sum together: ") + error.what());
-  told.withRank(error.rank);
-  failure_ = std::make_exception_ptr(told);
+  Error reported(error.code, std::string("the workers no longer sum together: ") + error.what());
+  reported.withRank(error.rank);
+  failure_ = std::make_exception_ptr(reported);
   for (SummedKey& key : keys_) {
     for (const Waiting& waiting : key.queue) finish(waiting.operation.ticket, failure_);
     key.queue.clear();

@@ -1,5 +1,5 @@
-// The thread of an `allreduce` store: agrees with the other workers, sums what is ready, and passes
-// the sums to this worker's own store.
+// The thread of an `allreduce` store: agrees with other workers, sums, passes sums to its own
+// store.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,6 @@ struct AllreduceFence {
   bool meets = false;
   /// If it meets: gets every worker's states of its parts, on the first worker that has not left.
   std::function<void(std::span<const std::vector<std::uint8_t>> states)> gathers = nullptr;
-  /// Whether the worker leaves with it.
   bool leaves = false;
   std::shared_ptr<Ticket> ticket = nullptr;  // may be null
 };
@@ -90,8 +89,7 @@ class AllreduceEngine {
       }
       return parts;
     }
-    /// Its summed rows, once announced. Empty for halves, which are summed over all workers at
-    /// once.
+    /// Its summed rows, once announced. Empty for halves, which are summed over all workers.
     SortedRows touched = {};
   };
   struct SummedKey : Key {
@@ -103,7 +101,7 @@ class AllreduceEngine {
     bool sharded = false;
   };
   /// Not announced yet.
-  struct News {
+  struct Unannounced {
     Announcement announced;
     Waiting* ofRows = nullptr;  // rows, which are counted at the announcement
   };
@@ -124,7 +122,7 @@ class AllreduceEngine {
   bool idle() const;
   bool fenceReady() const;
   void step(Lock& lock);
-  bool tell(Lock& lock);
+  bool announceNew(Lock& lock);
   void call(Lock& lock, const std::function<void()>& body);
   void pauseFor(Lock& lock);
   void endForAll(const std::function<void()>& body);
@@ -148,7 +146,7 @@ class AllreduceEngine {
   std::byte* at(const Share& part) const { return static_cast<std::byte*>(buffer_) + part.offset; }
 
   // ---- allreduce/rows.cc
-  void countRows(News& news) const;
+  void countRows(Unannounced& unannounced) const;
   void fillRows(const std::vector<Share>& parts, std::size_t block);
   void gatherRows(std::size_t block);
   void giveRows(const Share& part, std::size_t block, Operation& to) const;
@@ -179,7 +177,7 @@ class AllreduceEngine {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<SummedKey> keys_;
-  std::vector<News> toAnnounce_;
+  std::vector<Unannounced> toAnnounce_;
   FenceQueue<Operation, AllreduceFence> queue_;
   std::size_t unsummed_ = 0;  // operations on their keys' queues that need the others
   bool fenceMeets_ = false;   // the running fence waits for the other workers

@@ -163,7 +163,6 @@ class AllreduceStore final : public KeyedStore<Key> {
                                              std::move(steps));
   }
 
-  /// The store with the optimizer.
   Store& stepper() {
     if (shards_) return shards_->store();
     return values_;

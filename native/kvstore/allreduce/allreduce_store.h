@@ -19,8 +19,7 @@ struct AllreduceStoreOptions {
   std::size_t devices = 1;
   /// Arrays of different keys are summed together up to this many bytes.
   std::size_t fuseBytes = 8 << 20;
-  /// Each worker steps a part of every key, keeps only the optimizer's state of it, and sends the
-  /// new values to the others.
+  /// Each worker steps a part of every key and keeps its state, then shares the new values.
   bool shardOptimizer = false;
   /// How long a push may wait for the other workers' push of the same key.
   double timeoutMs = 30000;

@@ -87,8 +87,8 @@ void Agreement::take(int worker, const Announcement& announced) {
   Slot& slot = line.slots[index];
   if (!sameOperation(slot.announced, announced)) {
     throw Error(ErrorCode::mismatch,
-                "the workers do not do the same: operation " +
-                    std::to_string(line.base + index + 1) + " of the key number " +
+                "the workers' operations differ: operation " +
+                    std::to_string(line.base + index + 1) + " of key number " +
                     std::to_string(announced.key) + " is " + describe(slot.announced) +
                     " on worker " + std::to_string(slot.by) + " and " + describe(announced) +
                     " on worker " + std::to_string(worker) +
@@ -98,11 +98,11 @@ void Agreement::take(int worker, const Announcement& announced) {
   }
   if (slot.announced.rule != announced.rule) {
     throw Error(ErrorCode::mismatch,
-                "the workers do not step alike: operation " +
-                    std::to_string(line.base + index + 1) + " of the key number " +
-                    std::to_string(announced.key) + " goes by another optimizer on worker " +
+                "the workers' optimizers differ: operation " +
+                    std::to_string(line.base + index + 1) + " of key number " +
+                    std::to_string(announced.key) + " uses another optimizer on worker " +
                     std::to_string(worker) + " than on worker " + std::to_string(slot.by) +
-                    ", or by another of its options or rates; call setOptimizer(), setUpdater() "
+                    ", or other options or rates; call setOptimizer(), setUpdater() "
                     "and setLearningRate() alike on all workers")
         .withRank(worker);
   }
@@ -121,7 +121,7 @@ void Agreement::takeRows(Slot& slot, int worker, const Announcement& announced) 
                        announced.rows > announced.count / announced.rowLength;
   if (announced.rowLength == 0 || tooMany) {
     throw Error(ErrorCode::mismatch, "worker " + std::to_string(worker) + " brings " +
-                                         std::to_string(announced.rows) + " rows, each once, to " +
+                                         std::to_string(announced.rows) + " unique rows to " +
                                          describe(announced) + ", which has fewer")
         .withRank(worker);
   }

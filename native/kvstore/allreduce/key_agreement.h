@@ -54,7 +54,6 @@ struct ReadySum {
   Partial partial;
 };
 
-/// The key of barriers.
 inline constexpr std::uint32_t kBarrierKey = ~std::uint32_t{0};
 
 /// Used by one thread. All workers must call exchange() equally often.
@@ -101,7 +100,7 @@ class Agreement {
     Deadline::Clock::time_point since;
     std::vector<std::uint32_t> rows = {};  // by worker; empty until one brings rows
     bool whole = false;                    // some worker brings a whole array
-    bool wider = false;                    // a wider one
+    bool wider = false;
   };
   struct Line {
     std::uint64_t base = 0;            // operations that have been ready

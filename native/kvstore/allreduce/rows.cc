@@ -10,9 +10,9 @@
 namespace gradlink {
 
 /// The number of unique rows is known after repeated ones are summed.
-void AllreduceEngine::countRows(News& news) const {
-  Announcement& announced = news.announced;
-  Waiting& waiting = *news.ofRows;
+void AllreduceEngine::countRows(Unannounced& unannounced) const {
+  Announcement& announced = unannounced.announced;
+  Waiting& waiting = *unannounced.ofRows;
   if (!isHalf(announced.dtype)) {
     waiting.touched = sumRows(waiting.given(), announced.rowLength, Partial::none(announced.dtype));
   }

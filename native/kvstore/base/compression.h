@@ -1,14 +1,14 @@
-// Gradient compression: 2bit and 1bit with error feedback, bit for bit MXNet's; float16 and
-// bfloat16, each element rounded to the nearest, nothing fed back.
+// Gradient compression: 2bit and 1bit with error feedback, bit for bit as in MXNet; float16 and
+// bfloat16, rounded to nearest without feedback.
 //
 // 2bit, threshold t > 0: r += g; r >= t sends 11 and r -= t; r <= -t sends 10 and r += t; else 00.
 // Four codes a byte, first element in the top two bits. 11 decodes to +t, 10 to -t, 00 to 0.
 // 1bit, any t: r += g; r > t sends 1 and r -= 1; else 0 and r += 1. Eight codes a byte, first in
-// the top bit. 1 decodes to +1, 0 to -1 (not to plus and minus t). All arithmetic is float32. Codes
-// are padded with zero bits to whole 32-bit words.
+// the top bit. 1 decodes to +1, 0 to -1 (not to +t and -t). All arithmetic is float32. Codes are
+// padded with zero bits to whole 32-bit words.
 //
-// Beyond MXNet, where r is no finite number: r stays what it was, 2bit sends 01, which decodes to
-// NaN, and quantize() gives NaN. The codes of 1bit cannot say it, see codesSay().
+// Beyond MXNet, if r is not finite: r stays, 2bit sends 01, which decodes to NaN, and quantize()
+// gives NaN. The codes of 1bit cannot express it, see codesSay().
 #pragma once
 
 #include <cstddef>

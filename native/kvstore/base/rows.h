@@ -11,8 +11,7 @@
 
 namespace gradlink {
 
-/// Some rows of an array, consecutive at `data`; `rows` has their numbers, in any order,
-/// repeatable.
+/// Some rows of an array, consecutive at `data`, with their numbers in any order, repeatable.
 struct SomeRows {
   const void* data;
   std::span<const std::int64_t> rows;
@@ -25,8 +24,7 @@ struct SortedRows {
   DType dtype{};
 };
 
-/// Sums the parts row by row, in the order of the parts: in the partial's wider type if a row
-/// repeats, else in the parts' own.
+/// Sums the parts row by row in order: in the wider type if a row repeats, else in the parts' own.
 SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, const Partial&);
 
 void sortEachOnce(std::vector<std::int64_t>& rows);

@@ -72,8 +72,7 @@ Error noRegularFile(const std::string& file, mode_t mode) {
                      "; name another file");
 }
 
-/// The beginning of a temporary file's name, before the writer's part: no other file's, and short
-/// enough for any name.
+/// The start of a temporary file's name, before the writer's part: unique and short enough.
 std::string partialPrefix(const std::string& file) {
   constexpr std::size_t kKept = 80;
   char host[65] = "";

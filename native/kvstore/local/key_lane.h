@@ -36,9 +36,8 @@ class KeyLane final : public Lane {
   std::vector<AlignedBuffer> residuals;
 
  private:
-  // malloc, and so JavaScript, aligns large arrays to 16 bytes behind the start of a page. With the
-  // same alignment the value reaches cache line boundaries together with them, so one pass can
-  // stream to all of them.
+  // malloc, and so JavaScript, puts large arrays 16 bytes behind the start of a page. With the same
+  // alignment the value reaches cache lines together with them, so one pass can stream to all.
   static constexpr std::size_t kValueOffset = 16;
 
   AlignedBuffer memory_;

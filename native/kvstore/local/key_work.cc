@@ -12,8 +12,7 @@
 namespace gradlink {
 namespace {
 
-// Bytes of a part, over all arrays: some 50 us, which hides the cost of claiming it and limits the
-// wait of a more urgent key.
+// Bytes of a part over all arrays: 50 us hide the cost of claiming and limit urgent keys' waits.
 constexpr std::size_t kPartBytes = 1 << 20;
 
 template <class Pointer>

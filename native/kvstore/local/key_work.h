@@ -67,7 +67,7 @@ class KeyWork final : public Work {
   bool compress_ = false;
   bool sparse_ = false;
   bool streaming_ = false;
-  std::size_t partBlocks_ = 1;  // blocks (kUpdateBlock elements) of one part
+  std::size_t partBlocks_ = 1;
   std::unique_ptr<UpdateRun> update_;
   int updatePhase_ = 0;
   std::vector<std::int64_t> rows_;  // wanted, sorted, each once

@@ -13,8 +13,7 @@ constexpr std::size_t kWideBytes = 256 * 1024;
 // Below this, the caller's thread is done before the store's thread could wake up.
 constexpr std::size_t kHereBytes = 64 * 1024;
 
-// Turns of a thread that spins for the lock, some 20 us: the lock is held for less, and a wake-up
-// can be as long as a part.
+// Spins for the lock, some 20 us: it is held for less, and a wake-up may take as long as a part.
 constexpr int kLockSpins = 500;
 
 }  // namespace

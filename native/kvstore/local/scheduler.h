@@ -1,5 +1,4 @@
-// Schedules a store's work: lanes of ordered operations, priorities between lanes, and threads that
-// share large work part by part.
+// Schedules a store's work: lanes of ordered operations, priorities, threads that share parts.
 #pragma once
 
 #include <condition_variable>

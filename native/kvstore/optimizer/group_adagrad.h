@@ -20,8 +20,8 @@ namespace gradlink {
 struct GroupRows {
   std::size_t rowLength = 1;
 
-  /// The index of the sum of a row's part in a block. Unique, because a block shares at most one
-  /// row with the previous one.
+  /// The index of a row's part in a block; unique, as a block shares only one row with the
+  /// previous.
   std::size_t partOf(std::size_t row, std::size_t block) const { return row + block; }
   std::size_t parts(std::size_t count) const {
     return count == 0 ? 0 : count / rowLength + count / kUpdateBlock + 1;

@@ -1,18 +1,13 @@
-// Optimizers that run where the store is, without JavaScript: formulas and defaults are
-// MXNet 1.9.1's.
+// Optimizers that run in the store, without JavaScript, with MXNet 1.9.1's formulas and defaults.
 //
-// An update has three steps, so that order of issue decides the numbers and any number of threads
-// does the work:
-//   1. optimizer.issue(state)  counts the update and fixes rate, decay and step number; call it in
-//   the order in
-//                              which the pushes were made (the schedule depends on the largest
-//                              count of any key);
-//   2. UpdateRun run(...)      binds weight and gradients;
-//   3. run.execute()           on the shared thread pool, or phase by phase and block by block on
-//   the caller's own
-//                              threads. The result does not depend on how many threads took part:
-//                              blocks have a fixed size, and norms are summed in block order in
-//                              float64.
+// An update has three steps, so the order of issue decides the numbers on any number of threads:
+//
+// - optimizer.issue(state) counts the update and fixes rate, decay and step number. Call it in the
+//   order of the pushes: a schedule depends on the largest count of any key.
+// - UpdateRun run(...) binds weight and gradients.
+// - run.execute() steps on the shared thread pool, or the caller runs phases and blocks on its own
+//   threads. Blocks have a fixed size and norms are summed in block order in float64, so the result
+//   does not depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -115,16 +110,14 @@ class Optimizer {
   /// Whether such a state starts with copies of the weights.
   bool copiesWeights(DType dtype) const;
 
-  /// Throws Error(invalidArgument), with the expected and the received arrays, unless the state
-  /// fits this optimizer.
+  /// Throws Error(invalidArgument) with both lists of arrays unless the state fits this optimizer.
   void checkState(const OptimizerState& state) const;
 
   /// Counts an update of this key. Thread-safe.
   UpdateNumbers issue(OptimizerState& state);
 
   /// issue, bind and execute: weight := step(weight, sum of grads). grads have `count` elements of
-  /// the state's dtype each, summed from the left in the same pass. Blocks; uses the shared thread
-  /// pool.
+  /// the state's dtype each, summed from the left in the same pass. Blocks; uses the thread pool.
   void update(OptimizerState& state, void* weight, std::span<const void* const> grads);
 
   /// The rate that the next issue would start from, before multipliers.

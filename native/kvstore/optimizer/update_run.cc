@@ -31,7 +31,6 @@ struct UpdateRun::Impl {
   void* weight;
   std::vector<const void*> grads;
   StepScalars<double> scalars;
-  /// float16's and bfloat16's float32 copy, or null.
   float* master = nullptr;
   /// Sums of squares by block, so their total does not depend on the threads.
   std::vector<double> weightSquares;

@@ -19,27 +19,27 @@ inline constexpr std::size_t kPieceBytes = 256 << 10;
 
 enum class MessageType : std::uint8_t {
   // ---- worker to server
-  define,           // Header::count elements; payload: the key's name. Every worker, in one order
+  define,           // Header::count elements; payload: the key's name. Same order on all workers
   init,             // payload: piece of worker 0's value
-  push,             // payload: piece, as `encoding` says
-  pull,             // answered with `value` for each piece, once `round` rounds of it have closed
-  pullRows,         // payload: ShardRuns; answered for the pieces that have some of them, likewise
-  setOptimizer,     // payload: the encoded spec; empty: none. From worker 0; the rest wait
+  push,             // payload: piece in `encoding`
+  pull,             // answered with `value` for each piece once its round `round` has closed
+  pullRows,         // payload: ShardRuns; as pull, for the pieces with some of them
+  setOptimizer,     // payload: the spec; empty: none. Worker 0's counts; others wait
   setLearningRate,  // payload: one float64
   setCompression,   // payload: encoded type and threshold
   saveStates,       // answered with `states`
   loadStates,       // payload: states of this server's shards
-  barrier,          // answered when every worker that takes part has asked
+  barrier,          // answered when every participating worker has sent it
   command,          // payload: the user's text; `request` in the answer
-  deadNodes,        // answered with one float64 in the payload: how many ranks are lost
+  deadNodes,        // answered with the number of lost ranks, a float64
   report,           // answered with the server's counters as JSON text
-  leave,            // from here on rounds no longer wait for this worker
+  leave,            // rounds no longer wait for this worker
   // ---- server to worker
   value,   // payload: piece of the stored value (`release` it soon: the server waits)
-  done,    // the request has been carried out; payload as the request says
+  done,    // the request is done; its payload depends on the request
   states,  // payload: encoded states of all of this server's shards
   failed,  // payload: the message; `code` is the ErrorCode and `blame` the rank, -1 for none.
-           // request 0: the store has ended, for everybody
+           // request 0: the store has ended
 };
 
 /// How a push's payload is encoded.
@@ -49,9 +49,9 @@ enum class Encoding : std::uint8_t {
   oneBit = 2,
   float16 = 3,  // float32 keys sent as halves
   bfloat16 = 4,
-  rows = 5,       // of some rows: protocol/piece_rows.h
+  rows = 5,       // some rows: protocol/piece_rows.h
   wider = 6,      // keys of halves: the sum of several devices' halves, as float32
-  widerRows = 7,  // the same of some rows
+  widerRows = 7,  // the same for some rows
 };
 
 struct Header {
@@ -66,11 +66,10 @@ struct Header {
   std::int32_t blame = -1;
   /// Elements: of the shard (define), else of the piece.
   std::uint64_t count = 0;
-  /// push: its number among this worker's; pull: rounds that must have closed; define: the shard's
-  /// offset.
+  /// push: this worker's count; pull: rounds that must have closed; define: the shard's offset.
   std::uint64_t round = 0;
-  /// The worker's number of a request, repeated by the answer. define, which has no answer:
-  /// elements of a row of the key.
+  /// The worker's number of a request, repeated by the answer. define: elements of a row of the
+  /// key.
   std::uint64_t request = 0;
 };
 static_assert(sizeof(Header) == 48);

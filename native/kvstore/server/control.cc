@@ -135,7 +135,7 @@ Error ServerLoop::blamed(const Error& error) const {
   }
   if (silent < 0) return error;
   return Error(error.code, std::string(error.what()) + " (worker " + std::to_string(silent) +
-                               " was not heard of for longest)")
+                               " has been silent for longest)")
       .withRank(silent)
       .withOp(error.op);
 }
@@ -173,7 +173,7 @@ void ServerLoop::setOptimizer(const WireMessage& message) {
   std::shared_ptr<Optimizer> optimizer;
   if (message.bytes > 0) {
     const LoadedStates loaded = gradlink::loadStates(bytesOf(message));
-    if (!loaded.spec) throw storeMisuse("setOptimizer: there is no optimizer in it");
+    if (!loaded.spec) throw storeMisuse("setOptimizer: the message has no optimizer");
     optimizer = Optimizer::create(*loaded.spec);
   }
   context_.updater = nullptr;

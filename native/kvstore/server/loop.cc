@@ -33,7 +33,6 @@ bool isControl(MessageType type) {
          type == MessageType::saveStates || type == MessageType::loadStates;
 }
 
-/// Describes the row length, if there is one.
 std::string rowsOf(std::uint64_t rowLength) {
   return rowLength == 1 ? "" : " in rows of " + std::to_string(rowLength);
 }
@@ -59,10 +58,10 @@ void ServerLoop::run() {
     serve();
   } catch (const Error& error) {
     const Error full = blamed(error);
-    tell(full);
+    sendFailure(full);
     throw full;
   } catch (const std::exception& error) {
-    tell(Error(ErrorCode::system, error.what()));
+    sendFailure(Error(ErrorCode::system, error.what()));
     throw;
   }
 }
@@ -90,7 +89,7 @@ void ServerLoop::serve() {
 }
 
 // Workers that still listen get the reason.
-void ServerLoop::tell(const Error& error) {
+void ServerLoop::sendFailure(const Error& error) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     if (!stream(worker).over) context_.replies.failed(worker, 0, error);
   }
@@ -182,7 +181,7 @@ void ServerLoop::dispatch(const WireMessage& message) {
     default:
       if (!isControl(header.type)) {
         throw Error(ErrorCode::mismatch, "worker " + std::to_string(worker) +
-                                             " sent what only servers send; do all run the same "
+                                             " sent a server's message; do all run the same "
                                              "version of gradlink?")
             .withRank(worker);
       }

@@ -31,7 +31,6 @@ class ServerLoop {
     std::deque<WireMessage> backlog;
     /// Optimizers and states that it has set.
     std::uint64_t rules = 0;
-    /// The barrier that it waits in.
     std::optional<std::uint64_t> barrier;
     /// Since when it waits in a barrier or for worker 0's optimizer; unset if it does not.
     std::optional<Deadline::Clock::time_point> waitsSince;
@@ -44,7 +43,7 @@ class ServerLoop {
   };
 
   void serve();
-  void tell(const Error& error);
+  void sendFailure(const Error& error);
   Error blamed(const Error& error) const;
   void take(const WireEvents& events);
   void sent(std::uint64_t ticket);

@@ -22,7 +22,7 @@ Header headerOf(const WireMessage& message) {
   if (!whole || static_cast<int>(header.dtype) >= kDTypeCount) {
     throw Error(ErrorCode::mismatch,
                 "rank " + std::to_string(message.source) +
-                    " sent something that no store sends; do all run the same version of gradlink?")
+                    " sent an invalid message; do all run the same version of gradlink?")
         .withRank(message.source);
   }
   return header;

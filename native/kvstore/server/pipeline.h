@@ -1,5 +1,4 @@
-// A thread of a server that owns some of its shards. A single pipeline has no thread: the receiving
-// thread does its work.
+// A thread of a server for some of its shards; a single pipeline uses the receiving thread.
 #pragma once
 
 #include <atomic>
@@ -31,7 +30,6 @@ Header headerOf(const WireMessage& message);
 
 class Pipeline {
  public:
-  /// `index` among the server's. `threaded`: with its own thread.
   Pipeline(ServerContext& context, int index, bool threaded);
   /// Drops queued tasks.
   ~Pipeline();

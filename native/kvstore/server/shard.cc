@@ -386,7 +386,7 @@ void ServerShard::tooLate(const ShardPiece& piece, double timeoutMs) const {
   }
   if (first < 0) {
     throw Error(ErrorCode::timeout,
-                "key " + name_ + ": a worker has not taken a value that it pulled" + seconds)
+                "key " + name_ + ": a worker has not read a value that it pulled" + seconds)
         .withOp("push");
   }
   throw Error(ErrorCode::timeout, "key " + name_ + ": round " + std::to_string(piece.closed + 1) +

@@ -10,7 +10,6 @@
 namespace gradlink {
 namespace {
 
-/// Workers' messages, by MessageType.
 constexpr const char* kMessages[] = {
     "define",          "init",           "push",       "pull",       "pullRows", "setOptimizer",
     "setLearningRate", "setCompression", "saveStates", "loadStates", "barrier",  "command",

@@ -1,5 +1,5 @@
-// A trace of a server's work: its threads record events, which readers take out. While it is off,
-// an entry only checks a flag.
+// A trace of a server's work: its threads record events, unless a flag is off; readers take them
+// out.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,6 @@ class ServerTrace {
  public:
   /// The kind of an event; for messages `receive` plus the MessageType.
   enum Name : std::uint8_t { merge, update, answer, receive };
-  /// The names of Name's values, in order.
   static std::vector<std::string> names();
 
   static constexpr std::uint32_t kNoKey = ~std::uint32_t{0};
@@ -26,7 +25,6 @@ class ServerTrace {
     double begin = 0;
     double end = 0;
     std::uint64_t bytes = 0;
-    /// By keyNumber().
     std::uint32_t key = kNoKey;
     /// kNobody for several together.
     std::int32_t worker = kNobody;

@@ -15,16 +15,12 @@ namespace {
 /// Smaller arrays are packed into one buffer for NCCL.
 constexpr std::size_t kFuseBelowBytes = 64 << 10;
 
-bool decideOnNccl(const GpuDistOptions& options, std::size_t places) {
-  return !options.onHost && usesNccl(options.merge, options.gpus.size(), places);
-}
-
 }  // namespace
 
-class GpuDistSite::Visit final : public InFlight {
+class GpuDistSite::HostTransfer final : public InFlight {
  public:
   /// `sum`: the buffer for the sum on the key's owner; null if arrays go to the host unsummed.
-  Visit(GpuDistSite& site, GpuUnit& unit, const void* sum)
+  HostTransfer(GpuDistSite& site, GpuUnit& unit, const void* sum)
       : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
     if (sum != nullptr) {
       arrive(unit.key(), 0, {const_cast<void*>(sum), unit.key().owner});
@@ -121,8 +117,8 @@ GpuDistSite::GpuDistSite(Store& inner, const GpuDistOptions& options, std::funct
       options_(options),
       wake_(std::move(wake)),
       places_(options.gpus),
-      nccl_(decideOnNccl(options, places_.size()), places_, options.gpus, options.timeoutMs,
-            kFuseBelowBytes) {
+      nccl_(!options.onHost && usesNccl(options.merge, options.gpus.size(), places_.size()),
+            places_, options.gpus, options.timeoutMs, kFuseBelowBytes) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     up_.push_back(std::make_unique<cuda::Stream>(places_[i].device));
   }
@@ -162,9 +158,9 @@ void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightLi
   for (std::size_t i = 0; i < units.size(); ++i) {
     const auto& [at, shared] = summed[i];
     const void* const sum = shared == nullptr ? at : shared->result(units[i]->key().owner);
-    auto visit = std::make_unique<Visit>(*this, *units[i], sum);
-    visit->units.push_back(std::move(units[i]));
-    inFlight.push_back(std::move(visit));
+    auto transfer = std::make_unique<HostTransfer>(*this, *units[i], sum);
+    transfer->units.push_back(std::move(units[i]));
+    inFlight.push_back(std::move(transfer));
   }
   units.clear();
 }

@@ -1,6 +1,5 @@
 // Values on servers, or in the host memory of every worker: GPUs' arrays pass through page-locked
-// memory to and from the inner store. Different keys overlap in the copies to the host, the inner
-// store, and the copies back.
+// memory to and from the inner store. Copies and transfers of different keys overlap.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +36,7 @@ class GpuDistSite final : public GpuSite {
   bool quiesce() noexcept override;
 
  private:
-  class Visit;
+  class HostTransfer;
   /// Whether the arrays are summed before they leave the GPUs.
   bool sums(const GpuUnit& unit) const {
     return !options_.onHost && unit.in.size() > 1 && !unit.ofRows();

@@ -92,8 +92,7 @@ class StagedStore final : public KeyedStore<GpuKey> {
   int deadNodes() const override { return inner_->deadNodes(); }
 
  private:
-  /// Runs `begin` with a ticket for the inner store, after everything earlier and before anything
-  /// later; the inner store keeps that order.
+  /// Runs `begin` with a ticket for the inner store, in the order of submission in both stores.
   void inOrder(std::function<void(std::shared_ptr<Ticket>)> begin, std::shared_ptr<Ticket> ticket) {
     // Stores finish tickets under their own locks, so they cannot share one: one of two others
     // does.

@@ -1,5 +1,5 @@
-// Wire memory for this worker's messages. The buffer released last is reused first, so a few cached
-// buffers serve arrays of any size.
+// Wire memory for this worker's messages, last released first: a few cached buffers serve any
+// array.
 #pragma once
 
 #include <array>
@@ -17,7 +17,6 @@ struct WireBuffer {
   std::size_t bytes;
   /// The index of its free list; kOwn: not reused.
   std::size_t sizeClass;
-  /// Whether it counts as staged.
   bool staged;
   /// The transfer that lends it; 0 for memory of the wire.
   std::uint64_t lender = 0;

@@ -150,7 +150,7 @@ void DistEngine::guarded(const std::function<void()>& turn) {
   } catch (const std::bad_alloc&) {
     fail(Error(ErrorCode::outOfMemory, "a distributed store ran out of memory"));
   }
-  tellFinished();
+  finishTickets();
 }
 
 void DistEngine::turn(std::unique_lock<std::mutex>& lock) {
@@ -159,7 +159,7 @@ void DistEngine::turn(std::unique_lock<std::mutex>& lock) {
   transfers_.sendSome();
   // Operations that have just ended may unblock requests.
   goOn();
-  tellFinished();
+  finishTickets();
   if (mayRest()) {
     rest(lock);
   } else {
@@ -254,58 +254,58 @@ void DistEngine::goOn() {
 }
 
 void DistEngine::begin(DistRequest& request) {
-  asked_ = std::make_unique<Asked>();
-  asked_->request = &request;
-  asked_->error = error_;
-  asked_->begun = Clock::now();
+  current_ = std::make_unique<Asking>();
+  current_->request = &request;
+  current_->error = error_;
+  current_->begun = Clock::now();
   std::vector<DistRequest::Question> questions;
   try {
-    if (!error_ && asked_->request->ask) questions = asked_->request->ask(*asked_->request);
-    if (asked_->request->failure) asked_->error = asked_->request->failure;
+    if (!error_ && current_->request->ask) questions = current_->request->ask(*current_->request);
+    if (current_->request->failure) current_->error = current_->request->failure;
   } catch (...) {
-    asked_->error = std::current_exception();
+    current_->error = std::current_exception();
   }
   if (questions.empty()) return end();
-  asked_->number = ++lastRequest_ | kRequestBit;
-  asked_->left = questions.size();
-  asked_->answered.resize(questions.size());
+  current_->number = ++lastRequest_ | kRequestBit;
+  current_->left = questions.size();
+  current_->answered.resize(questions.size());
   for (std::size_t server = 0; server < questions.size(); ++server) {
     Header header{.type = questions[server].type, .flags = questions[server].flags};
-    header.request = asked_->number;
+    header.request = current_->number;
     link_.send(static_cast<int>(server), header, questions[server].payload);
   }
 }
 
 void DistEngine::answered(const Header& header, const WireMessage& message) {
-  if (!asked_ || header.request != asked_->number) return;
+  if (!current_ || header.request != current_->number) return;
   const auto server = static_cast<std::size_t>(link_.serverOf(message.source));
-  if (asked_->answered[server]) return;
-  asked_->answered[server] = true;
+  if (current_->answered[server]) return;
+  current_->answered[server] = true;
   try {
     if (header.type == MessageType::failed) throw errorOf(header, message);
-    if (asked_->request->answer) asked_->request->answer(server, payloadOf(message));
+    if (current_->request->answer) current_->request->answer(server, payloadOf(message));
   } catch (...) {
-    if (!asked_->error) asked_->error = std::current_exception();
+    if (!current_->error) current_->error = std::current_exception();
   }
-  if (--asked_->left == 0) end();
+  if (--current_->left == 0) end();
 }
 
 void DistEngine::end() {
-  const std::unique_ptr<Asked> asked = std::move(asked_);
-  if (asked->request->tellsFailures) {
+  const std::unique_ptr<Asking> ended = std::move(current_);
+  if (ended->request->reportsFailures) {
     for (DistKey* const key : keys_) {
-      if (!asked->error) std::swap(asked->error, key->error);
+      if (!ended->error) std::swap(ended->error, key->error);
     }
   }
   try {
-    if (!asked->error && asked->request->finish) asked->request->finish();
+    if (!ended->error && ended->request->finish) ended->request->finish();
   } catch (...) {
-    asked->error = std::current_exception();
+    ended->error = std::current_exception();
   }
-  if (asked->request->ticket) {
-    finished_.emplace_back(asked->request->ticket, asked->error);
-  } else if (asked->error && !error_) {
-    fail(asked->error);
+  if (ended->request->ticket) {
+    finished_.emplace_back(ended->request->ticket, ended->error);
+  } else if (ended->error && !error_) {
+    fail(ended->error);
   }
   queue_.endFence([this](KeyOperation&& one) { carryOut(std::move(one)); });
 }
@@ -329,7 +329,7 @@ void DistEngine::handle(const WireMessage& message) {
   link_.release(message);
 }
 
-void DistEngine::tellFinished() {
+void DistEngine::finishTickets() {
   // Not under the submit lock: finish() wakes submitters. Operations are counted before this side
   // sees them, so their tickets are the engine's alone.
   for (auto& [ticket, error] : finished_) ticket->finish(error);
@@ -442,8 +442,8 @@ void DistEngine::lost(int rank, bool died) {
 
 Deadline::Clock::time_point DistEngine::waitsSince() const {
   const Transfer* const transfer = transfers_.oldest();
-  if (transfer == nullptr) return asked_ ? asked_->begun : lastProgress_;
-  return asked_ ? std::min(asked_->begun, transfer->sent) : transfer->sent;
+  if (transfer == nullptr) return current_ ? current_->begun : lastProgress_;
+  return current_ ? std::min(current_->begun, transfer->sent) : transfer->sent;
 }
 
 void DistEngine::lookAtTime() {
@@ -469,10 +469,10 @@ void DistEngine::lookAtTime() {
         limit) {
       return;
     }
-    names = "the servers, which are there,";
+    names = "the servers (still connected)";
   }
   const Transfer* const transfer = transfers_.oldest();
-  const std::string what = asked_     ? asked_->request->name
+  const std::string what = current_   ? current_->request->name
                            : transfer ? "key " + transfer->key().name
                                       : std::string("push");
   fail(Error(ErrorCode::timeout, what + ": " + names + " did not answer within " +
@@ -488,8 +488,8 @@ void DistEngine::fail(std::exception_ptr error) {
   over_.store(true, std::memory_order_release);
   error_ = std::move(error);
   transfers_.failAll(keys_, error_);
-  if (asked_) {
-    if (!asked_->error) asked_->error = error_;
+  if (current_) {
+    if (!current_->error) current_->error = error_;
     end();
   }
 }

@@ -75,7 +75,7 @@ class DistEngine {
   using Tasks = Queue<DistKey, KeyOperation, DistRequest>;
   using Task = Tasks::Entry;
   /// The request that the servers are answering.
-  struct Asked {
+  struct Asking {
     DistRequest* request = nullptr;
     std::uint64_t number = 0;
     std::vector<bool> answered;
@@ -111,8 +111,8 @@ class DistEngine {
   void lookAtTime();
   void fail(const Error&);
   void fail(std::exception_ptr);
-  void tellFinished();
-  bool isWaiting() const { return asked_ != nullptr || queue_.unfinished() > 0; }
+  void finishTickets();
+  bool isWaiting() const { return current_ != nullptr || queue_.unfinished() > 0; }
 
   const DistStoreOptions options_;
   ServerLink link_;
@@ -124,7 +124,7 @@ class DistEngine {
   std::mutex turn_;
   std::vector<DistKey*> keys_;
   std::size_t keyBytes_ = 0;
-  std::unique_ptr<Asked> asked_;
+  std::unique_ptr<Asking> current_;
   std::uint64_t lastRequest_ = 0;
   std::exception_ptr error_;  // what ended the store
   WireEvents events_;         // used by the engine's thread, or the one that polls while it rests

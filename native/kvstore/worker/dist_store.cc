@@ -186,7 +186,7 @@ void DistStore::barrier(std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "barrier";
   request.ask = [this](DistRequest&) { return askAll(MessageType::barrier); };
-  request.tellsFailures = true;
+  request.reportsFailures = true;
   request.ticket = std::move(ticket);
   engine_.request(std::move(request));
 }

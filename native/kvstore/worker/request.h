@@ -30,8 +30,7 @@ struct DistRequest {
 
   /// For errors and reports: "barrier", "saveOptimizerStates" ...
   std::string name;
-  /// The question for each server, called first. Null: nothing. An exception is the ticket's error,
-  /// and nothing is asked.
+  /// Called first: the question for each server. May be null. An exception ends the request.
   std::function<std::vector<Question>(DistRequest&)> ask;
   /// Set by ask(): the ticket's error, although the servers are asked.
   std::exception_ptr failure;
@@ -40,7 +39,7 @@ struct DistRequest {
   /// Called after all answers; an exception is the ticket's error. May be null.
   std::function<void()> finish;
   /// Whether it reports failures of pushes that were done; else the key's next operation does.
-  bool tellsFailures = false;
+  bool reportsFailures = false;
   /// Null if nobody waits: a failure then ends the store.
   std::shared_ptr<Ticket> ticket;
 };

@@ -1,5 +1,5 @@
-// One key of a distributed store at its worker, and its current transfer: a push, a pull, or a push
-// merged with pulls, piece by piece.
+// One key of a distributed store at its worker, and its transfer: a push, pulls, or both, by
+// pieces.
 #pragma once
 
 #include <cstddef>
@@ -85,7 +85,6 @@ class Transfer {
   }
   bool wantsValue() const { return !pulls_.empty(); }
 
-  /// The next piece to send, or null.
   const std::optional<Piece>& nextPiece() const { return cursor_.next(); }
   Piece takePiece() { return cursor_.take(); }
   bool allTaken() const { return !sends() || !cursor_.next(); }

@@ -262,9 +262,8 @@ void Transfers::value(const Header& header, const WireMessage& message) {
   try {
     const Piece piece = found->second->pieceOf(header);
     if (!found->second->expects(piece, message.bytes)) {
-      throw Error(ErrorCode::mismatch,
-                  "key " + found->second->key().name +
-                      ": a server answered with other rows than were asked for");
+      throw Error(ErrorCode::mismatch, "key " + found->second->key().name +
+                                           ": a server answered with other rows than requested");
     }
     incoming_.push_back({found->second, piece, message});
   } catch (...) {

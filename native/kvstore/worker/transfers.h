@@ -1,5 +1,4 @@
-// Everything pending between a worker's keys and its servers: which key sends next, which values
-// have come, and what is done.
+// Everything pending between a worker's keys and its servers, and what is done.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,8 @@ namespace gradlink::measure {
 /// On a GPU, or page-locked on the host near one.
 class GpuBuffer {
  public:
-  /// place: a GPU's ordinal or kHostMemory. `user`: the GPU that uses host memory, which is
-  /// allocated near it if `affinity`.
+  /// place: a GPU's ordinal or kHostMemory. `user`: host memory's GPU, near which `affinity` puts
+  /// it.
   GpuBuffer(int place, int user, std::size_t bytes, bool affinity);
 
   bool isHost() const { return place_ < 0; }

@@ -48,12 +48,11 @@ void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& optio
       options.graphLaunches > 0 || options.waiting != Waiting::none || options.aggregate;
   if (options.shiftedThrough > 0 && calledApart) {
     refuseGpuCollective(ErrorCode::invalidArgument,
-                        "arrays that are shifted from call to call belong to calls that follow "
-                        "each other: no graph, no group, and nothing that is waited for");
+                        "shifted arrays need consecutive calls: no graph, no group and no waiting");
   }
   if (options.graphLaunches > 0 && options.waiting != Waiting::none) {
     refuseGpuCollective(ErrorCode::invalidArgument,
-                        "what a graph holds cannot be waited for call by call");
+                        "the calls of a graph cannot be waited for one by one");
   }
 }
 
@@ -74,8 +73,7 @@ class GpuCollectiveMeasurement {
   }
 
   GpuCollectiveResult run() {
-    // Between the calls of a batch, queued work also waits for ranks that have yet to queue:
-    // nothing may be freed.
+    // Between calls of a batch, queued work also waits for other ranks: nothing may be freed.
     const cuda::KeepMemory keeping;
     const cuda::Launching othersMayLaunch(true, Deadline::in(timeoutMs()), record_.name);
     if (options_.registration)
@@ -116,8 +114,8 @@ class GpuCollectiveMeasurement {
   bool isScan() const { return record_.kind == Kind::scan || record_.kind == Kind::exscan; }
 
   /// Whether streams wait until the batch is queued on all GPUs: launching an abortable call takes
-  /// the library tens of microseconds. Not for a first call, which connects and allocates: that
-  /// must not wait for held streams.
+  /// tens of microseconds. Not for a first call: it connects and allocates, which needs free
+  /// streams.
   bool holdsFor(int batch) const {
     const bool warm = options_.warmup > 0 || options_.verify;
     const std::size_t groups = std::max<std::size_t>(messages_.size(), 1);

@@ -25,14 +25,13 @@ struct GpuCollectiveOptions : CollectiveOptions {
   Waiting waiting = Waiting::none;
   /// Register the memory with NCCL first.
   std::optional<nccl::RegistrationKind> registration;
-  /// Make the calls of a batch one group, which the library may merge. Not for sendReceive, whose
-  /// calls are groups, and for scans.
+  /// Make a batch one group, which the library may merge; not sendReceive's groups and scans.
   bool aggregate = false;
   /// Elements before each array in its memory.
   std::size_t unalign = 0;
   /// Time as nccl-tests does: streams are not held, a sample lasts by the host's clock until all
-  /// calls have ended, and successive calls use successive arrays in memory of this many bytes. A
-  /// separate call is checked. 0: off.
+  /// calls have ended, and calls use successive arrays of this many bytes. Another call is checked.
+  /// 0: off.
   std::size_t shiftedThrough = 0;
 };
 
@@ -43,8 +42,7 @@ struct GpuCollectiveResult : CollectiveResult {
   std::optional<nccl::RegistrationKind> registered;
 };
 
-/// As timeCollective. A sample is the longest time of this process's GPUs. `options.shared` is
-/// ignored: the memory is the library's.
+/// As timeCollective. A sample is the longest time of this process's GPUs, `shared` is ignored.
 GpuCollectiveResult timeGpuCollective(nccl::NcclCommunicator&, const GpuCollectiveOptions&);
 
 }  // namespace gradlink::measure

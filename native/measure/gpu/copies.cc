@@ -40,7 +40,8 @@ void check(const GpuCopiesOptions& options) {
   }
   for (const GpuCopy& copy : options.copies) {
     if (copy.by != copy.from && copy.by != copy.to) {
-      refuseCopies("gpu:" + std::to_string(copy.by) + " takes no part in the copy it should make");
+      refuseCopies("gpu:" + std::to_string(copy.by) +
+                   " is neither the source nor the target of its copy");
     }
   }
 }
@@ -114,7 +115,7 @@ class GpuCopiesMeasurement {
       if (copy.kernel && !direct) {
         throw Error(ErrorCode::unsupported,
                     "the kernels of gpu:" + std::to_string(copy.by) +
-                        " do not reach the memory of gpu:" +
+                        " cannot access the memory of gpu:" +
                         std::to_string(copy.by == copy.from ? copy.to : copy.from))
             .withOp("timeGpuCopies")
             .stillUsable();
@@ -187,11 +188,10 @@ class GpuCopiesMeasurement {
     if (holds_ && !heldToTheEnd) {
       char seconds[16];
       std::snprintf(seconds, sizeof(seconds), "%g", hold_.seconds());
-      throw Error(
-          ErrorCode::system,
-          "queueing the copies took longer than the " + std::string(seconds) +
-              " s for which their streams are held: fewer copies a sample are needed, since "
-              "a stream takes about a thousand at once")
+      throw Error(ErrorCode::system,
+                  "queueing the copies took longer than the " + std::string(seconds) +
+                      " s for which their streams are held: use fewer copies a sample, since a "
+                      "stream queues about a thousand")
           .withOp("timeGpuCopies")
           .stillUsable();
     }

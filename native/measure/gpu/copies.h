@@ -19,8 +19,7 @@ namespace gradlink::measure {
 /// Page-locked host memory, in place of a GPU's ordinal.
 inline constexpr int kHostMemory = -1;
 
-/// From one memory to another. `by`: the GPU whose copy engine or multiprocessors copy; it reads
-/// from a peer or writes to it.
+/// From one memory to another. `by`: the GPU that copies, reading from a peer or writing to it.
 struct GpuCopy {
   int from = kHostMemory;
   int to = 0;

@@ -34,7 +34,7 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
   if (!pairs.empty() && !peers.reaches(options.by, options.memory)) {
     throw Error(ErrorCode::unsupported,
                 "gpu:" + std::to_string(options.by) +
-                    " does not reach the memory of gpu:" + std::to_string(options.memory))
+                    " cannot access the memory of gpu:" + std::to_string(options.memory))
         .withOp("timeGpuLatency")
         .stillUsable();
   }

@@ -8,8 +8,8 @@ namespace gradlink::measure {
 PeerAccess::PeerAccess(const std::vector<Pair>& pairs, bool wanted) {
   if (!wanted && !pairs.empty() && cuda::PeersInUse::any()) {
     throw Error(ErrorCode::unsupported,
-                "access between GPUs is not taken away from a communicator or a store that this "
-                "process has open: close it first")
+                "peer access cannot be disabled while this process has a communicator or a store "
+                "that may use it: close it first")
         .withOp("timeGpuCopies")
         .stillUsable();
   }

@@ -11,8 +11,7 @@ struct Loaded {
   LibraryInfo info;
 };
 
-/// Loads at the first call; later calls return the same or throw the same
-/// Error(backendUnavailable).
+/// Loads once; later calls return the same or throw the same Error(backendUnavailable).
 const Loaded& loaded();
 
 inline const Shim& shim() { return *loaded().shim; }

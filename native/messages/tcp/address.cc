@@ -126,7 +126,7 @@ OwnAddress ownAddressOf(const std::string& text) {
   Address own;
   own.raw.sin6_family = text.find(':') == std::string::npos ? AF_INET : AF_INET6;
   if (inet_pton(own.raw.sin6_family, text.c_str(), own.host()) == 1) return own;
-  throw misuse("join", "'" + text + "' is no address to listen and call on");
+  throw misuse("join", "'" + text + "' is not an address to listen on and connect from");
 }
 
 Address resolve(const std::string& host, int port, const OwnAddress& own) {
@@ -169,7 +169,7 @@ Fd listenAt(Address at, PortRange ports) {
     if (anywhere || !taken) throw systemError("join: cannot listen at " + at.text(), errno);
     if (port < ports.last) continue;
     throw systemError("join: no port of GRADLINK_PORTS=" + std::to_string(ports.first) + "-" +
-                          std::to_string(ports.last) + " can be had at " + at.hostText(),
+                          std::to_string(ports.last) + " is available at " + at.hostText(),
                       errno);
   }
 }
@@ -204,7 +204,7 @@ Address ownAddress(const Fd& socket) {
   Address own;
   socklen_t length = sizeof(own.raw);
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own.raw), &length) != 0) {
-    throw systemError("join: no address of a socket", errno);
+    throw systemError("join: cannot read a socket's address", errno);
   }
   return own;
 }

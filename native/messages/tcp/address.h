@@ -57,9 +57,8 @@ using OwnAddress = std::optional<Address>;
 OwnAddress ownAddressOf(const std::string& text);
 /// Resolves a host in the family of the own address. Throws system with the resolver's text.
 Address resolve(const std::string& host, int port, const OwnAddress& own = {});
-/// Where rank 0 listens: at the address that the others connect to. A host that resolves its name
-/// to loopback only listens at its own address, or on all. Throws invalidArgument if the advertised
-/// address is not the own one.
+/// Where rank 0 listens: at the advertised address. A host that resolves its name to loopback only
+/// listens at its own address, or on all. Throws invalidArgument if the two addresses differ.
 Address listeningAddress(const std::string& host, int port, const OwnAddress& own);
 
 /// Listens at a free port of the range, or at the address's port. Throws system.

@@ -20,7 +20,7 @@ constexpr std::size_t kMostPieces = 16;
 /// Part of a payload that is tagged before it is sent, so it is still partly cached.
 constexpr std::size_t kTaggedAtOnce = std::size_t{256} << 10;
 
-constexpr const char* kImpossible = "it sent what no rank sends";
+constexpr const char* kImpossible = "it sent an invalid frame";
 
 }  // namespace
 

@@ -15,7 +15,8 @@ class Connection;
 
 /// Why a connection ends after an invalid tag.
 inline constexpr const char* kForged =
-    "a frame on its connection was not authentic: altered, repeated, left out or put in on the way";
+    "a frame on its connection was not authentic: altered, repeated, omitted or injected in "
+    "transit";
 
 /// Why it ends if its host is unreachable.
 inline constexpr const char* kSilent = "its host does not answer any more";
@@ -31,7 +32,6 @@ class Frames {
  public:
   /// Whether a rank may send this now; checked before a head is used.
   virtual bool allows(const Connection&, const FrameHead&) const = 0;
-  /// A head has come.
   virtual Landing land(Connection&, const FrameHead&) = 0;
   /// Its bytes have come, too.
   virtual void landed(Connection&, const FrameHead&, Landing) = 0;

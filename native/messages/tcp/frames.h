@@ -47,7 +47,7 @@ Bytes32 keyOf(const std::string& secret, const char* purpose, Side, const Greeti
 Bytes32 newNonce();
 
 enum class FrameKind : std::uint32_t {
-  message,  // a short message
+  message,
   offer,    // a long message: its bytes wait at the sender
   accept,   // the receiver of an offer is ready
   payload,  // the bytes of an offer; none if the sender gave up

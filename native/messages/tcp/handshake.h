@@ -1,5 +1,4 @@
-// The start of a connection, in which both sides prove that they know the job's secret. Limited in
-// bytes; the owner limits the number.
+// The start of a connection: both sides prove that they know the job's secret, in a few bytes.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ void Poly1305::mix(const std::uint8_t* data, std::size_t blocks, std::uint64_t b
     const Wide product1 =
         Wide{h0} * r1 + Wide{h1} * r0 + h2 * folded + static_cast<std::uint64_t>(product0 >> kHalf);
     const std::uint64_t top = h2 * r0 + static_cast<std::uint64_t>(product1 >> kHalf);
-    // The part from 2^130 on returns five times: its quarter, plus itself without its last two
+    // The part from 2^130 on returns five times: its quarter, plus itself without the last two
     // bits.
     const Wide back = Wide{static_cast<std::uint64_t>(product0)} + (top >> 2) + (top & ~3ull);
     h0 = static_cast<std::uint64_t>(back);

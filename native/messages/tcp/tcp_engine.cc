@@ -22,10 +22,10 @@ constexpr int kMostWelcomed = 32;
 /// Strangers at the other side may push out a rank, which then retries.
 constexpr int kMostRefusals = 64;
 /// How long queued data may take to be sent when the process ends.
-constexpr double kLastWordsMs = 2000;
+constexpr double kFlushMs = 2000;
 constexpr double kLastLookMs = 200;
 constexpr const char* kNoFiles =
-    "this process has as many open files as it may and cannot connect to it: raise ulimit -n";
+    "this process has reached its limit of open files and cannot connect to it: raise ulimit -n";
 
 }  // namespace
 
@@ -113,9 +113,9 @@ void Engine::welcome() {
 /// A connection that cannot be accepted would be reported again and again.
 void Engine::outOfFiles(int errnoValue) {
   if (makeRoom(1)) return;
-  const Error error = systemError(
-      "join: rank " + std::to_string(settings_.rank) + " cannot take in the other ranks",
-      errnoValue);
+  const Error error =
+      systemError("join: rank " + std::to_string(settings_.rank) + " cannot accept the other ranks",
+                  errnoValue);
   if (!met_) {
     refusedCode_ = error.code;
     refusedRank_ = settings_.rank;
@@ -287,7 +287,7 @@ void Engine::close() {
     const Deadline deadline = Deadline::in(mostMs);
     while (!over() && !deadline.passed()) progress(1);
   };
-  waitUntil(kLastWordsMs, [&] {
+  waitUntil(kFlushMs, [&] {
     return std::all_of(connections_.begin(), connections_.end(),
                        [](const auto& each) { return each.second->idle(); }) &&
            std::all_of(peers_.begin(), peers_.end(),

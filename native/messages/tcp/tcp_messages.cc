@@ -10,7 +10,7 @@ namespace gradlink::messages::tcp {
 void Engine::fill(Request& request, const std::byte* data, std::size_t bytes) {
   if (bytes > request.bytes) {
     request.error = numberOf(Error(ErrorCode::system, "a message of " + std::to_string(bytes) +
-                                                          " bytes for a place of " +
+                                                          " bytes for a buffer of " +
                                                           std::to_string(request.bytes)));
   } else if (bytes > 0) {
     copyBytes(request.to, data, bytes);
@@ -194,12 +194,12 @@ void Engine::landed(Connection& connection, const FrameHead& head, Landing landi
       if (landing.request == nullptr) return;
       if (head.bytes == 0) {
         landing.request->error =
-            numberOf(Error(ErrorCode::system, "the sender of a message gave it up"));
+            numberOf(Error(ErrorCode::system, "the sender of a message has cancelled it"));
       }
       return finish(*landing.request, head.bytes);
     case FrameKind::table:
       if (!takeTable({landing.own.get(), landing.own.get() + head.bytes})) {
-        connection.refuse("its table of ranks names no places to connect to");
+        connection.refuse("its table of ranks has invalid addresses");
       }
       return;
     case FrameKind::failed:

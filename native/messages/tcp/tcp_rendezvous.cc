@@ -161,7 +161,7 @@ Engine::Call Engine::callMaster(Deadline deadline) {
   return {
       "the process at " + master_.text() +
           " does not answer as rank 0 of this job: does it belong to another job, were the ranks "
-          "given different sizes, or is it crowded with connections?",
+          "given different sizes, or has it too many connections?",
       true};
 }
 

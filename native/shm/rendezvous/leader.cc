@@ -115,8 +115,7 @@ void Leader::turn(const SegmentFiles& files) {
   }
 }
 
-/// Admits one connection of this user. Connections of other users are closed at once, so they
-/// cannot keep the queue full.
+/// Admits one connection of this user; closes other users', which could fill the queue.
 void Leader::admit(const File& listener) {
   for (int most = kMaxRanks; most > 0; --most) {
     File socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -125,7 +124,7 @@ void Leader::admit(const File& listener) {
       const int failed = errno;
       if (noMoreFiles(failed) && !dropOldestStranger()) {
         const std::string me = "rank " + std::to_string(options_.rank);
-        fail(systemError("join: " + me + " cannot take in the other ranks", failed)
+        fail(systemError("join: " + me + " cannot accept the other ranks", failed)
                  .withRank(options_.rank)
                  .withOp("join"));
       }

@@ -17,7 +17,6 @@ namespace gradlink::shm {
 
 class Leader {
  public:
-  /// `listener` listens at the rendezvous's address with that number.
   Leader(const JoinOptions& options, Deadline deadline, File listener, int number);
 
   /// Empty if another rank leads at an earlier address: the caller starts over.

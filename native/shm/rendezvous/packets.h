@@ -33,7 +33,6 @@ struct Packet {
 /// A non-blocking, close-on-exec socket.
 File makeRendezvousSocket();
 
-/// Whether the peer process has the same user.
 bool sameUser(const File& socket);
 
 bool sendWord(const File& socket, Word word, int rank, int size, std::string_view text = {},

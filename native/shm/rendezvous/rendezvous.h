@@ -23,14 +23,15 @@ Membership makePrivateSegment(int size, std::size_t slotBytes);
 // ---- errors of both kinds of rendezvous
 
 /// Strangers met while waiting, which may have kept ranks away.
-struct Crowd {
+struct Strangers {
   std::size_t connections = 0;  // without a proof
   std::size_t addresses = 0;    // held by others
 
   bool any() const { return connections + addresses > 0; }
 };
 
-Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, Crowd crowd = {});
+Error missingRanks(const JoinOptions& options, const std::vector<int>& missing,
+                   Strangers strangers = {});
 Error rankTakenTwice(const JoinOptions& options, int rank);
 Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, int sizeB);
 /// `holder`, which is not a rank of this rendezvous, listens at its address.

@@ -31,8 +31,7 @@ std::string newNonce();
 
 enum class Side { leader, guest };
 
-/// Proves that `side` knows the job's secret, for this rendezvous and connection only. `rank` and
-/// `size` are the guest's.
+/// Proves for this connection that `side` knows the job's secret. `rank`, `size`: the guest's.
 Digest proofOf(const JoinOptions& options, Side side, std::string_view leaderNonce,
                std::string_view guestNonce, int rank, int size);
 

@@ -16,8 +16,7 @@ namespace gradlink::simd {
 inline constexpr std::size_t kLineBytes = 64;
 
 /// Elements begin..end of m destinations and k >= 1 sources. The last `streamed` destinations are
-/// no sources, are aligned to kLineBytes at `begin` and bypass the caches. avg divides by
-/// `divisor`.
+/// no sources, are aligned to kLineBytes at `begin` and bypass the caches. divisor: for avg.
 struct ReduceArguments {
   void* const* dst;
   std::size_t m;
@@ -40,8 +39,7 @@ struct WeightedArguments {
 };
 using Weighted = void (*)(const WeightedArguments&);
 
-/// One term of a weighted sum: read in place, or from the saved copy if an earlier store of the
-/// call may have changed it.
+/// One term of a weighted sum, with a saved copy if an earlier store may have changed the source.
 struct MixTerm {
   const void* src;
   const void* held;  // or null

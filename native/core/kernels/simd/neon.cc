@@ -13,8 +13,7 @@ namespace {
 
 constexpr int kVectorBytes = 16;
 
-// ARM's non-temporal store is a hint on register pairs that GCC does not emit; its cores recognize
-// long streams of full lines.
+// GCC does not emit ARM's non-temporal hint; the cores recognize long streams of full lines.
 template <class V>
 inline __attribute__((always_inline)) void streamStore(void* to, V value) {
   std::memcpy(to, &value, sizeof(V));
