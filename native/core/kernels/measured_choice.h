@@ -18,7 +18,6 @@ class MeasuredChoice {
     for (std::size_t w = 0; w < ways_; ++w) untilProbe_[w] = 1;
   }
 
-  int ways() const { return static_cast<int>(ways_); }
   /// The way to use for the next work.
   int way() const { return static_cast<int>(probing() ? tried_ : chosen_); }
   /// The fastest known way.
