@@ -8,7 +8,7 @@
 namespace gradlink {
 namespace {
 
-/// A message names at most this many ranks that agree; more would bury the one that differs.
+/// The most names of one call in a message; more would bury the ranks that differ.
 constexpr std::size_t kMostNames = 8;
 /// The least time for exchanging the names.
 constexpr double kNamesMs = 1000;

@@ -154,7 +154,7 @@ Error ranksDisagree(const char* op, int first, int second, const std::string& te
 /// The mismatch of a message that only its sender or only its receiver announced.
 Error unmatched(const char* op, int from, int to, bool senderNames);
 
-/// "rank 3" or "ranks 1, 2 and 5"; a long list is cut.
+/// "rank 3" or "ranks 1, 2, 5"; of many the first ones and how many more.
 std::string listOfRanks(const std::vector<int>& ranks);
 
 }  // namespace gradlink
