@@ -59,8 +59,7 @@ void sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> t
   std::size_t pointerCount = 0;
   for (const SumTask& task : tasks) {
     if (task.count == 0 || task.targets.empty()) continue;
-    if (task.sources.empty())
-      throw Error(ErrorCode::invalidArgument, "a sum needs at least one array");
+    if (task.sources.empty()) throw Error(ErrorCode::invalidArgument, "the sum has no arrays");
     count += 1;
     pointerCount += task.sources.size() + task.targets.size();
   }

@@ -29,7 +29,7 @@ class Processes {
     return ranks_[static_cast<std::size_t>(process)];
   }
   int holder(int rank) const { return holders_[static_cast<std::size_t>(rank)]; }
-  /// "process 1 (ranks 2 and 3)"; "rank 1" if every process holds one.
+  /// "process 1 (ranks 2, 3)"; "rank 1" if every process holds one.
   std::string nameOf(int process) const;
 
  private:

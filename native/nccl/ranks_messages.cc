@@ -31,9 +31,9 @@ void Ranks::checkMessages(const Call& call) const {
     checkPeer(op, one.peer, size_);
     const int rank = ranks_[one.held];
     if (one.peer == rank) {
-      throw unsupported(op, "rank " + std::to_string(rank) +
-                                " is both ends of a message, and in NCCL its send would wait for "
-                                "its own receive");
+      throw unsupported(
+          op, "rank " + std::to_string(rank) +
+                  " is both ends of a message: NCCL's send would wait for a receive of itself");
     }
     if (!holds(one.peer)) continue;
     if (one.sends) {
