@@ -17,7 +17,6 @@ inline constexpr int kMaxRanks = 1 << 16;
 std::string describe(const Napi::Value&);
 
 double numberArg(const Napi::Value&, const char* name);
-/// An integer in [low, high].
 std::int64_t integerArg(const Napi::Value&, const char* name, std::int64_t low, std::int64_t high);
 /// An integer of at least 0 and at most 2^53 - 1.
 std::size_t countArg(const Napi::Value&, const char* name);

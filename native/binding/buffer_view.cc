@@ -22,7 +22,6 @@ constexpr const char* kStorageNames[kDTypeCount] = {
     "a BigUint64Array", "a Uint16Array", "a Uint16Array", "a Float32Array", "a Float64Array",
     "a Uint8Array",     "a Uint8Array",  "an Int16Array"};
 
-/// Describes the received value for messages.
 std::string got(const Napi::Value& value) {
   if (value.IsTypedArray()) return "a TypedArray of another type";
   const DeviceBufferWrap* buffer = DeviceBufferWrap::of(value);

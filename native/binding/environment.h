@@ -79,7 +79,6 @@ class Environment : public std::enable_shared_from_this<Environment> {
     return *static_cast<Area*>(slot.get());
   }
 
-  /// True once the teardown has begun.
   bool closing() const;
 
   /// Constructors of wrapped classes, by name, for native code that creates such objects.
@@ -102,7 +101,6 @@ class Environment : public std::enable_shared_from_this<Environment> {
   /// Threads that are waking the JavaScript thread.
   std::atomic<int> waking_{0};
   bool closing_ = false;
-  /// All residents' threads have ended.
   bool ended_ = false;
   std::vector<std::shared_ptr<void>> retired_;
 

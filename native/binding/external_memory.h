@@ -12,7 +12,6 @@ namespace gradlink::binding {
 /// The exposed memory of an object that closes. On the JavaScript thread.
 class ShownMemory {
  public:
-  /// One ArrayBuffer.
   struct Piece;
 
   ShownMemory() = default;

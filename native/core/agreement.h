@@ -59,7 +59,6 @@ class CallName {
 /// The deadline for exchanging names: all ranks have arrived, so a near one is extended.
 Deadline deadlineOfNames(Deadline ofCall);
 
-/// The calls that the ranks made.
 class Calls {
  public:
   /// `record` numbers what the rank announces: equal announcements have equal numbers. `call`

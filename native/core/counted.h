@@ -20,7 +20,6 @@ namespace gradlink {
 /// Whether a rank sends its whole input to each receiver, instead of one part to each.
 constexpr bool sendsWhole(Kind kind) { return kind == Kind::allGatherV || kind == Kind::gatherV; }
 
-/// One held rank's part.
 struct CountedPart {
   const void* in = nullptr;
   /// Elements for each rank, consecutive in `in` unless sendsWhole(kind). All equal in

@@ -30,7 +30,6 @@ struct Unexpected {
   std::unique_ptr<std::byte[]> data;
 };
 
-/// A receive.
 struct Wanted {
   void* data;
   std::size_t count;

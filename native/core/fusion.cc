@@ -18,7 +18,6 @@ bool same(const Neighborhood& a, const Neighborhood& b) {
          same(a.sources, b.sources) && same(a.destinations, b.destinations);
 }
 
-/// The minimum over all ranks.
 std::int32_t leastOfAll(Communicator& communicator, std::int32_t mine, const CallOptions& options) {
   const std::size_t held = communicator.heldRanks().size();
   if (held == static_cast<std::size_t>(communicator.size())) return mine;

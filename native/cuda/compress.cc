@@ -14,7 +14,6 @@ CodeData dataOf(const CompressTask& task) {
   return {0, task.count, task.grad, task.residual, nullptr, task.codes, 0};
 }
 CodeData dataOf(const DecompressTask& task) {
-  // The kernel only reads the codes.
   return {0, task.count, nullptr, nullptr, task.out, const_cast<std::uint8_t*>(task.codes), 0};
 }
 CodeData dataOf(const QuantizeTask& task) {

@@ -35,7 +35,6 @@ class Device {
   int multiprocessors() const { return multiprocessors_; }
   /// Resident threads of one multiprocessor: 1024 to 2048.
   int threadsOfMultiprocessor() const { return threadsOfMultiprocessor_; }
-  /// 9 for compute capability 9.0.
   int capabilityMajor() const { return capabilityMajor_; }
   int capabilityMinor() const { return capabilityMinor_; }
 

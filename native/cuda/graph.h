@@ -9,7 +9,6 @@ class Graph {
  public:
   /// Begins the capture. Throws unsupported if the driver has no graphs (before CUDA 11.4).
   explicit Graph(Stream&);
-  /// Ends a capture without finish().
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;

@@ -99,7 +99,6 @@ struct GpuLibraries {
   int driverVersion = 0;
   /// Of the display driver: "580.159.04".
   std::optional<std::string> driverRelease;
-  /// The loaded NVML.
   std::optional<std::string> nvmlFile;
   std::optional<std::string> nvmlMissing;
 };
@@ -122,7 +121,6 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links = Links::d
 /// NVML does not report them. Of several errors of a kind it may return only the last.
 std::vector<int> gpuXids(const std::string& pciBusId);
 
-/// The NUMA node nearest to the GPU.
 std::optional<int> nearestNode(const std::string& pciBusId);
 
 /// In the form of GpuInfo. Throws what Driver::get and Device::get throw.

@@ -14,7 +14,6 @@
 
 namespace gradlink::cuda {
 
-/// ceil(a / b).
 constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 /// Never unloaded: contexts last as long as the process.

@@ -58,7 +58,6 @@ using NvmlEventSet = struct NvmlEventSetTag*;
 struct NvmlEvent {  // nvmlEventData_t
   NvmlDevice device;
   unsigned long long type;
-  /// The number of an XID.
   unsigned long long data;
   unsigned gpuInstance;
   unsigned computeInstance;

@@ -40,7 +40,6 @@ struct Lists {
   TrustData* trusts = nullptr;
 };
 
-/// One call, for steps in the precision T.
 template <class T>
 class Call {
  public:

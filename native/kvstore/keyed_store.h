@@ -106,7 +106,6 @@ class ValueStore : public KeyedStore<KeyT, SteppingStore> {
   }
 
  protected:
-  /// Loaded states with their keys.
   using Restored = std::vector<std::pair<Key*, std::shared_ptr<KeyState>>>;
   using Copies = std::vector<std::unique_ptr<OptimizerState>>;
 

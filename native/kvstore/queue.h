@@ -200,9 +200,7 @@ class FenceQueue {
     return {{}, nullptr, std::make_unique<FenceT>(std::move(fence))};
   }
 
-  /// Whether a fence is pending or running.
   bool holds() const { return !held_.empty(); }
-  /// Queues a fence, or an entry behind one.
   void hold(Entry&& entry) { held_.push_back(std::move(entry)); }
   /// Holds the entry behind a fence, or carries it out: `admit` gets a request.
   template <class Admit>

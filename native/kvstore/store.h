@@ -117,7 +117,6 @@ class PreparedCall {
   PreparedCall() = default;
 };
 
-/// A key's part on a server.
 struct ShardPlace {
   std::string key;
   int server;

@@ -33,13 +33,11 @@ void checkOperation(const Operation&, const Key&);
 /// The error for a key of an integer type: optimizers update floats only.
 std::exception_ptr needsFloats(const std::string& name, DType);
 
-/// The shape that a key's state must fit.
 struct StateShape {
   DType dtype;
   std::size_t count;
   std::size_t rowLength;
 };
-/// Nothing for null.
 std::optional<StateShape> shapeOf(const Key*);
 
 /// States of a file and their optimizer: the file's own, else `present`, with the file's counts.

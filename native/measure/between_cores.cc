@@ -61,7 +61,6 @@ class CrossingArrays {
   bool reached() const { return seen_ != nullptr; }
   void free() { window_->free(call_); }
 
-  /// All samples of one style.
   CrossingSeconds time(const BetweenCoresOptions& options, bool streaming) {
     CrossingSeconds seconds{};
     std::memset(out_.get(), 0, bytes_);

@@ -25,7 +25,6 @@ struct CollectiveOptions {
   bool inPlace = false;
   /// Arrays from Communicator::allocShared rather than plain memory.
   bool shared = false;
-  /// Untimed calls before the first sample.
   int warmup = 5;
   int samples = 20;
   /// Calls of one sample: enough to make the clock's cost negligible.

@@ -19,7 +19,6 @@ struct BlockOrigin {
   std::size_t block;
 };
 
-/// A part of a rank's output.
 struct Segment {
   /// Its offsets in the output and in the input.
   std::size_t begin;
@@ -59,7 +58,6 @@ struct CollectiveRecord {
   MessageCall made = {};
 
   bool reduces() const { return kind && hasOp(*kind); }
-  /// The expected output.
   Segment segment(int rank, std::size_t block, const Shape& shape, int root, int n) const;
   /// The shape of one call; for messages the barrier's, with dtype and count.
   Shape shape(std::size_t count, DType dtype, ReduceOp op, int root) const;

@@ -107,7 +107,6 @@ LoopMemory loopMemory(std::size_t bytes, const MemoryBandwidthOptions& options) 
           options.hugePages};
 }
 
-/// One thread's part of every array.
 struct Part {
   std::vector<void*> arrays;
   std::size_t bytes;

@@ -30,7 +30,6 @@ void checkMessages(const Communicator& comm, const MessageOptions& options) {
   require(options.warmup >= 0, "warmup must be at least 0, got " + std::to_string(options.warmup));
 }
 
-/// One rank's send and receive arrays.
 class MessageArrays {
  public:
   MessageArrays(Communicator& comm, const MessageOptions& options)

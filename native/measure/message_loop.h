@@ -19,7 +19,6 @@ struct MessageOptions {
   /// ping-pong, many with a short one measure bandwidth.
   int window = 1;
   std::size_t answerBytes = 0;
-  /// Untimed samples.
   int warmup = 10;
   int samples = 100;
   /// Check the first messages, before the timing, and the last timed ones.

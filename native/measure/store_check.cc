@@ -91,7 +91,6 @@ void expectBlock(const PushedArray& pushed, const PushRule& rule, std::size_t fi
   }
 }
 
-/// The sums of one array so far.
 struct Compared {
   double magnitude = 0;
   double* differences;

@@ -10,7 +10,6 @@
 
 namespace gradlink::measure {
 
-/// An array and the start of its stream.
 struct DrawnArray {
   void* data = nullptr;
   std::size_t count = 0;

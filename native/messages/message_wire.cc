@@ -26,7 +26,6 @@ constexpr std::chrono::nanoseconds kLongestNapUnderWay = std::chrono::microsecon
 /// A rank that never waits here looks this often before it checks who is gone.
 constexpr std::uint32_t kGlancesBetween = 64;
 
-/// The offset of a payload in its frame.
 constexpr std::size_t payloadAt(std::size_t headerBytes) {
   return (16 + headerBytes + 15) / 16 * 16;
 }

@@ -48,7 +48,6 @@ class MpiWire final : public Wire, private AtEnd {
   };
   static_assert(sizeof(FrameHead) == 16);
 
-  /// A posted receive of a frame.
   struct Posted {
     RequestHandle request;
     WireBuffer frame;

@@ -113,14 +113,12 @@ void RankCommunicator::weigh(const Call& call, Wait& wait) {
 
 namespace {
 
-/// A neighbor in wire format.
 struct Edge {
   std::int32_t rank;
   std::int32_t isSource;
   double weight;
 };
 
-/// The header of the edges.
 struct Summary {
   double selfWeight;
   std::uint32_t edges;

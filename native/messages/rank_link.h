@@ -158,7 +158,6 @@ class Wait {
   void came() { pause_.reset(); }
 
  private:
-  /// Starts the clock unless it runs.
   void start();
   void look();
   [[noreturn]] void timeout();

@@ -60,7 +60,6 @@ class NoteInbox {
     open_.erase(name);
   }
 
-  /// Removes and returns the notes for a name.
   std::vector<Arrived> take(const std::string& name) {
     std::lock_guard lock(mutex_);
     const Shim& mpi = shim();
@@ -255,7 +254,6 @@ class Rendezvous {
         }
       }
       throwGone();
-      // A present member is counted on.
       pause(present);
       if (!present && deadline_.passed()) {
         throw failure(ErrorCode::timeout,

@@ -28,7 +28,6 @@ struct Goodbye {
 
 struct Retired {
   CommHandle comm;
-  /// Peers whose goodbye has not come.
   int awaited = 0;
   bool clean = true;
   /// Pending sends and their memory.
@@ -36,7 +35,6 @@ struct Retired {
   std::vector<std::unique_ptr<std::byte[]>> memory;
 };
 
-/// Cleanup before MPI is finalized.
 class AtEnd {
  public:
   virtual void atEnd() = 0;
@@ -79,7 +77,6 @@ class Runtime {
   Runtime() = default;
   void serve(double timeoutMs);
   bool sweepOne(Retired&);
-  /// Receives the peers' last messages.
   void drain();
 
   std::mutex mutex_;

@@ -8,7 +8,6 @@
 
 namespace gradlink::messages {
 
-/// Holds the MPI's own handle.
 struct CommHandle {
   std::uint64_t bits = 0;
 };

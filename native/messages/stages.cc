@@ -124,7 +124,6 @@ class Reduction {
     });
   }
 
-  /// Returns whether the stage made progress.
   bool advance(Stage& stage) {
     const State before = stage.state;
     if (stage.state == State::incoming && !stage.inputs.receiving()) {
@@ -214,7 +213,6 @@ class Reduction {
   std::deque<std::unique_ptr<Stage>> active_;
 };
 
-/// Both ranks of two sum both inputs.
 void swapAndReduce(Link& link, const StagedCall& call, Scratch& scratch, Wait& wait) {
   const std::size_t bytes = call.shape.count * sizeOf(call.shape.dtype);
   std::byte* const theirs = scratch.take(bytes);

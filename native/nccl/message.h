@@ -14,7 +14,6 @@ struct PlannedMessage {
   /// In the sender's input, or in its output if it forwards.
   std::size_t source = 0;
   bool ofOutput = false;
-  /// In the receiver's output.
   std::size_t target = 0;
   /// A rank's own part: a local copy.
   bool isCopy = false;

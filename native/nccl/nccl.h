@@ -80,7 +80,6 @@ class Memory {
   std::size_t bytes_ = 0;
 };
 
-/// How memory is registered.
 enum class RegistrationKind {
   local,      // for each rank by itself
   symmetric,  // a window that all ranks open together

@@ -210,11 +210,9 @@ class Ranks final : public NcclCommunicator {
   int size_;
   std::unique_ptr<Communicator> control_;
   std::optional<Processes> processes_;
-  /// Whether the ranks have met in the library.
   bool met_;
   Options options_;
   std::shared_ptr<Core> core_;
-  /// The members' own.
   std::vector<cuda::Stream*> streams_;
   /// Digests of agreed calls.
   std::unordered_set<std::uint64_t> agreed_;

@@ -15,7 +15,6 @@ namespace {
 /// How long to ask after a deadline which ranks are there.
 constexpr double kAnswerMs = 1000;
 
-/// What the ranks compare of a call.
 struct Announcement {
   ShapeOnWire shape;
   std::uint64_t launches = 0;

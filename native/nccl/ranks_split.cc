@@ -10,7 +10,6 @@
 namespace gradlink::nccl {
 namespace {
 
-/// Ranks of one color.
 struct PartPlan {
   int color = 0;
   /// The processes that hold its ranks, ordered by their lowest.

@@ -18,7 +18,6 @@ inline constexpr std::size_t kLine = 128;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kMaxRanks = 1024;
 
-/// Where a buffer of a posted call lies.
 struct BufferRef {
   static constexpr std::uint64_t kPrivate = 0;  // only its rank can address it
   static constexpr std::uint64_t kPointer = 1;  // `at` is an address, for threads

@@ -23,9 +23,7 @@ class Liveness {
   virtual bool alive(int rank) = 0;
 };
 
-/// The result of joining.
 struct Membership {
-  /// Keeps the segment mapped.
   std::shared_ptr<void> memory;
   Segment segment;
   /// Null for processes.

@@ -68,7 +68,6 @@ class ShmWire final : public Wire {
     std::atomic<std::uint64_t> sent{0};
     std::atomic<std::uint64_t> received{0};
   };
-  /// A received message.
   struct Record {
     int source = 0;
     std::uint32_t receipt = 0;
@@ -115,7 +114,6 @@ class ShmWire final : public Wire {
   std::mutex droppedMutex_;
   std::vector<std::uint64_t> droppedTickets_;  // tickets of sends to ranks that are gone
 
-  /// Peers with queued messages.
   std::atomic<bool> queued_{false};
   std::atomic<bool> woken_{false};
   Deadline::Clock::time_point nextCheck_{};

@@ -44,7 +44,6 @@ struct StagedChunks {
 
   std::size_t from;
   std::size_t to;
-  /// The most blocks that a rank brings.
   std::size_t blocks = 1;
   std::size_t elements;
   std::uint32_t total;

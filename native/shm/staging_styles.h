@@ -30,7 +30,6 @@ enum Way : int {
   kWhole,
 };
 
-/// One rank's part of one call.
 class StagingWork {
  public:
   StagingWork() = default;

@@ -72,7 +72,6 @@ class ShmWindow final : public Window {
   void* own_;
   bool freed_ = false;
   mutable Deadline nextLook_ = Deadline::in(0);
-  /// Each rank's memory, and its address here.
   std::vector<BufferRef> refs_;
   std::vector<std::byte*> bases_;
   /// Set once the ranks have met.

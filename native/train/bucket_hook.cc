@@ -22,7 +22,6 @@ void allReduceInPlace(void* data, std::size_t count, DType dtype, ReduceOp op,
 
 namespace {
 
-/// A rank's result in a bucket.
 struct Place {
   std::size_t begin;
   std::size_t count;

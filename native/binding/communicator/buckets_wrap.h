@@ -31,7 +31,6 @@ class BucketsWrap final : public Napi::ObjectWrap<BucketsWrap> {
   static Napi::Value toArray(Napi::Env, const std::vector<GradientBuckets::Times>&);
 
   std::shared_ptr<CommunicatorHandle> handle_;
-  /// Keeps the arrays of the buckets.
   Kept arrays_;
   std::unique_ptr<GradientBuckets> buckets_;
   struct Scratch;

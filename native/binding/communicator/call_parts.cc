@@ -48,7 +48,6 @@ void keepBoth(const GivenArguments& given, const Napi::Value& data, const Napi::
   keep(*given.kept, out);
 }
 
-/// A list that is not empty.
 Napi::Array someOf(const Napi::Value& value, const char* name) {
   const Napi::Array list = arrayArg(value, name);
   if (list.Length() > 0) return list;
@@ -65,7 +64,6 @@ int peerArg(const Napi::Object& one, const Side& side) {
   return static_cast<int>(integerArg(one.Get("peer"), "peer", 0, side.communicator.size() - 1));
 }
 
-/// Elements of an input with these parts.
 std::size_t lengthOf(Napi::Env env, Kind kind, const std::vector<std::size_t>& sent) {
   std::size_t length = 0;
   for (const std::size_t count : sent) {

@@ -15,7 +15,6 @@ struct CallParts {
   CallParts(const CallParts&) = delete;
   CallParts& operator=(const CallParts&) = delete;
 
-  /// The result of a collective with counts.
   Napi::Value result(Napi::Env, const Shape&) const;
 
   std::vector<Neighborhood> neighborhoods;
@@ -41,7 +40,6 @@ struct CallParts {
 
 /// Throws if ranks in host memory, or GPUs, do not support the type.
 void checkDType(Napi::Env, DType, bool onHost);
-/// One entry for each held rank.
 Napi::Array heldListOf(const Napi::Value&, const char* name, std::size_t length);
 
 }  // namespace gradlink::binding

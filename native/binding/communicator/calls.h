@@ -45,7 +45,6 @@ struct Side {
   std::size_t held() const { return communicator.heldRanks().size(); }
 };
 
-/// The arguments of run and runSync.
 struct GivenArguments {
   const Napi::CallbackInfo& info;
   /// Kind-specific arguments, or undefined.

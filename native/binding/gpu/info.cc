@@ -68,7 +68,6 @@ Napi::Object linkObject(Napi::Env env, const cuda::GpuLink& link) {
       .object();
 }
 
-/// NCCL, or the reason why it is missing.
 struct Nccl {
   std::optional<std::string> file;
   std::optional<std::string> version;

@@ -126,7 +126,6 @@ CollectiveOptions collectiveOptions(const Napi::Object& given) {
   return options;
 }
 
-/// Includes the GPU-only options, if given.
 GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   GpuCollectiveOptions options;
   static_cast<CollectiveOptions&>(options) = collectiveOptions(all);

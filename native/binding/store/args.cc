@@ -13,7 +13,6 @@ namespace gradlink::binding {
 
 namespace {
 
-/// Where the arrays of an operation may be.
 enum class Memory : std::uint8_t { host, either };
 
 /// `gpus` receives the GPU of each array that need not be on the host.

@@ -22,7 +22,6 @@ namespace {
 
 constexpr const char* kStoreClass = "NativeKVStore";
 
-/// What make() passes to the constructor.
 struct Made {
   std::unique_ptr<Store> store;
   KVStoreHandle::Kind kind;

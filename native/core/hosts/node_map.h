@@ -18,7 +18,6 @@ class NodeMap {
   int widest() const { return widest_; }
 
   int nodeOf(int rank) const { return nodeOf_[static_cast<std::size_t>(rank)]; }
-  /// A rank's index in its node.
   int localOf(int rank) const { return localOf_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& members(int node) const {
     return members_[static_cast<std::size_t>(node)];

@@ -18,9 +18,7 @@ class MeasuredChoice {
     for (std::size_t w = 0; w < ways_; ++w) untilProbe_[w] = 1;
   }
 
-  /// The way to use for the next work.
   int way() const { return static_cast<int>(probing() ? tried_ : chosen_); }
-  /// The fastest known way.
   int chosen() const { return static_cast<int>(chosen_); }
   /// Whether the next work, or its beginning, tries another way than the fastest known.
   bool probing() const { return probesLeft_ > 0; }

@@ -24,7 +24,6 @@ struct Streaming {
   }
   explicit operator bool() const { return first != 0; }
 
-  /// This many, counted from the first.
   std::size_t first;
 };
 

@@ -45,7 +45,6 @@ class WindowMemory {
   void unlock(int other);
 
  protected:
-  /// The scalars of an array.
   struct Head {
     double p = 0;
     std::uint64_t version = 0;

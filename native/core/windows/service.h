@@ -36,7 +36,6 @@ struct ServedWindow {
   std::vector<WirePart> spare;
 };
 
-/// A request from one rank to another.
 struct WindowRequest {
   enum class What : std::uint32_t { put, accumulate, get, lock, unlock, answer, values };
 
@@ -71,7 +70,6 @@ class WindowService {
   void serve(std::uint32_t window, int rank, std::shared_ptr<ServedWindow> served);
   /// Of all ranks held here.
   void forget(std::uint32_t window);
-  /// A message buffer of the window's length.
   WirePart spareOf(ServedWindow& served);
 
   /// Throws peerLost for a rank that has gone.
@@ -108,7 +106,6 @@ class WindowService {
   };
 
  private:
-  /// A request that waits for its answer.
   struct Pending {
     Round* round;
     int peer;

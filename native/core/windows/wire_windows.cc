@@ -27,7 +27,6 @@ struct Opened {
   Communicator& communicator;
   const std::shared_ptr<WindowService> service;
   const std::uint32_t id;
-  /// Not freed yet.
   std::size_t open;
 };
 

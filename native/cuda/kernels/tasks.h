@@ -15,7 +15,6 @@ namespace gradlink::kernels {
 inline constexpr unsigned kThreads = 256;
 /// Bytes of one array that a block of the sum kernels covers: four vectors of 16 bytes a thread.
 inline constexpr std::uint64_t kSumTileBytes = 16384;
-/// Elements that a block of a step covers.
 inline constexpr std::uint64_t kStepTile = 4096;
 /// Bytes of codes that a block of a compression kernel covers: four a thread.
 inline constexpr std::uint64_t kCodeTile = 1024;

@@ -14,7 +14,6 @@
 namespace gradlink::cuda {
 namespace {
 
-/// An alignment that suits the kernels.
 constexpr std::size_t kPartAlignment = 256;
 
 std::size_t padded(std::size_t bytes) {

@@ -100,12 +100,10 @@ class AllreduceEngine {
     /// Whether the shard is up to date with the value. Used by the engine's thread.
     bool sharded = false;
   };
-  /// Not announced yet.
   struct Unannounced {
     Announcement announced;
     Waiting* ofRows = nullptr;  // rows, which are counted at the announcement
   };
-  /// One key's share of a sum.
   struct Share {
     bool ofRows() const { return !rows.empty(); }
 

@@ -48,7 +48,6 @@ void AllreduceEngine::gatherRows(std::size_t block) {
                    {.timeoutMs = options_.timeoutMs});
 }
 
-/// Fills in a push of all workers' rows.
 void AllreduceEngine::giveRows(const Share& part, std::size_t block, Operation& to) const {
   for (std::size_t worker = 0; worker < part.rows.size(); ++worker) {
     const std::byte* const from = at(part) + worker * block;

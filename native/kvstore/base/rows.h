@@ -17,7 +17,7 @@ struct SomeRows {
   std::span<const std::int64_t> rows;
 };
 
-/// The same, sorted and unique.
+/// SomeRows, sorted and unique.
 struct SortedRows {
   std::vector<std::int64_t> rows;
   AlignedBuffer data;

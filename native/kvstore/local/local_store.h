@@ -21,7 +21,6 @@
 
 namespace gradlink {
 
-/// Where values are merged and stored.
 enum class Placement : std::uint8_t { host = 0, devices = 1 };
 
 class LocalStore final : public ValueStore<KeyLane> {

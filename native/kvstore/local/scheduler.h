@@ -19,7 +19,6 @@
 
 namespace gradlink {
 
-/// An admitted operation.
 struct KeyItem : Admission {
   Operation operation;
   /// Approximate bytes that it moves: decides how many threads are woken.
@@ -62,7 +61,6 @@ class Work {
   std::exception_ptr error_;
 };
 
-/// One key and its operations in order.
 class Lane : public Key {
  public:
   explicit Lane(Key key) : Key(std::move(key)) {}

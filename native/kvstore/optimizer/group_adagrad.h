@@ -40,7 +40,6 @@ struct GroupRows {
   }
 };
 
-/// The rescaled and clipped gradient.
 template <class T>
 void prepareGradient(const T* grad, std::size_t count, const StepScalars<T>& c, T* to) {
   for (std::size_t i = 0; i < count; ++i) {

@@ -43,7 +43,6 @@ struct OptimizerSpec {
   std::map<std::string, std::string> paramNames;
 };
 
-/// The known optimizers, sorted.
 std::span<const char* const> optimizerNames();
 
 /// One named array of a state: "momentum", "mean", "variance", "master" ...

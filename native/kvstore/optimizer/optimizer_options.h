@@ -45,7 +45,6 @@ struct OptimizerDefinition {
   std::vector<OptimizerOption> options;
 };
 
-/// Sorted by name.
 std::span<const OptimizerDefinition> optimizerDefinitions();
 
 /// All options of the spec's optimizer; NaN if one is off. Throws Error(invalidArgument) for an

@@ -23,7 +23,6 @@ constexpr DType rowTypeOf(Encoding encoding, DType dtype) {
   return encoding == Encoding::widerRows ? DType::float32 : dtype;
 }
 
-/// Consecutive elements of a piece.
 struct ElementRun {
   std::uint32_t first;
   std::uint32_t count;

@@ -42,7 +42,6 @@ enum class MessageType : std::uint8_t {
            // request 0: the store has ended
 };
 
-/// How a push's payload is encoded.
 enum class Encoding : std::uint8_t {
   plain = 0,   // elements of the key's type
   twoBit = 1,  // native/kvstore/base/compression.h

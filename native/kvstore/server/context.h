@@ -21,7 +21,6 @@
 
 namespace gradlink::dist {
 
-/// A worker's participation in the store.
 enum class Standing : std::uint8_t {
   active,  // rounds wait for it
   left,    // it announced its leaving: rounds do not wait

@@ -23,7 +23,6 @@ struct PushedPiece {
 
 class Merger {
  public:
-  /// `lane`: in a ServerTrace.
   explicit Merger(std::uint16_t lane) : lane_(lane) {}
 
   /// Sums the pieces into `to`, from the left.
@@ -60,7 +59,6 @@ class Merger {
   StoreStyle assignStyle_;
   StoreStyle updateStyle_;
   std::vector<const void*> sources_;
-  /// Expanded pieces.
   std::vector<AlignedBuffer> rooms_;
   std::vector<PushedPiece> whole_;
   std::vector<AlignedBuffer> spare_;

@@ -153,7 +153,6 @@ class ServerShard {
   std::size_t heldPieces_ = 0;
   Batch batch_;
   std::vector<PushedPiece> pushed_;
-  /// The argument of an updater.
   AlignedBuffer received_;
 };
 

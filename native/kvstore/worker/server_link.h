@@ -28,7 +28,6 @@ class ServerLink {
   /// The server's index of a message's source; -1: not a server.
   int serverOf(int source) const { return source < workers_ ? -1 : source - workers_; }
 
-  /// Without payload.
   void send(int server, const Header&);
   /// The buffer's first `bytes`; `sent` returns it later.
   void send(int server, const Header&, WireBuffer*, std::size_t bytes);

@@ -95,7 +95,6 @@ class Transfer {
   /// Writes a piece as it is sent: the devices' sum, maybe compressed. Parallel for other pieces.
   void encode(const Piece&, void* to, bool streaming) const;
 
-  /// For rows: the runs in a piece.
   std::vector<RowRun> runsIn(const Piece&) const;
   /// For a pull of rows: whether the length of an answer is right.
   bool expects(const Piece&, std::size_t bytes) const;
@@ -146,7 +145,6 @@ class Transfer {
   /// Sends values instead of codes: some element is NaN, which codes cannot express.
   bool spelledOut_ = false;
   std::vector<std::int64_t> rows_;  // sorted, each once
-  /// The elements to be pushed.
   AlignedBuffer rowData_;
   bool compact_ = false;
   std::vector<std::shared_ptr<Ticket>> pushes_;

@@ -24,7 +24,6 @@ class GpuBuffer {
   bool isHost() const { return place_ < 0; }
   void* data() const { return isHost() ? pinned_.data() : memory_.data(); }
   std::size_t bytes() const { return bytes_; }
-  /// The GPU that fills and checks it.
   int keeper() const { return isHost() ? user_ : place_; }
   /// Whether host memory was allocated on the GPU's node.
   bool isNear() const { return near_; }

@@ -11,7 +11,6 @@
 namespace gradlink::measure {
 
 struct GpuLatencyOptions {
-  /// The GPU that reads.
   int by = 0;
   /// The memory that it reads: a GPU's ordinal or kHostMemory.
   int memory = kHostMemory;

@@ -159,7 +159,6 @@ bool Connection::complete() {
   return true;
 }
 
-/// Consumes the buffer.
 void Connection::digest() {
   while (!ended_) {
     if (!inFrame_ && !parse()) return;

@@ -71,7 +71,6 @@ class Connection {
   bool idle() const { return queue_.empty(); }
 
   void push(Outgoing outgoing);
-  /// Writes as much as the system takes.
   void flush();
   /// Reads what is there, but stops after `most` bytes so no peer starves the others.
   void read(std::size_t most = kMostAtOnceRead);
@@ -114,7 +113,6 @@ class Connection {
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  /// Whether a frame is being received.
   bool inFrame_ = false;
   FrameHead head_;
   Landing landing_;

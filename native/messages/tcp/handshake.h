@@ -19,7 +19,6 @@ class Handshake {
   Status go();
   /// Whether it waits for the socket to be writable.
   bool writes() const { return connecting_ || sent_ < out_.size(); }
-  /// Whether the other side was reached.
   bool answered() const { return !connecting_; }
   /// Grows with each handshake.
   std::uint64_t number() const { return number_; }
@@ -59,7 +58,6 @@ class Handshake {
   int size_ = 0;
   bool connecting_ = false;
   bool failed_ = false;
-  /// Messages received.
   int come_ = 0;
   std::string in_;
   std::string out_;

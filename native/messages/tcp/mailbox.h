@@ -13,7 +13,6 @@
 
 namespace gradlink::messages::tcp {
 
-/// A pending send or receive.
 struct Request {
   bool receives = false;
   bool done = false;

@@ -37,7 +37,6 @@ struct Peer {
   const char* trouble = nullptr;
 };
 
-/// A payload that this process has asked for.
 struct Awaited {
   /// Null: its receive was given up, and the bytes are dropped.
   Request* request = nullptr;
@@ -131,7 +130,6 @@ class Engine final : public Frames {
   void end(Connection&);
   /// Rejects a rank that has sent something invalid.
   void expel(int rank, const char* why);
-  /// Ends all traffic with a peer.
   void lose(Peer&, int rank);
   void finish(Request&, std::size_t bytes);
   Hello hello(int to) const;

@@ -21,7 +21,6 @@ enum class Word : std::uint32_t {
   proof,      // leader: its proof
 };
 
-/// The start of every packet.
 struct Packet {
   Word word;
   std::int32_t rank;

@@ -50,7 +50,6 @@ class SpareRings {
   std::mutex mutex_;
   std::list<Spare> spares_;  // the oldest first
   std::uint64_t segments_ = 0;
-  /// Memberships of this process.
   std::size_t inUse_ = 0;
 };
 
