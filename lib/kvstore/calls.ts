@@ -159,7 +159,9 @@ export interface StoreCallOptions {
   priority?: number | undefined;
 }
 
-const callNames = optionNames<StoreCallOptions>({ priority: true });
+/** Of every call. */
+export const ofCalls = { priority: true } as const;
+const callNames = optionNames<StoreCallOptions>(ofCalls);
 
 /** @throws TypeError or RangeError for what is no int32, and for options that a call does not know. */
 export function priorityOf(options: StoreCallOptions | undefined, op: string): number {
