@@ -8,9 +8,9 @@
 namespace gradlink {
 namespace {
 
-/// Of ranks that make one call; more would bury it.
+/// The most names of one call in a message; more would bury the ranks that differ.
 constexpr std::size_t kMostNames = 8;
-/// The least time that names get.
+/// The least time for exchanging the names.
 constexpr double kNamesMs = 1000;
 constexpr std::string_view kCut = "…";
 
@@ -37,7 +37,7 @@ CallName::CallName(const char* name) {
   std::memcpy(bytes_ + kept, kCut.data(), kCut.size());
 }
 
-// What a peer sent may lack the end.
+// The bytes come from a peer, so the terminator may be missing.
 std::string CallName::text() const { return {bytes_, std::find(bytes_, bytes_ + kBytes, '\0')}; }
 
 Deadline deadlineOfNames(Deadline ofCall) {

@@ -11,12 +11,12 @@
 namespace gradlink::shm {
 namespace {
 
-// Shorter stretches are written plainly.
+// Shorter copies always use plain stores.
 constexpr std::size_t kStyledBytes = 4096;
 
 std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
-/// The watch of a wait before any of a message has moved: running out of time changes nothing.
+/// The watch of a wait before any part of a message has moved: a timeout changes nothing.
 class PeerWatch final : public Watch {
  public:
   PeerWatch(Session& session, const char* op, int peer, CallTimeout& callTimeout)
@@ -93,7 +93,7 @@ void Mailboxes::get(int source, std::uint64_t at, void* data, std::size_t bytes)
   copyBytes(static_cast<std::byte*>(data) + first, ring, bytes - first);
 }
 
-// Whoever sees one of the words sees that what was there before is no longer whole.
+// A reader that sees one of the new words also sees that the previous copy is invalid.
 void Mailboxes::writeLatest(Mailbox& box, std::uint64_t head, const Envelope& envelope,
                             const void* data) {
   Latest latest{envelope, {}};
@@ -108,7 +108,7 @@ void Mailboxes::writeLatest(Mailbox& box, std::uint64_t head, const Envelope& en
   box.latestEnd.store(head, std::memory_order_release);
 }
 
-/// Whether the message at `tail` is the last one before `head`, and its copy is whole.
+/// Whether the message at `tail` is the last one before `head` and its copy is complete.
 bool Mailboxes::readLatest(const Mailbox& box, std::uint64_t tail, std::uint64_t head,
                            Latest& latest) {
   if (box.latestEnd.load(std::memory_order_acquire) != head) return false;
@@ -134,8 +134,8 @@ bool Mailboxes::hasRoom(int destination, std::size_t bytes) {
 void Mailboxes::awaitRoom(int destination, std::size_t bytes, Watch& watch) {
   if (hasRoom(destination, bytes)) return;
   Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
-  // Either the receiver sees that somebody waits, or this rank sees what it has read. Where the
-  // wait fails this stays, and costs the receiver needless calls.
+  // Either the receiver sees the waiting flag, or this rank sees the receiver's progress. After a
+  // failed wait the flag stays set, which only costs the receiver needless system calls.
   box.waiting.store(1, std::memory_order_seq_cst);
   session_.waiter().awaitWhen(
       session_.own().mail, [&] { return hasRoom(destination, bytes); }, watch);
@@ -182,7 +182,7 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   waiter.raise(theirMail);
   if (!envelope.isLong) return;
 
-  // From here on the receiver counts on this message: giving up ends the communicator.
+  // The receiver now counts on this message: giving up ends the communicator.
   CallWatch watch(session_, "send", callTimeout);
   watch.on(destination);
   const std::uint32_t goal = session_.betweenProcesses() ? Mailbox::wanted : Mailbox::taken;
@@ -230,8 +230,7 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   const std::size_t bytes = header.envelope.bytes();
   readUpTo(source, tail);
   if (!session_.betweenProcesses()) {
-    // As in a direct call: the sender that ends the communicator waits until nobody reads its
-    // buffer.
+    // As in a direct call: a sender that ends the communicator waits until nobody reads its buffer.
     session_.own().working.store(1, std::memory_order_seq_cst);
     if (!session_.ended())
       copyBytes(wanted.data, reinterpret_cast<const void*>(header.address), bytes);
@@ -260,15 +259,15 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   }
 }
 
-// Takes the wanted message, or sets short ones aside until there is none or a long one with another
-// tag: its sender waits, so nothing is behind it.
+// Takes the wanted message. Sets short ones aside until there is none left, or a long one with
+// another tag: its sender waits, so nothing follows it.
 bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTimeout,
                          Received& received) {
   const Mailbox& box = session_.segment().mailbox(source, session_.rank());
   std::uint64_t& head = peer(source).head;
   for (;;) {
     const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
-    // Of messages that were known already the line may be on its way back to the sender.
+    // For messages that were known before, the line may be on its way back to the sender.
     const bool looks = head == tail;
     if (looks) head = box.head.load(std::memory_order_acquire);
     if (head == tail) return false;
@@ -318,7 +317,7 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
   while (isOthers) {
     if (takeUnexpected(wanted, received)) return received;
     if (takeFrom(source, wanted, callTimeout, received)) return received;
-    // Not the flag, which every sender writes.
+    // Not the flag: every sender writes that.
     const Mailbox& box = session_.segment().mailbox(source, session_.rank());
     const std::uint64_t seen = peer(source).head;
     session_.waiter().awaitWhen(
@@ -328,7 +327,7 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
     const std::uint32_t seen = mail.value.load(std::memory_order_acquire);
     if (takeUnexpected(wanted, received)) return received;
     for (int i = 0; source == kAnySource && i < session_.size(); ++i) {
-      // Beginning after the last one served, so that a busy rank does not starve the others.
+      // Starts after the source served last, so a busy rank does not starve the others.
       const int from = (firstSource_ + i) % session_.size();
       if (from != session_.rank() && takeFrom(from, wanted, callTimeout, received)) {
         firstSource_ = (from + 1) % session_.size();

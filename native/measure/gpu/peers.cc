@@ -54,8 +54,8 @@ bool grant(const PeerAccess::Pair& way) {
 PeerAccess::PeerAccess(const std::vector<Pair>& pairs, bool wanted) {
   if (!wanted && !pairs.empty() && cuda::PeersInUse::any()) {
     throw Error(ErrorCode::unsupported,
-                "access between GPUs is not taken away from a communicator or a store that this "
-                "process has open: close it first")
+                "peer access cannot be disabled while this process has a communicator or a store "
+                "that may use it: close it first")
         .withOp("timeGpuCopies")
         .stillUsable();
   }
@@ -81,7 +81,7 @@ PeerAccess::~PeerAccess() {
     try {
       cuda::Device::get(from).enablePeer(cuda::Device::get(to));
     } catch (const Error&) {
-      // A context that is broken: whoever uses it next is told.
+      // A broken context: its next user gets the error.
     }
   }
 }

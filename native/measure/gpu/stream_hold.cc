@@ -17,7 +17,7 @@ bool tryLaunch(cuda::Stream& stream) {
   *static_cast<std::uint32_t*>(flag.data()) = 0;
   const auto* const set = static_cast<const std::uint32_t*>(flag.data());
   const auto began = std::chrono::steady_clock::now();
-  // It gives up by itself.
+  // The kernel ends by itself.
   cuda::spin(stream, set, kTried.count());
   const auto took = std::chrono::steady_clock::now() - began;
   stream.synchronize();
@@ -27,7 +27,7 @@ bool tryLaunch(cuda::Stream& stream) {
 }  // namespace
 
 bool launchesReturn(cuda::Stream& stream) {
-  // Again, since a thread that did not run meanwhile looks the same.
+  // Repeated, because a descheduled thread looks the same.
   static const bool kReturn = tryLaunch(stream) || tryLaunch(stream) || tryLaunch(stream);
   return kReturn;
 }
