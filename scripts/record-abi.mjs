@@ -272,11 +272,14 @@ const table = (kind, type, title, quote) => [
     .map(([what, { value, since }]) => `    {"${what}", ${quote(value)}, "${since}"},`),
   '};',
 ];
+/** As clang-format would break a comment. */
+const wrapped = (text) => text.match(/.{1,97}(?= |$)/g).map((line) => `// ${line.trim()}`);
 const title = name[0].toUpperCase() + name.slice(1);
 writeFileSync(
   join(root, `native/test/abi/${name}.h`),
   [
-    `// Recorded by scripts/record-abi.mjs from ${library.header} of ${versions.map(([version]) => version).join(', ')}.`,
+    ...wrapped(`Recorded by scripts/record-abi.mjs from ${library.header}`),
+    ...wrapped(`of ${versions.map(([version]) => version).join(', ')}.`),
     '#pragma once',
     '',
     '#include "test/abi/signature.h"',

@@ -1,7 +1,8 @@
 // `gradlink build`: the addon, compiled on this machine.
 import { exitCodes } from './io.js';
-import { read } from './parse.js';
-import { whole } from '../options/kinds.js';
+import { addTable } from './parse.js';
+import { flag, whole } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { compileAddon } from '../compile/addon.js';
@@ -20,23 +21,24 @@ Examples:
 
 Exit status: 0 built, 1 it failed, 2 wrong usage.`;
 
-interface Options {
-  readonly jobs?: number;
-  readonly keep?: boolean;
-}
+const table = optionTable({
+  jobs: {
+    flag: '-j, --jobs <n>',
+    help: 'compile this many files at once (default: the cores)',
+    kind: whole({ min: 1 }),
+  },
+  keep: {
+    flag: '--keep',
+    help: 'leave sources and objects in build/compile of the package',
+    kind: flag,
+  },
+});
 
 export const registerBuild: Register = (program, io, done) => {
-  program
-    .command('build')
-    .description('compile the addon on this machine')
-    .option(
-      '-j, --jobs <n>',
-      'compile this many files at once (default: the cores)',
-      read(whole({ min: 1 })),
-    )
-    .option('--keep', 'leave sources and objects in build/compile of the package')
+  const command = program.command('build').description('compile the addon on this machine');
+  addTable(command, table)
     .addHelpText('after', examples)
-    .action(async (options: Options) => {
+    .action(async (options: ReadOf<typeof table>) => {
       const bar = new ProgressBar(io, 100, '%', { parts: true });
       let told = 0;
       try {

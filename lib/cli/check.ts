@@ -31,6 +31,8 @@ import { writeFileAtomic } from '../files/index.js';
 import { slurmNode } from '../launch/own-host.js';
 import { flatOptions } from '../measure/common-run.js';
 import { jobSize } from '../measure/job.js';
+import { text } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import { badHosts, checkAnswer, checkToolSince } from '../report/check-lines.js';
 import { parseReport, readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
@@ -66,13 +68,35 @@ Examples:
 
 Exit status: 0 all good or fair, 1 a part is bad, 2 wrong usage.`;
 
-interface OwnOptions extends ReportOptions {
-  readonly hostfile?: string;
-  readonly badHosts?: string;
-  readonly previous?: string;
-  readonly expect?: string;
-  readonly baseline?: string;
-}
+const ownTable = optionTable({
+  hostfile: {
+    flag: '-H, --hostfile <file>',
+    help: 'the hosts to look at, over ssh; or the hosts themselves: node1,node2',
+    kind: text(),
+  },
+  badHosts: {
+    flag: '--bad-hosts <file>',
+    help: 'write the names of bad hosts to this file, one a line',
+    kind: text(),
+  },
+  previous: {
+    flag: '--previous <file>',
+    help: 'an earlier report (JSON): say what has changed since',
+    kind: text(),
+  },
+  expect: {
+    flag: '--expect <file>',
+    help: 'figures that are expected, as YAML: docs/check.md',
+    kind: text(),
+  },
+  baseline: {
+    flag: '--baseline <name>',
+    help: 'runs of a good day: a baseline, a report or a folder of them',
+    kind: text(),
+  },
+});
+
+type OwnOptions = ReadOf<typeof ownTable> & ReportOptions;
 
 /** @throws UsageError for what is no report of a check */
 function previousCheck(file: string): Report {
@@ -150,16 +174,7 @@ export const registerCheck: Register = (program, io, done, argv) => {
   const command = program
     .command('check')
     .description('whether this machine or a cluster is good, and which part is not');
-  addTable(command, checkTable)
-    .option(
-      '-H, --hostfile <file>',
-      'the hosts to look at, over ssh; or the hosts themselves: node1,node2',
-    )
-    .option('--bad-hosts <file>', 'write the names of bad hosts to this file, one a line')
-    .option('--previous <file>', 'an earlier report (JSON): say what has changed since')
-    .option('--expect <file>', 'figures that are expected, as YAML: docs/check.md')
-    .option('--baseline <name>', 'runs of a good day: a baseline, a report or a folder of them');
-  addReportOptions(command)
+  addReportOptions(addTable(addTable(command, checkTable), ownTable))
     .addHelpText('after', examples)
     .action(async (options: OwnOptions) => {
       const output = new ReportOutput(options, io);

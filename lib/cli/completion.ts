@@ -1,7 +1,7 @@
 // `gradlink completion`: scripts that let a shell complete commands, options and their values.
 import { Option, type Argument, type Command } from 'commander';
 
-import { read } from './parse.js';
+import { read, type Parser } from './parse.js';
 import { choice } from '../options/kinds.js';
 import type { Register } from './register.js';
 
@@ -35,9 +35,8 @@ interface Completed {
 /** What a parser that has choices takes; other parsers take anything. */
 function valuesOf(parsed: Option | Argument): readonly string[] {
   const { parseArg } = parsed;
-  return parseArg !== undefined && 'choices' in parseArg
-    ? (parseArg.choices as readonly string[])
-    : [];
+  const choices = (parseArg as Partial<Parser<unknown>> | undefined)?.choices;
+  return choices ?? [];
 }
 
 function wordOf(option: Option): Word {

@@ -1,7 +1,7 @@
 // `gradlink ddp`: how gradients are best reduced while they are computed, as PyTorch's compare_ddp asks.
 import type { Io } from './io.js';
 import { measured, ranksOf } from './measured-command.js';
-import { addTable, givenOf, read, typedOf } from './parse.js';
+import { addTable, givenOf, typedOf } from './parse.js';
 import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
 import {
@@ -16,16 +16,23 @@ import { ddpTable, type DdpOptions } from '../measure/ddp/ddp-options.js';
 import { run } from '../measure/ddp/ddp-run.js';
 import { jobSize } from '../measure/job.js';
 import { flatOptions } from '../measure/common-run.js';
-import { whole } from '../options/kinds.js';
+import { text, whole } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import { chartsOf, chartSvg } from '../report/charts/index.js';
 import { ddpTool } from '../report/index.js';
 import type { Report } from '../results/result.js';
 
 /** What the command has besides. */
-interface OwnOptions extends ReportOptions {
-  readonly ranks?: number;
-  readonly plot?: string;
-}
+const ownTable = optionTable({
+  ranks: {
+    flag: '-n, --ranks <count>',
+    help: 'processes to start outside of a job (default: 2)',
+    kind: whole({ min: 1, max: 4096 }),
+  },
+  plot: { flag: '--plot <file>', help: 'time over bucket size, as SVG', kind: text() },
+});
+
+type OwnOptions = ReadOf<typeof ownTable> & ReportOptions;
 
 const examples = `
 Modes: overlap reduces a bucket as soon as its gradients are there, while the backward pass runs on. async reduces all
@@ -86,14 +93,8 @@ async function ddp(options: OwnOptions, argv: readonly string[], io: Io): Promis
 export const registerDdp: Register = (program, io, done, argv) => {
   const command = program
     .command('ddp')
-    .description('how gradients are best reduced while they are computed: bucket sizes and modes')
-    .option(
-      '-n, --ranks <count>',
-      'processes to start outside of a job (default: 2)',
-      read(whole({ min: 1, max: 4096 })),
-    );
-  addTable(command, ddpTable).option('--plot <file>', 'time over bucket size, as SVG');
-  addReportOptions(command)
+    .description('how gradients are best reduced while they are computed: bucket sizes and modes');
+  addReportOptions(addTable(addTable(command, ownTable), ddpTable))
     .addHelpText('after', examples)
     .action(async (options: OwnOptions) => {
       done(await ddp(options, argv, io));

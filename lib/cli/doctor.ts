@@ -1,10 +1,16 @@
 // `gradlink doctor` and `gradlink topo`: what is here, what is missing, how things are linked.
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
-import { read } from './parse.js';
+import { addTable } from './parse.js';
 import { list, text } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import type { Register } from './register.js';
-import { addOutputOptions, checkOutput, outputFormat } from './reports/report-output.js';
+import {
+  addOutputOptions,
+  checkOutput,
+  outputFormat,
+  type OutputOptions,
+} from './reports/report-output.js';
 import { writeText } from './terminal/terminal.js';
 import { writeFileAtomic } from '../files/index.js';
 import { didYouMean } from '../nearest.js';
@@ -15,16 +21,25 @@ import { doctorLines, topologyLines } from '../report/doctor-lines.js';
 const formats = ['text', 'json'] as const;
 const byEnding = { '.txt': 'text', '.json': 'json' } as const;
 
-interface OutputOptions {
-  readonly format?: (typeof formats)[number];
-  readonly output?: string;
-}
+type Output = OutputOptions<(typeof formats)[number]>;
 
-interface DoctorOptions extends OutputOptions {
-  readonly require?: readonly string[];
-  readonly hostfile?: string;
-  readonly remoteShell?: string;
-}
+const table = optionTable({
+  require: {
+    flag: '--require <names>',
+    help: 'fail unless these are ok',
+    kind: list(text()),
+  },
+  hostfile: {
+    flag: '--hostfile <file>',
+    help: 'look at the hosts of this file too, over ssh, and compare them',
+    kind: text(),
+  },
+  remoteShell: {
+    flag: '--remote-shell <command>',
+    help: 'command that reaches them, such as "ssh -p 2222"',
+    kind: text(),
+  },
+});
 
 const doctorExamples = `
 Prints a line for each part of the machine: ok, degraded (slower or less than it could be) or missing. The line says what
@@ -74,7 +89,7 @@ function required(findings: readonly Finding[], name: string): readonly Finding[
 type Lines = (room?: number) => readonly string[];
 
 /** Writes what was found where the options say; fails at once where that cannot be written. */
-function writer({ format, output }: OutputOptions, io: Io): (found: object, lines: Lines) => void {
+function writer({ format, output }: Output, io: Io): (found: object, lines: Lines) => void {
   if (output !== undefined) checkOutput(output);
   const asJson = outputFormat({ format, output }, byEnding, 'text') === 'json';
   return (found, lines) => {
@@ -88,13 +103,10 @@ function writer({ format, output }: OutputOptions, io: Io): (found: object, line
 export const registerDoctor: Register = (program, io, done) => {
   const command = program
     .command('doctor')
-    .description('what this machine has for gradlink, what is missing, and what to do')
-    .option('--require <names>', 'fail unless these are ok', read(list(text())))
-    .option('--hostfile <file>', 'look at the hosts of this file too, over ssh, and compare them')
-    .option('--remote-shell <command>', 'command that reaches them, such as "ssh -p 2222"');
-  addOutputOptions(command, formats, 'findings and topology')
+    .description('what this machine has for gradlink, what is missing, and what to do');
+  addOutputOptions(addTable(command, table), formats, 'findings and topology')
     .addHelpText('after', doctorExamples)
-    .action(async (options: DoctorOptions) => {
+    .action(async (options: ReadOf<typeof table> & Output) => {
       const { require = [], hostfile, remoteShell } = options;
       if (remoteShell !== undefined && hostfile === undefined) {
         throw new UsageError('--remote-shell needs --hostfile.');
@@ -119,7 +131,7 @@ export const registerTopo: Register = (program, io, done) => {
     .description('how cores, memory, networks and GPUs are linked, and how fast');
   addOutputOptions(command, formats, 'the topology')
     .addHelpText('after', topoExamples)
-    .action(async (options: OutputOptions) => {
+    .action(async (options: Output) => {
       const write = writer(options, io);
       const topology = await topologyOf(io.env);
       write(topology, (room) => topologyLines(topology, room));

@@ -1,26 +1,40 @@
 // `gradlink models`: the networks whose gradients `gradlink measure` moves, and their arrays.
 import type { Io } from './io.js';
-import { imageShape, read } from './parse.js';
-import { above, choice, whole } from '../options/kinds.js';
+import { networkRows } from './network-rows.js';
+import { addTable, read } from './parse.js';
+import { choice, flag } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import type { Register } from './register.js';
 import { shown } from './terminal/terminal.js';
 import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
 import { aliases, networkNames, type FamilyName } from '../models/names.js';
-import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
+import type { Network, NetworkInfo, NetworkOptions } from '../models/index.js';
 import { tableLines, type Column } from '../report/table.js';
 import { mebibyte, megabytes, sizeText } from '../results/units.js';
-import { dtypes, type DType } from '../tensor/dtype.js';
+import { dtypes } from '../tensor/dtype.js';
 
-interface ModelsOptions {
-  readonly numLayers?: number;
-  readonly imageShape?: ImageShape;
-  readonly numClasses: number;
-  readonly multiplier?: number;
-  readonly dtype: DType;
-  readonly allParams?: true;
-  readonly json?: true;
-}
+const { numLayers, imageShape, numClasses, multiplier, allParams } = networkRows;
+
+const modelsTable = optionTable({
+  numLayers: { ...numLayers, help: `${numLayers.help} (default: 152, as in measure)` },
+  imageShape: {
+    ...imageShape,
+    help: `${imageShape.help} (default: 3,224,224 or what the network is published for)`,
+  },
+  numClasses,
+  multiplier,
+  dtype: {
+    flag: '--dtype <type>',
+    help: 'element type that the sizes are for',
+    kind: choice(dtypes),
+    default: 'float32',
+  },
+  allParams,
+  json: { flag: '--json', help: 'print JSON: names, shapes, elements, bytes', kind: flag },
+});
+
+type ModelsOptions = ReadOf<typeof modelsTable>;
 
 const examples = `
 Without a network, lists all of them, each at the image size it is published for. MiB is 1,048,576 bytes. Counts the
@@ -151,34 +165,15 @@ function printOne(described: Network, options: ModelsOptions, io: Io): void {
 }
 
 export const registerModels: Register = (program, io) => {
-  program
+  const command = program
     .command('models')
     .description('list the networks that measure knows, or the arrays of one')
     .argument(
       '[network]',
       'print the arrays of this network, in key order',
       read(choice(networkNames, aliases)),
-    )
-    .option(
-      '--num-layers <count>',
-      'depth, where a network has several (default: 152, as in measure)',
-      read(whole({ min: 1 })),
-    )
-    .option(
-      '--image-shape <c,h,w>',
-      'channels, height and width (default: 3,224,224 or what the network is published for)',
-      imageShape,
-    )
-    .option('--num-classes <count>', 'outputs of the classifier', read(whole({ min: 1 })), 1000)
-    .option('--multiplier <width>', 'width of the mobile networks', read(above(0)))
-    .option(
-      '--dtype <type>',
-      'element type that the sizes are for',
-      read(choice(dtypes)),
-      'float32',
-    )
-    .option('--all-params', 'include the arrays of batch normalisation')
-    .option('--json', 'print JSON: names, shapes, elements, bytes')
+    );
+  addTable(command, modelsTable)
     .addHelpText('after', examples)
     .action((name: FamilyName | undefined, options: ModelsOptions) => {
       if (name === undefined) {

@@ -13,18 +13,38 @@ import { p2pMatrixCases } from '../measure/p2p/matrix.js';
 import { p2pTable } from '../measure/p2p/p2p-options.js';
 import { run } from '../measure/p2p/p2p-run.js';
 import { flatOptions } from '../measure/common-run.js';
+import { flag, repeated, text } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import { didYouMean } from '../nearest.js';
 import { p2pTool } from '../report/index.js';
 import { mebibyte } from '../results/units.js';
 
 /** What the command has besides. */
-interface OwnOptions extends ReportOptions {
-  readonly list?: true;
-  readonly testcase?: readonly string[];
-  readonly prefix?: readonly string[];
-  readonly matrix?: true;
-  readonly quick?: true;
-}
+const ownTable = optionTable({
+  list: { flag: '-l, --list', help: 'list the cases', kind: flag },
+  testcase: {
+    flag: '-t, --testcase <names...>',
+    help: 'only these cases, by name or number',
+    kind: repeated(text()),
+  },
+  prefix: {
+    flag: '-p, --prefix <prefixes...>',
+    help: 'only cases whose names begin with these',
+    kind: repeated(text()),
+  },
+  matrix: {
+    flag: '--matrix',
+    help: 'all pairs: bandwidth, both directions, latency; peer access off and on',
+    kind: flag,
+  },
+  quick: {
+    flag: '--quick',
+    help: 'a first look in seconds: as -b 16 -i 1 --loop-count 4',
+    kind: flag,
+  },
+});
+
+type OwnOptions = ReadOf<typeof ownTable> & ReportOptions;
 
 const examples = `
 Names, order and meaning of the cases are those of nvbandwidth; "ce" is a GPU's copy engine, "sm" its multiprocessors.
@@ -48,16 +68,6 @@ Examples:
   $ gradlink p2p --matrix                          all pairs with peer access off and on, as cuda-samples' peer test
 
 Exit status: 0 all that ran was right, 1 wrong data, a failure, or nothing could run, 2 wrong usage.`;
-
-function addOptions(command: Command): Command {
-  command
-    .option('-l, --list', 'list the cases')
-    .option('-t, --testcase <names...>', 'only these cases, by name or number')
-    .option('-p, --prefix <prefixes...>', 'only cases whose names begin with these')
-    .option('--matrix', 'all pairs: bandwidth, both directions, latency; peer access off and on')
-    .option('--quick', 'a first look in seconds: as -b 16 -i 1 --loop-count 4');
-  return addTable(command, p2pTable);
-}
 
 /** What the options ask for, in the order of the table. */
 function chooseCases({ testcase, prefix, matrix }: OwnOptions): readonly P2pCase[] {
@@ -131,7 +141,7 @@ export const registerP2p: Register = (program, io, done, argv) => {
   const command = program
     .command('p2p')
     .description('bandwidth and latency between host memory and GPUs, and which link is slow');
-  addReportOptions(addOptions(command))
+  addReportOptions(addTable(addTable(command, ownTable), p2pTable))
     .addHelpText('after', examples)
     .action(async (given: OwnOptions) => {
       const options = given.quick === true ? quickly(given, command) : given;

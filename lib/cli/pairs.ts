@@ -1,6 +1,4 @@
 // `gradlink pairs`: messages between pairs of ranks in the memory of hosts, as OSU's point-to-point programs time them.
-import type { Command } from 'commander';
-
 import { hostRoom, sizesIn } from './collectives/collectives-options.js';
 import type { Io } from './io.js';
 import { measured, ranksOf } from './measured-command.js';
@@ -13,15 +11,35 @@ import { jobSize } from '../measure/job.js';
 import { pairKind, pairKinds, pairsTable, type PairKind } from '../measure/pairs/pairs-options.js';
 import { run } from '../measure/pairs/pairs-run.js';
 import { sizeInBytes, whole } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import { pairsTool } from '../report/index.js';
 
 /** What the command has besides. */
-interface OwnOptions extends ReportOptions {
-  readonly ranks?: number;
-  readonly minbytes?: number;
-  readonly maxbytes?: number;
-  readonly stepfactor: number;
-}
+const ownTable = optionTable({
+  ranks: {
+    flag: '-n, --ranks <count>',
+    help: "ranks of this process (default: 2, or the job's)",
+    kind: whole({ min: 2, max: 1024 }),
+  },
+  minbytes: {
+    flag: '-b, --minbytes <size>',
+    help: 'smallest size (default: 1; see -f)',
+    kind: sizeInBytes,
+  },
+  maxbytes: {
+    flag: '-e, --maxbytes <size>',
+    help: 'largest size (default: 4M; see -f)',
+    kind: sizeInBytes,
+  },
+  stepfactor: {
+    flag: '-f, --stepfactor <factor>',
+    help: 'factor from size to size; with more than two ranks the sizes are 8 and 1M where neither -b nor -e is given',
+    kind: whole({ min: 2, max: 1024 }),
+    default: 2,
+  },
+});
+
+type OwnOptions = ReadOf<typeof ownTable> & ReportOptions;
 
 const defaultRanks = 2;
 /** OSU's. */
@@ -52,24 +70,6 @@ Examples:
   $ gradlink pairs latency -n 4 --format json --output pairs.json
 
 Exit status: 0 all right, 1 wrong bytes or a failure, 2 wrong usage.`;
-
-function addOptions(command: Command): Command {
-  command
-    .option(
-      '-n, --ranks <count>',
-      "ranks of this process (default: 2, or the job's)",
-      read(whole({ min: 2, max: 1024 })),
-    )
-    .option('-b, --minbytes <size>', 'smallest size (default: 1; see -f)', read(sizeInBytes))
-    .option('-e, --maxbytes <size>', 'largest size (default: 4M; see -f)', read(sizeInBytes))
-    .option(
-      '-f, --stepfactor <factor>',
-      'factor from size to size; with more than two ranks the sizes are 8 and 1M where neither -b nor -e is given',
-      read(whole({ min: 2, max: 1024 })),
-      2,
-    );
-  return addTable(command, pairsTable);
-}
 
 /** Undefined leaves them to the run. */
 function sizesOf(options: OwnOptions, ranks: number): readonly number[] | undefined {
@@ -128,7 +128,7 @@ export const registerPairs: Register = (program, io, done, argv) => {
       'latency, bandwidth and message rate between ranks and hosts without GPUs, as OSU times them',
     )
     .argument('[kind...]', `${pairKinds.join(', ')} (default: all)`, each);
-  addReportOptions(addOptions(command))
+  addReportOptions(addTable(addTable(command, ownTable), pairsTable))
     .addHelpText('after', examples)
     .action(async (kinds: readonly PairKind[] | undefined, options: OwnOptions) => {
       done(await measure(kinds ?? [], options, argv, io));

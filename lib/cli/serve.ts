@@ -3,18 +3,27 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { exitCodes } from './io.js';
-import { read } from './parse.js';
-import { whole } from '../options/kinds.js';
+import { addTable } from './parse.js';
+import { text, whole } from '../options/kinds.js';
+import { optionTable, type ReadOf } from '../options/table.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import { notServer } from '../kvstore/role.js';
 import { serveJob } from '../kvstore/serve.js';
 import type { ServeOptions } from '../kvstore/serve.js';
 
-interface Options {
-  readonly threads?: number;
-  readonly module?: string;
-}
+const table = optionTable({
+  threads: {
+    flag: '--threads <count>',
+    help: 'threads that merge what the workers push (default: one a core)',
+    kind: whole({ min: 1, max: 1024 }),
+  },
+  module: {
+    flag: '--module <file>',
+    help: 'a module that exports updater or onCommand, as serveJob takes them',
+    kind: text(),
+  },
+});
 
 const moduleVariable = 'GRADLINK_SERVER_MODULE';
 
@@ -58,17 +67,12 @@ async function ownFunctions(
 }
 
 export const registerServe: Register = (program, io, done) => {
-  program
+  const command = program
     .command('serve')
-    .description('serve a share of the distributed store of a job; gradlink launch -s starts it')
-    .option(
-      '--threads <count>',
-      'threads that merge what the workers push (default: one a core)',
-      read(whole({ min: 1, max: 1024 })),
-    )
-    .option('--module <file>', 'a module that exports updater or onCommand, as serveJob takes them')
+    .description('serve a share of the distributed store of a job; gradlink launch -s starts it');
+  addTable(command, table)
     .addHelpText('after', help)
-    .action(async ({ threads, module }: Options) => {
+    .action(async ({ threads, module }: ReadOf<typeof table>) => {
       const reason = notServer(io.env);
       if (reason !== undefined) throw new UsageError(`serve: ${reason}.`);
       const own = await ownFunctions(module ?? io.env[moduleVariable]);

@@ -91,10 +91,19 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
         ]
       : [
           ...visibility(probed.found),
+          ...(libraries.isConfidential ? [confidential] : []),
           ...gpus.map((gpu) => gpuFinding(machine, gpu, driverVersion)),
         ]),
   ];
 }
+
+const confidential: Finding = {
+  name: 'gpus',
+  status: 'degraded',
+  text: 'confidential computing is on: what passes between GPUs and the host is encrypted',
+  advice:
+    'copies to and from the host are slower, and figures of p2p have the time of launches in them: nvidia-smi conf-compute shows the mode',
+};
 
 /** A note if the process does not see all of the machine's GPUs. */
 function visibility({ gpus, installed }: GpusFound): Finding[] {

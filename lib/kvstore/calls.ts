@@ -157,7 +157,9 @@ export interface StoreCallOptions {
   priority?: number | undefined;
 }
 
-const callNames = optionNames<StoreCallOptions>({ priority: true });
+/** Of every call. */
+export const ofCalls = { priority: true } as const;
+const callNames = optionNames<StoreCallOptions>(ofCalls);
 
 /** @throws TypeError or RangeError unless it is an int32, and for unknown options */
 export function priorityOf(options: StoreCallOptions | undefined, op: string): number {

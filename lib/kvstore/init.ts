@@ -8,7 +8,7 @@ import type { DType } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
 import { optionNames } from '../checks.js';
 import { assertPlace } from './arrays.js';
-import { pairsOf } from './calls.js';
+import { ofCalls, pairsOf } from './calls.js';
 import type { Keys, StoreCallOptions } from './calls.js';
 import type { StoreDevices } from './devices.js';
 import { duplicateKey } from './keys.js';
@@ -37,7 +37,7 @@ export const initNames = optionNames<InitOptions>({ shape: true, dtype: true });
 export const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
   shape: true,
   dtype: true,
-  priority: true,
+  ...ofCalls,
 });
 
 /** A key to create. */

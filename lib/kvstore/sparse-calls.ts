@@ -6,7 +6,7 @@ import { argumentError } from '../errors.js';
 import { flag, optionNames, optionsObject } from '../checks.js';
 import { arraysOf, assertApart, storagesOf } from './arrays.js';
 import type { ArrayRules, DeviceArrays } from './arrays.js';
-import { pairsOf, priorityOf } from './calls.js';
+import { ofCalls, pairsOf, priorityOf } from './calls.js';
 import type { KeyCall, Keys, StoreCallOptions } from './calls.js';
 import type { Key, KeyInfo } from './keys.js';
 import type { StoreOperations } from './operations.js';
@@ -31,7 +31,7 @@ export interface PullOptions extends StoreCallOptions {
   ignoreSparse?: boolean | undefined;
 }
 
-const pullNames = optionNames<PullOptions>({ priority: true, ignoreSparse: true });
+const pullNames = optionNames<PullOptions>({ ...ofCalls, ignoreSparse: true });
 
 type Pair = readonly [key: unknown, given: unknown];
 

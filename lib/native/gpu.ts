@@ -17,6 +17,8 @@ export interface NativeGpuLibraries {
   readonly nvmlFile: string | null;
   /** Why NVML is missing, or null. */
   readonly nvmlMissing: string | null;
+  /** Whether the GPUs are in the mode of confidential computing, as far as NVML knows. */
+  readonly isConfidential: boolean;
   readonly ncclFile: string | null;
   readonly ncclVersion: string | null;
   /** Why NCCL is missing, or null. */

@@ -15,15 +15,21 @@ export class WrongValue extends Error {
   override readonly name = 'WrongValue';
 }
 
-export interface Kind<T> {
+/** How a value is typed. */
+export interface Typed<T> {
   /** @throws WrongValue */
   parse(text: string): T;
-  /** @throws TypeError or RangeError with a code, for a program's value */
-  check(value: unknown, name: string): void;
-  /** The typed form, if commands and programs differ. */
+  /** As it is typed, where a command and a program give it in different forms. */
   show?(value: T): string | number | null;
   /** Suggestions for a shell. */
   readonly choices?: readonly string[];
+  /** Of an option that may be repeated: its value so far, and one more. */
+  join?(before: T, next: T): T;
+}
+
+export interface Kind<T> extends Typed<T> {
+  /** @throws TypeError or RangeError with a code, for a value of a program */
+  check(value: unknown, name: string): void;
 }
 
 /** Numbers with the same form for commands and programs. */
@@ -134,6 +140,14 @@ export const flag: Kind<boolean> = { parse: () => true, check: aBoolean };
 /** Any text, with suggestions for a shell. */
 export function text(choices?: readonly string[]): Kind<string> {
   return { parse: String, check: nonEmpty, ...(choices === undefined ? {} : { choices }) };
+}
+
+/** An option that may be repeated: each adds one value. */
+export function repeated<T>(kind: Typed<T>): Typed<readonly T[]> {
+  return {
+    parse: (text) => [kind.parse(text)],
+    join: (before, next) => [...before, ...next],
+  };
 }
 
 /** One of `names`; typed with any separators, or as one of the `aliases`. */

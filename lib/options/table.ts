@@ -1,39 +1,58 @@
 // A tool's options in one table, which defines types, command-line options, defaults and checks.
-import type { Kind } from './kinds.js';
+import type { Kind, Typed } from './kinds.js';
 import { optionsObject } from '../checks.js';
 
-/** An option by its name in programs. */
-export interface Row<T> {
-  readonly kind: Kind<T>;
+/** One option of a command, by commander's name for it. */
+export interface TypedRow<T> {
+  readonly kind: Typed<T>;
   readonly default?: T;
   /** Whether a command computes its own default. */
   readonly ownDefault?: true;
   /** In commander's syntax: `-b, --buffer-size <MiB>`. Absent: for programs only. */
   readonly flag?: string;
   readonly help?: string;
+  /** Whether a command cannot do without it. */
+  readonly required?: true;
+  /** Whether help and completion leave it out. */
+  readonly hidden?: true;
 }
 
+/** One option of programs too, by the name that they give it. */
+export interface Row<T> extends TypedRow<T> {
+  readonly kind: Kind<T>;
+}
+
+export type TypedTable = Readonly<Record<string, TypedRow<unknown>>>;
 export type Table = Readonly<Record<string, Row<unknown>>>;
 
-type ValueOf<R> = R extends { readonly kind: Kind<infer V> } ? V : never;
+type ValueOf<R> = R extends { readonly kind: Typed<infer V> } ? V : never;
 
-/** The type for programs. */
-export type OptionsOf<T extends Table> = {
+/** What may be given. */
+export type OptionsOf<T extends TypedTable> = {
   readonly [K in keyof T]?: ValueOf<T[K]> | undefined;
 };
 
-type Defaulted<T extends Table> = {
-  [K in keyof T]: T[K] extends { readonly default: unknown } ? K : never;
+type Defaulted<T extends TypedTable> = {
+  [K in keyof T]: T[K] extends { readonly default: unknown } | { readonly required: true }
+    ? K
+    : never;
 }[keyof T];
 
-/** The same with defaults filled in. */
-export type Filled<T extends Table> = OptionsOf<T> & {
+/** The same with the defaults of those that have one. */
+export type Filled<T extends TypedTable> = OptionsOf<T> & {
   readonly [K in Defaulted<T>]: ValueOf<T[K]>;
 };
 
-/** Returns the rows; the compiler checks that each default fits its kind. */
-export function optionTable<const T extends Table>(
-  rows: T & { readonly [K in keyof T]: Row<ValueOf<T[K]>> },
+/** What commander reads: nothing is undefined that is there. */
+export type ReadOf<T extends TypedTable> = {
+  readonly [K in keyof T]?: ValueOf<T[K]>;
+} & {
+  readonly [K in Defaulted<T>]: ValueOf<T[K]>;
+};
+
+/** The rows as they are: the compiler sees to it that each default is of its kind. */
+export function optionTable<const T extends TypedTable>(
+  rows: T & { readonly [K in keyof T]: TypedRow<ValueOf<T[K]>> },
 ): T {
   return rows;
 }
@@ -55,7 +74,7 @@ export function filled<T extends Table>(table: T, given: OptionsOf<T>, owner: st
   return all as Filled<T>;
 }
 
-/** A value in its typed form, as recorded. */
-export function shown<T>(kind: Kind<T>, value: T): unknown {
+/** A value as it is typed and recorded. */
+export function shown<T>(kind: Typed<T>, value: T): unknown {
   return kind.show === undefined || value === undefined ? value : kind.show(value);
 }

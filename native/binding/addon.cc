@@ -1,5 +1,4 @@
-// The addon's entry point: one call for each environment (the main thread, each worker) that loads
-// it.
+// The addon's entry point, called for each environment (main thread or worker) that loads it.
 #include "binding/args.h"
 #include "binding/environment.h"
 #include "binding/exports.h"

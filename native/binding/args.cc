@@ -49,7 +49,7 @@ std::int64_t integerArg(const Napi::Value& value, const char* name, std::int64_t
                         std::int64_t high) {
   if (value.IsNumber()) {
     const double number = value.As<Napi::Number>().DoubleValue();
-    // The comparison comes first: a double out of range has no integer to convert to.
+    // Compare first: a double out of range has no integer to convert to.
     if (number >= static_cast<double>(low) && number <= static_cast<double>(high) &&
         number == std::floor(number)) {
       return static_cast<std::int64_t>(number);

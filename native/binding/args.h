@@ -1,5 +1,4 @@
-// Reading call arguments. TypeScript has checked their meaning; these checks keep memory safe when
-// it is bypassed.
+// Reading call arguments. These checks keep memory safe when TypeScript's checks are bypassed.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +10,13 @@
 namespace gradlink::binding {
 
 inline constexpr int kMaxInt = std::numeric_limits<int>::max();
-/// A guard against a slip of the pen, far above any job or machine (where a rank may be a thread).
+/// A limit far above any job or machine (where a rank may be a thread).
 inline constexpr int kMaxRanks = 1 << 16;
 
-/// "undefined", "a string", "the number 3.5": what came, for messages.
+/// Describes a value for messages: "undefined", "a string", "the number 3.5".
 std::string describe(const Napi::Value&);
 
 double numberArg(const Napi::Value&, const char* name);
-/// An integer in [low, high].
 std::int64_t integerArg(const Napi::Value&, const char* name, std::int64_t low, std::int64_t high);
 /// An integer of at least 0 and at most 2^53 - 1.
 std::size_t countArg(const Napi::Value&, const char* name);

@@ -8,13 +8,12 @@ namespace gradlink::binding {
 
 namespace {
 
-/// v8::ArrayBuffer::GetBackingStore, which Node-API lacks. A napi_value is a handle of V8's, and a
-/// handle what `this` is to its methods. Both are so since Node 8, and Node exports the symbol.
-/// The result is a std::shared_ptr<v8::BackingStore>; that to void has the same form, since what
-/// lets go of it is in the block it points to.
+/// v8::ArrayBuffer::GetBackingStore, which Node-API lacks. A napi_value is a V8 handle, which is
+/// what `this` is to its methods; this has been so since Node 8, and Node exports the symbol. The
+/// result is a std::shared_ptr<v8::BackingStore>, whose layout equals that of one to void.
 using GetBackingStore = std::shared_ptr<void> (*)(napi_value);
 
-/// Bun has another engine, and exports V8's name for a class of its own, which takes no napi_value.
+/// Bun has another engine and exports V8's name for an unrelated class.
 bool isOfV8(Napi::Env env) {
   const Napi::Value process = env.Global().Get("process");
   if (!process.IsObject()) return true;
@@ -22,7 +21,7 @@ bool isOfV8(Napi::Env env) {
   return !versions.IsObject() || versions.As<Napi::Object>().Get("bun").IsUndefined();
 }
 
-/// Null on a runtime that has none.
+/// Null if the runtime does not export it.
 GetBackingStore getBackingStore(Napi::Env env) {
   static const auto function = isOfV8(env)
                                    ? reinterpret_cast<GetBackingStore>(dlsym(
@@ -37,7 +36,7 @@ std::shared_ptr<void> memoryUnder(const Napi::Value& value) {
   if (!value.IsTypedArray() && !value.IsArrayBuffer()) return nullptr;
   const Napi::Value buffer =
       value.IsArrayBuffer() ? value : value.As<Napi::TypedArray>().ArrayBuffer();
-  // Of a SharedArrayBuffer, which nobody can transfer, the reference to the array is enough.
+  // SharedArrayBuffers cannot be transferred, so a reference to the array suffices.
   if (!buffer.IsArrayBuffer()) return nullptr;
   const GetBackingStore get = getBackingStore(value.Env());
   if (get == nullptr) {

@@ -1,6 +1,6 @@
-// Memory of ArrayBuffers that outlives them. A reference to an array keeps the array, not its
-// memory: transferring its buffer (structuredClone, postMessage) hands the memory to another one,
-// and its end frees the memory while a thread of ours still reads or writes it.
+// Keeps the memory of ArrayBuffers alive. A reference to an array keeps only the array:
+// transferring its buffer (structuredClone, postMessage) moves the memory, which may then be freed
+// while our threads use it.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace gradlink::binding {
 
-/// Keeps the memory under a TypedArray or an ArrayBuffer for as long as it is held, whoever owns it
-/// meanwhile. Null where nothing can take it away: for a SharedArrayBuffer, and for other values.
+/// Keeps the memory of a TypedArray or ArrayBuffer, whoever owns it. Null for a SharedArrayBuffer
+/// and other values, which cannot be transferred.
 ///
-/// Throws an Error of code `unsupported` on a runtime that does not tell where memory is kept.
+/// Throws an Error of code `unsupported` on a runtime without access to the memory's owner.
 std::shared_ptr<void> memoryUnder(const Napi::Value&);
 
 }  // namespace gradlink::binding

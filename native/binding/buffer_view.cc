@@ -22,7 +22,6 @@ constexpr const char* kStorageNames[kDTypeCount] = {
     "a BigUint64Array", "a Uint16Array", "a Uint16Array", "a Float32Array", "a Float64Array",
     "a Uint8Array",     "a Uint8Array",  "an Int16Array"};
 
-/// What came, for messages.
 std::string got(const Napi::Value& value) {
   if (value.IsTypedArray()) return "a TypedArray of another type";
   const DeviceBufferWrap* buffer = DeviceBufferWrap::of(value);
@@ -37,8 +36,7 @@ BufferView viewOf(const Napi::Value& value, DType dtype, const char* name) {
   napi_typedarray_type type;
   BufferView view;
   napi_value buffer;
-  // Plain C calls: this is on the path of the 8-byte collective, where each wrapper object would
-  // show.
+  // Plain C calls: in the 8-byte collective, wrapper objects would be noticeable.
   if (napi_get_typedarray_info(env, value, &type, &view.length, &view.data, &buffer, nullptr) !=
           napi_ok ||
       type != kStorage[index]) {

@@ -1,4 +1,4 @@
-// The memory of a TypedArray or a NativeDeviceBuffer, checked.
+// The checked memory of a TypedArray or a NativeDeviceBuffer.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace gradlink::binding {
 
-/// Where a TypedArray's memory is; a NativeDeviceBuffer's is on the GPU of its ordinal.
+/// The device of a TypedArray; a NativeDeviceBuffer's is its GPU's ordinal.
 inline constexpr int kHost = -1;
 
 struct BufferView {
@@ -20,28 +20,25 @@ struct BufferView {
 };
 
 /// The memory of a TypedArray whose elements store `dtype` (a Uint16Array for float16 and
-/// bfloat16). Throws a TypeError that names the argument when it is something else, detached or
-/// misaligned. Valid while JavaScript neither runs nor may collect the array: keep a reference
-/// where it must live longer.
+/// bfloat16). Throws a TypeError that names the argument if it is something else, detached or
+/// misaligned. Valid until JavaScript runs or collects the array: keep a reference for longer use.
 BufferView viewOf(const Napi::Value&, DType, const char* name);
 
-/// As viewOf for `device` kHost; else the memory of a NativeDeviceBuffer on this GPU that holds
-/// `dtype`. Throws a TypeError that names both devices where it is on another, and for a disposed
-/// one.
+/// viewOf() if `device` is kHost; else the memory of a NativeDeviceBuffer of this GPU and dtype.
+/// Throws a TypeError for a buffer of another device and for a disposed one.
 BufferView viewOn(int device, const Napi::Value&, DType, const char* name);
 
-/// Of either kind, wherever it is.
+/// Of either kind, on any device.
 BufferView viewOfAny(const Napi::Value&, DType, const char* name);
 
-/// As viewOn, and at least `length` elements long.
+/// viewOn() with at least `length` elements.
 void* memoryOf(const Napi::Value&, DType, std::size_t length, const char* name, int device = kHost);
 
-/// An Int32Array of ranks below `size`.
 std::vector<int> ranksArg(const Napi::Value&, const char* name, int size);
 
 /// The dtype that crosses the boundary as a number.
 DType dtypeArg(const Napi::Value&);
-/// Also those that only buffers on GPUs have.
+/// Includes the types of GPU buffers only.
 DType gpuDTypeArg(const Napi::Value&);
 
 }  // namespace gradlink::binding

@@ -9,8 +9,8 @@ namespace gradlink::binding {
 
 namespace {
 
-/// Instance data holds a share only: what has threads keeps the Environment alive too, so that the
-/// order in which Node runs finalizers at the end does not matter.
+/// Instance data shares ownership: everything with threads keeps the Environment alive, so the
+/// order of Node's finalizers does not matter.
 struct InstanceData {
   std::shared_ptr<Environment> environment;
 };
@@ -32,8 +32,7 @@ Environment::Environment(Napi::Env env) : env_(env) {
   napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr,
                                                        nullptr, this, onWake, &wake_);
   if (status == napi_ok) status = napi_unref_threadsafe_function(env, wake_);
-  // Hooks run in reverse order: this one, added after the thread-safe function's own, runs while
-  // that still lives.
+  // Hooks run in reverse order: this one runs before the thread-safe function's own.
   if (status == napi_ok) {
     status = napi_add_env_cleanup_hook(
         env, [](void* self) { static_cast<Environment*>(self)->teardown(); }, this);
@@ -52,7 +51,7 @@ bool Environment::post(Task task) {
     wakeScheduled_ = true;
     waking_.fetch_add(1, std::memory_order_relaxed);
   }
-  // Not under the lock, for which the thread that wakes would fall asleep again at once.
+  // Outside the lock, which would block the woken thread at once.
   napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
   waking_.fetch_sub(1, std::memory_order_release);
   return true;
@@ -65,7 +64,7 @@ void Environment::retire(std::shared_ptr<void> memory) {
 }
 
 bool Environment::call(const Task& task) {
-  // Shared, because a caller that is let go at the teardown leaves the posted half behind.
+  // Shared: a caller released at the teardown leaves the posted half behind.
   struct Call {
     Task task;
     bool done = false;
@@ -86,7 +85,7 @@ bool Environment::call(const Task& task) {
 }
 
 void Environment::onWake(napi_env env, napi_value, void* context, void*) {
-  // Node calls with a null environment what is still queued when it closes the function.
+  // Node passes a null environment for calls still queued when it closes the function.
   if (env == nullptr) return;
   static_cast<Environment*>(context)->drain(Napi::Env(env));
 }
@@ -103,8 +102,8 @@ void Environment::drain(Napi::Env env) {
     try {
       task(env);
     } catch (const Napi::Error& error) {
-      // A thread-safe function's exception becomes 'uncaughtException'. The rest must still be
-      // settled, so it is raised from a task of its own.
+      // An exception in a thread-safe function becomes 'uncaughtException'. It is raised in a
+      // separate task, so the rest is still settled.
       error.ThrowAsJavaScriptException();
       if (&task != &tasks.back()) {
         std::lock_guard lock(mutex_);
@@ -167,13 +166,13 @@ void Environment::teardown() {
     dropped.swap(tasks_);
   }
   called_.notify_all();
-  // Nothing begins to wake any more, and nothing touches the thread-safe function from here on.
+  // From here on no thread uses the thread-safe function.
   while (waking_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   for (Resident* resident : residents_) resident->abandon();
   for (Resident* resident : residents_) resident->join();
   residents_.clear();
   operations_.clear();
-  // Memory that a task was to let go of is unused only from here on.
+  // From here on nothing uses the memory that dropped tasks were to release.
   dropped.clear();
   std::vector<std::shared_ptr<void>> retired;
   {

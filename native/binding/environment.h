@@ -1,6 +1,6 @@
-// What one JavaScript environment (the main thread or a worker thread) has of this addon: the way
-// back to its thread, what it must wait for, and what must be ended before it may go. There are no
-// JavaScript references in statics anywhere: every environment has its own.
+// The addon's state in one JavaScript environment (main thread or worker): the way back to its
+// thread, and everything to end before it ends. No JavaScript references are static: every
+// environment has its own.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ namespace gradlink::binding {
 
 class PendingOp;
 
-/// Something with threads of its own that an environment must end before it goes.
+/// An object with threads that must end before its environment.
 class Resident {
  public:
   virtual ~Resident() = default;
-  /// Makes every blocking call of its threads return soon. Called for all residents before any is
-  /// joined, because one may be waiting for another (the ranks of one local group).
+  /// Makes all blocking calls of its threads return soon. Called for all residents before any is
+  /// joined, because they may wait for each other (ranks of one local group).
   virtual void abandon() = 0;
-  /// Returns when its threads no longer run. Nothing may be started afterwards.
+  /// Returns when its threads have ended. Nothing may be started afterwards.
   virtual void join() = 0;
 };
 
@@ -35,7 +35,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
  public:
   using Task = std::function<void(Napi::Env)>;
 
-  /// Makes the environment's instance data. Once, when the addon is loaded into it.
+  /// Creates the environment's instance data, once, when the addon is loaded.
   static void install(Napi::Env);
   static Environment& of(Napi::Env);
 
@@ -46,16 +46,14 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // ---- from any thread
 
-  /// Runs the task on the JavaScript thread soon; one wake-up runs all that have gathered. False:
-  /// the environment is going and the task is dropped. The task may hold no JavaScript reference
-  /// (it may be dropped right here).
+  /// Runs the task on the JavaScript thread soon; one wake-up runs several. Returns false, and
+  /// drops the task here, if the environment is ending: the task must hold no JavaScript reference.
   bool post(Task task);
-  /// Runs the task on the JavaScript thread and waits for it. False: the environment is going and
-  /// the task did not run. Never on the JavaScript thread. The task must not throw.
+  /// Runs the task on the JavaScript thread and waits. Returns false if the environment is ending
+  /// and the task did not run. Not on the JavaScript thread. The task must not throw.
   bool call(const Task& task);
 
-  /// Lets go of memory that threads of residents may use: soon, or in the teardown when they have
-  /// ended.
+  /// Releases memory that residents' threads may use: soon, or at the teardown after their end.
   void retire(std::shared_ptr<void> memory);
 
   // ---- on the JavaScript thread
@@ -64,16 +62,16 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void hold();
   void release();
 
-  /// Residents leave when they are destroyed; after the teardown both do nothing.
+  /// Residents remove themselves when destroyed; after the teardown both do nothing.
   void add(Resident*);
   void remove(Resident*);
 
-  /// Takes the operation; it lives until settled or until the teardown.
+  /// Takes ownership; the operation lives until it is settled or until the teardown.
   void adopt(std::unique_ptr<PendingOp>);
   void discard(PendingOp*);
 
-  /// What an area of the addon keeps for this environment: made at its first use, destroyed at the
-  /// teardown, when no resident's thread runs any more.
+  /// The state of one area of the addon, from its first use until all residents' threads have
+  /// ended.
   template <class Area>
   Area& area() {
     std::shared_ptr<void>& slot = areas_[typeid(Area)];
@@ -81,14 +79,13 @@ class Environment : public std::enable_shared_from_this<Environment> {
     return *static_cast<Area*>(slot.get());
   }
 
-  /// True once the teardown has begun.
   bool closing() const;
 
-  /// Constructors of wrapped classes, by name, for native code that makes such objects.
+  /// Constructors of wrapped classes, by name, for native code that creates such objects.
   void setConstructor(const std::string& name, Napi::Function);
   Napi::Function constructor(const std::string& name) const;
 
-  /// The class GradlinkError, handed over by lib/native/load.ts. Empty before.
+  /// The class GradlinkError from lib/native/load.ts. Initially empty.
   void setErrorClass(Napi::Function);
   Napi::FunctionReference& errorClass() { return errorClass_; }
 
@@ -104,7 +101,6 @@ class Environment : public std::enable_shared_from_this<Environment> {
   /// Threads that are waking the JavaScript thread.
   std::atomic<int> waking_{0};
   bool closing_ = false;
-  /// No thread of a resident runs any more.
   bool ended_ = false;
   std::vector<std::shared_ptr<void>> retired_;
 
@@ -112,9 +108,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   napi_threadsafe_function wake_ = nullptr;
   std::size_t holds_ = 0;
 
-  // The teardown empties these in the order: residents' threads, then operations (whose memory
-  // those threads used), then what operations were run by, then the references that settling an
-  // operation needs.
+  // The teardown's order: residents' threads, operations (whose memory those threads used), what
+  // ran the operations, the references for settling them.
   std::unordered_set<Resident*> residents_;
   std::unordered_map<PendingOp*, std::unique_ptr<PendingOp>> operations_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> areas_;

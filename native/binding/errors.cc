@@ -20,7 +20,7 @@ Napi::Value makeError(Napi::Env env, const std::string& code, const std::string&
   }
   Napi::FunctionReference& errorClass = Environment::of(env).errorClass();
   if (errorClass.IsEmpty()) {
-    // Only code that loads the addon without lib/native/load.ts gets here.
+    // Only for code that loads the addon without lib/native/load.ts.
     Napi::Error plain = Napi::Error::New(env, message);
     plain.Set("code", Napi::String::New(env, code));
     return plain.Value();
@@ -43,7 +43,7 @@ Napi::Value toJavaScript(Napi::Env env, const std::exception_ptr& exception) {
     misuse.Set("code", Napi::String::New(env, nameOf(error.code)));
     return misuse.Value();
   } catch (const std::system_error& error) {
-    // What std::thread throws when the system gives no more.
+    // Thrown by std::thread if the system has no more threads.
     return makeError(env, nameOf(ErrorCode::system), error.what(), nullptr);
   } catch (const std::bad_alloc&) {
     return makeError(env, nameOf(ErrorCode::outOfMemory), "out of memory", nullptr);

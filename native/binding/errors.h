@@ -10,16 +10,15 @@
 
 namespace gradlink::binding {
 
-/// gradlink::Error becomes a GradlinkError (misuse: a TypeError with a code); a Napi::Error stays
-/// what it is; anything else becomes a GradlinkError of code ERR_INTERNAL.
+/// gradlink::Error becomes a GradlinkError (misuse: a TypeError with a code); a Napi::Error is
+/// kept; others become a GradlinkError with ERR_INTERNAL.
 Napi::Value toJavaScript(Napi::Env, const std::exception_ptr&);
 
-/// A TypeError with `code`, in the one formula of argument errors: "expected EXPECTED for NAME, got
-/// GOT".
+/// A TypeError with `code` and the text "expected EXPECTED for NAME, got GOT".
 Napi::Error argumentError(Napi::Env, const std::string& name, const std::string& expected,
                           const std::string& got);
 
-/// Runs a method's body; what it throws becomes a JavaScript exception.
+/// Runs a method's body and converts its exceptions to JavaScript's.
 template <typename Body>
 auto guarded(Napi::Env env, Body&& body) -> decltype(body()) {
   try {

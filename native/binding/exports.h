@@ -1,5 +1,5 @@
-// Each function adds one area's classes and functions to the addon's exports. lib/native/load.ts
-// declares them all; a test holds the two equal.
+// Each function adds the classes and functions of one area to the addon's exports.
+// lib/native/load.ts declares them all; a test compares the two.
 #pragma once
 
 #include "binding/napi_setup.h"

@@ -11,9 +11,9 @@ namespace gradlink::binding {
 
 struct ShownMemory::Piece {
   std::shared_ptr<Environment> environment;
-  /// Null once it was let go of.
+  /// Null once released.
   std::shared_ptr<void> owner;
-  /// Null where nobody takes the memory back.
+  /// Null if the memory is never taken back.
   ShownMemory* of = nullptr;
   Napi::Reference<Napi::ArrayBuffer> buffer = {};
 
@@ -32,7 +32,7 @@ void gone(napi_env, void*, void* hint) {
   if (piece->owner) piece->environment->retire(std::move(piece->owner));
 }
 
-/// Null where the runtime does not tell: there no operation holds memory either.
+/// Null if the runtime cannot say: then no operation holds memory either.
 std::shared_ptr<void> heldUnder(const Napi::ArrayBuffer& buffer) {
   try {
     return memoryUnder(buffer);
@@ -44,7 +44,7 @@ std::shared_ptr<void> heldUnder(const Napi::ArrayBuffer& buffer) {
 }  // namespace
 
 ShownMemory::~ShownMemory() {
-  // Nobody took it back: it goes with the ArrayBuffers.
+  // Not taken back: it lives as long as the ArrayBuffers.
   while (!pieces_.empty()) (*pieces_.begin())->leave();
 }
 
@@ -54,10 +54,10 @@ void ShownMemory::takeBack(Napi::Env env) {
     Piece& piece = **pieces_.begin();
     const Napi::ArrayBuffer buffer = piece.buffer.Value();
     piece.leave();
-    // Collected, and about to be told so: the memory may be in use only where it is held.
+    // Collected, with its finalizer pending: only operations may use the memory.
     if (buffer.IsEmpty()) continue;
     const std::shared_ptr<void> memory = heldUnder(buffer);
-    // It may have been handed on to another ArrayBuffer, which has it then.
+    // Transferred: another ArrayBuffer owns it now.
     if (napi_detach_arraybuffer(env, buffer) != napi_ok) continue;
     if (memory.use_count() <= 1) piece.owner.reset();
   }
@@ -68,22 +68,21 @@ Napi::Value arrayBufferOver(Napi::Env env, std::shared_ptr<void> owner, void* da
   auto piece = std::make_unique<ShownMemory::Piece>(
       ShownMemory::Piece{Environment::of(env).shared_from_this(), std::move(owner)});
   napi_value buffer;
-  // V8 counts an external ArrayBuffer's bytes itself, so that adjusting its external memory here
-  // would count them twice.
+  // V8 counts the bytes of external ArrayBuffers itself: adjusting them here would count twice.
   const napi_status status =
       napi_create_external_arraybuffer(env, data, bytes, gone, piece.get(), &buffer);
   if (status == napi_no_external_buffers_allowed) {
-    throw unsupported(op,
-                      "this runtime does not let native memory appear as an ArrayBuffer (Electron "
-                      "does so); use ordinary arrays");
+    throw unsupported(
+        op,
+        "this runtime, such as Electron, cannot show native memory as an ArrayBuffer; "
+        "use ordinary arrays");
   }
-  // The ArrayBuffer's from here on, and the finalizer's where Node refuses so many bytes: it calls
-  // it all the same.
+  // Owned by the ArrayBuffer from here on: Node calls the finalizer even if it refuses the size.
   ShownMemory::Piece& shown = *piece.release();
   if (status != napi_ok) {
     if (env.IsExceptionPending()) static_cast<void>(env.GetAndClearPendingException());
     throw harmless(ErrorCode::outOfMemory, op,
-                   "this runtime does not show " + std::to_string(bytes) +
+                   "this runtime cannot show " + std::to_string(bytes) +
                        " bytes of native memory as one array");
   }
   if (of != nullptr) {

@@ -1,4 +1,4 @@
-// Native memory that JavaScript sees as an ArrayBuffer.
+// Native memory exposed to JavaScript as an ArrayBuffer.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,9 @@
 
 namespace gradlink::binding {
 
-/// The memory of something that closes, as far as JavaScript sees it. On the JavaScript thread.
+/// The exposed memory of an object that closes. On the JavaScript thread.
 class ShownMemory {
  public:
-  /// One ArrayBuffer.
   struct Piece;
 
   ShownMemory() = default;
@@ -20,9 +19,7 @@ class ShownMemory {
   ShownMemory(const ShownMemory&) = delete;
   ShownMemory& operator=(const ShownMemory&) = delete;
 
-  /// Empties the ArrayBuffers, as if they had been transferred, and lets go of their owners: at
-  /// once, unless an operation that is still pending elsewhere uses the memory; then it goes with
-  /// the operation.
+  /// Detaches the ArrayBuffers and releases their owners, at once or with pending operations.
   void takeBack(Napi::Env);
 
   void add(Piece* piece) { pieces_.insert(piece); }
@@ -32,12 +29,12 @@ class ShownMemory {
   std::unordered_set<Piece*> pieces_;
 };
 
-/// An ArrayBuffer over `bytes` bytes at `data`, which `owner` keeps. When the ArrayBuffer is gone,
-/// the environment lets go of the owner: not at once, because Node takes all such ArrayBuffers
-/// from an environment that ends before threads of ours, which may still use the memory, are told.
-/// `of`: takes the memory back earlier; null where nobody does.
+/// An ArrayBuffer over `bytes` bytes at `data`, which keeps `owner`. The environment releases the
+/// owner after the ArrayBuffer: with a delay, because an ending environment drops ArrayBuffers
+/// before our threads know. `of`: may take the memory back earlier; may be null.
 ///
-/// Throws an Error of code `unsupported` in the name of `op` where the runtime has no such thing.
+/// Throws an Error of code `unsupported` in the name of `op` if the runtime has no external
+/// ArrayBuffers.
 Napi::Value arrayBufferOver(Napi::Env, std::shared_ptr<void> owner, void* data, std::size_t bytes,
                             const char* op, ShownMemory* of = nullptr);
 

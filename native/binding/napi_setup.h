@@ -1,4 +1,4 @@
-// The only file that includes napi.h; the macros that shape it are set in sources.cmake.
+// The only file that includes napi.h; its macros are set in sources.cmake.
 #pragma once
 
 #include <napi.h>

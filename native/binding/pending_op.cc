@@ -51,7 +51,7 @@ Napi::Promise PendingOp::start(Napi::Env env, WorkQueue& queue, Work work, Finis
       operation.complete(error);
     });
   } catch (...) {
-    // The queue's thread could not be started: nobody would ever settle the operation.
+    // The queue's thread could not start: nothing else would settle the operation.
     operation.settle(env, std::current_exception());
   }
   return promise;
@@ -79,8 +79,7 @@ Napi::Promise PendingOp::startLast(Napi::Env env, WorkQueue& queue, Work work, F
 }
 
 void PendingOp::complete(std::exception_ptr error) {
-  // When the environment is going, the teardown destroys the operation unsettled: nobody can see
-  // the promise then.
+  // If the environment is ending, the teardown destroys the operation unsettled and unseen.
   environment_.post([this, error = std::move(error)](Napi::Env env) { settle(env, error); });
 }
 

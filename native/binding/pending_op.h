@@ -1,5 +1,5 @@
-// An operation on a thread of ours that JavaScript awaits. libuv's pool is never used: its four
-// threads would deadlock as soon as five ranks wait for each other.
+// An operation on our own threads that JavaScript awaits. Never libuv's pool: its four threads
+// would deadlock with five ranks that wait for each other.
 #pragma once
 
 #include <exception>
@@ -21,8 +21,7 @@ struct KeptValue {
       : object(std::move(object)), memory(std::move(memory)) {}
 
   Napi::ObjectReference object;
-  /// What a DeviceBuffer frees at its dispose(), and what goes with an ArrayBuffer that is
-  /// transferred, unless somebody still holds it.
+  /// The memory of a DeviceBuffer that may be disposed, or of a transferable ArrayBuffer.
   std::shared_ptr<void> memory;
 };
 /// Kept until the operation is settled.
@@ -36,20 +35,19 @@ class PendingOp {
   using Work = std::function<void()>;
   using Finish = std::function<Napi::Value(Napi::Env)>;
 
-  /// The usual way: `work` runs on the queue's thread (it throws to reject), then `finish` on the
-  /// JavaScript thread gives what the promise resolves to (undefined when empty; it may throw too).
-  /// `work` may hold no JavaScript reference and must not own the queue.
+  /// Runs `work` on the queue's thread (throws to reject), then `finish` on the JavaScript thread,
+  /// whose result the promise resolves to (empty: undefined; may throw). `work` may hold no
+  /// JavaScript reference and must not own the queue.
   static Napi::Promise start(Napi::Env, WorkQueue&, Work, Finish = {}, Kept = {});
 
-  /// The last operation of a queue: `ended` runs on the JavaScript thread however `work` went, when
-  /// the queue's thread has ended. What `work` throws rejects.
+  /// The last operation of a queue: `ended` runs on the JavaScript thread after the queue's thread
+  /// has ended, even if `work` failed. An error of `work` rejects.
   static Napi::Promise startLast(Napi::Env, WorkQueue&, Work, Finish ended, Kept = {});
 
-  /// For engines with their own threads: makes the operation; complete() must follow exactly once.
-  /// Keeps the process alive until then.
+  /// For engines with their own threads: complete() must follow once. Keeps the process alive.
   static PendingOp& create(Napi::Env, Finish = {}, Kept = {});
   Napi::Promise promise() const { return deferred_.Promise(); }
-  /// From any thread. Null resolves; else rejects with that error's JavaScript form. Never throws.
+  /// Resolves for null, else rejects with the error. Thread-safe; never throws.
   void complete(std::exception_ptr error);
 
   ~PendingOp();

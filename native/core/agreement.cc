@@ -8,19 +8,11 @@
 namespace gradlink {
 namespace {
 
-/// Of ranks that make one call; more would bury it.
+/// The most names of one call in a message; more would bury the ranks that differ.
 constexpr std::size_t kMostNames = 8;
-/// The least time that names get.
+/// The least time for exchanging the names.
 constexpr double kNamesMs = 1000;
 constexpr std::string_view kCut = "…";
-
-std::string listOf(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -45,7 +37,7 @@ CallName::CallName(const char* name) {
   std::memcpy(bytes_ + kept, kCut.data(), kCut.size());
 }
 
-// What a peer sent may lack the end.
+// The bytes come from a peer, so the terminator may be missing.
 std::string CallName::text() const { return {bytes_, std::find(bytes_, bytes_ + kBytes, '\0')}; }
 
 Deadline deadlineOfNames(Deadline ofCall) {
@@ -74,7 +66,7 @@ std::string Calls::namesOf(const Group& group) {
     return " as '" + names[0].name + "'";
   }
   for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i) {
-    text += ", " + listOf(names[i].ranks) + " as '" + names[i].name + "'";
+    text += ", " + listOfRanks(names[i].ranks) + " as '" + names[i].name + "'";
   }
   if (names.size() > kMostNames) text += ", others by other names";
   return text;
@@ -83,7 +75,7 @@ std::string Calls::namesOf(const Group& group) {
 std::string Calls::text() const {
   std::string text;
   for (auto group = groups_.begin(); group != groups_.end(); ++group) {
-    text += (text.empty() ? "" : "; ") + listOf(group->ranks) + " called " + group->call;
+    text += (text.empty() ? "" : "; ") + listOfRanks(group->ranks) + " called " + group->call;
     const auto alike = std::find_if(groups_.begin(), group,
                                     [&](const Group& one) { return one.call == group->call; });
     if (alike != group) {
@@ -141,8 +133,7 @@ std::string listOfRanks(const std::vector<int>& ranks) {
   constexpr std::size_t kMost = 16;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size() && i < kMost; ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   }
   if (ranks.size() > kMost) text += " and " + std::to_string(ranks.size() - kMost) + " more";
   return text;

@@ -1,5 +1,5 @@
-// How ranks agree before a call moves anything: what each brings goes to all of them, whoever
-// carries it, and each judges the same table. So where they differ all throw the same mismatch.
+// How ranks agree before a call moves anything. Every rank gets what all of them announce and
+// judges the same table, so all ranks throw the same mismatch.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,13 @@ class Communicator;
 
 // ---- what carries it
 
-/// Puts what each rank brings (`bytes` each) one after the other into `all`; `own` is what the
-/// ranks held here bring, likewise.
+/// All-gathers `bytes` of each rank into `all`, in rank order. `own` holds this process's ranks.
 using Exchange = std::function<void(const void* own, void* all, std::size_t bytes)>;
 
-/// The allGather of a communicator that holds one rank and outlives it.
+/// The allGather of a communicator that holds one rank. The communicator must outlive the result.
 Exchange exchangeOver(Communicator& communicator, const CallOptions& options);
 
-/// What each of `size` ranks brings; those held here bring the same.
+/// All-gathers one record of each of `size` ranks; ranks held here announce the same.
 template <class Record>
 std::vector<Record> exchangeRecords(const Exchange& exchange, int size, const Record& own,
                                     std::size_t held = 1) {
@@ -44,13 +43,12 @@ std::vector<Record> exchangeRecords(const Exchange& exchange, int size, const Re
 
 // ---- ranks that make one call
 
-/// What a rank named its call, as the others hear of it: no longer than a message shows.
+/// The caller's name for a call, as sent to the other ranks: at most as long as messages show.
 class CallName {
  public:
   CallName() = default;
-  /// Null: no name. A longer one is cut between two letters, and ends in an ellipsis.
+  /// Null: no name. A longer one is cut between two characters and ends in an ellipsis.
   explicit CallName(const char* name);
-  /// Empty where there is none.
   std::string text() const;
 
  private:
@@ -58,20 +56,17 @@ class CallName {
   char bytes_[kBytes] = {};
 };
 
-/// Until when ranks exchange the names of their calls. All of them have come, so that a deadline
-/// which is near gives a second more.
+/// The deadline for exchanging names: all ranks have arrived, so a near one is extended.
 Deadline deadlineOfNames(Deadline ofCall);
 
-/// Who called what.
 class Calls {
  public:
-  /// `record`: a number for what the rank brings, the same for what is equal; `call` shows it. The
-  /// name says nothing of what the rank brings.
+  /// `record` numbers what the rank announces: equal announcements have equal numbers. `call`
+  /// describes it and `name` does not enter the comparison.
   void add(int rank, std::size_t record, const std::string& call, const std::string& name = {});
 
-  /// Throws the mismatch where ranks made different calls: to blame is the first whose call differs
-  /// from that of the rank added first. `self` throws it. The communicator stays usable, as nothing
-  /// was moved.
+  /// Throws a mismatch if ranks made different calls. The error blames the first rank whose call
+  /// differs from that of the rank added first. The communicator stays usable: nothing was moved.
   void check(const char* op, int self) const;
 
  private:
@@ -83,7 +78,6 @@ class Calls {
     std::size_t record;
     std::string call;
     std::vector<int> ranks;
-    /// Of those that have one.
     std::vector<Named> names;
   };
   std::string text() const;
@@ -92,9 +86,8 @@ class Calls {
   std::vector<Group> groups_;
 };
 
-/// Throws the mismatch where the ranks' records differ; describe() of a record shows it.
-/// `namesOfAll` exchanges the CallNames of all ranks: then alone, and on all of them. `ranks`:
-/// whose the records are; of all ranks in order where it is empty.
+/// Throws a mismatch if the records differ; describe() renders one. `namesOfAll` exchanges the
+/// CallNames and is called only then, on all ranks. `ranks`: the records' ranks; empty: all.
 template <class Record, class NamesOfAll>
 void checkSame(const char* op, std::span<const Record> all, int self, const NamesOfAll& namesOfAll,
                std::span<const int> ranks = {}) {
@@ -113,13 +106,13 @@ void checkSame(const char* op, std::span<const Record> all, int self, const Name
 
 // ---- ranks that exchange something with some of the others
 
-/// What each rank says of itself and of its messages to and from each other rank, in whole numbers.
+/// What each rank announces about itself and about its messages to and from every other rank.
 class RankTable {
  public:
-  /// Of a message that is not.
+  /// There is no such message.
   static constexpr std::int64_t kNone = -1;
 
-  /// A rank's own: `head` of itself, `to` and `from` each rank.
+  /// One rank's announcement: `head` about itself, `to` and `from` for each rank.
   struct Row {
     std::int64_t* head;
     std::int64_t* to;
@@ -130,8 +123,7 @@ class RankTable {
     return (heads + 2 * static_cast<std::size_t>(size)) * sizeof(std::int64_t);
   }
 
-  /// `fill` sets the rows of the ranks held here, which say kNone of everything. Where these are
-  /// all of several ranks nothing is exchanged.
+  /// `fill` sets the rows of the held ranks, initially kNone. No exchange if all ranks are held.
   RankTable(int size, std::size_t heads, std::size_t held,
             const std::function<void(std::size_t i, const Row& row)>& fill,
             const Exchange& exchange);
@@ -140,11 +132,11 @@ class RankTable {
   const std::int64_t* head(int rank) const {
     return cells_.data() + static_cast<std::size_t>(rank) * (heads_ + 2 * size_);
   }
-  /// What `from` says of its message to `to`.
+  /// What `from` announced about its message to `to`.
   std::int64_t to(int from, int to) const {
     return head(from)[heads_ + static_cast<std::size_t>(to)];
   }
-  /// What `to` says of the message that it gets from `from`.
+  /// What `to` announced about its message from `from`.
   std::int64_t from(int from, int to) const {
     return head(to)[heads_ + size_ + static_cast<std::size_t>(from)];
   }
@@ -156,13 +148,12 @@ class RankTable {
   std::vector<std::int64_t> cells_;
 };
 
-/// The mismatch of two ranks; the communicator stays usable.
 Error ranksDisagree(const char* op, int first, int second, const std::string& text);
 
-/// The same of a message that one of them alone names: the sender or the receiver.
+/// The mismatch of a message that only its sender or only its receiver announced.
 Error unmatched(const char* op, int from, int to, bool senderNames);
 
-/// "rank 3", "ranks 1, 2 and 5"; the first so many of many.
+/// "rank 3" or "ranks 1, 2, 5"; of many the first ones and how many more.
 std::string listOfRanks(const std::vector<int>& ranks);
 
 }  // namespace gradlink

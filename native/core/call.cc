@@ -32,8 +32,8 @@ void checkList(const std::vector<Neighbor>& list, const char* what, int rank, in
   }
 }
 
-// Doubles: the rank's own weight, whether it wants the lists compared, what its sum is divided by,
-// then its weight of each rank as a source and of each as a destination, NaN where it is none.
+// Doubles: the rank's own weight, whether it wants the lists compared, the divisor of its sum, then
+// its weight of each rank as a source and as a destination; NaN: not in the list.
 constexpr std::size_t kOwnWeight = 0;
 constexpr std::size_t kCheck = 1;
 constexpr std::size_t kDivisor = 2;
@@ -139,7 +139,7 @@ void checkShape(const Shape& shape, int size, bool gpu) {
         "expected sum, prod, min or max for op, got avg; for the mean of the ranks so far, "
         "divide their sum");
   }
-  // The engine counts bytes of all blocks in size_t: 8 bytes an element and 2^12 ranks at the most.
+  // Engines count the bytes of all blocks in size_t: 8 bytes an element, at most 2^12 ranks.
   if (shape.count > SIZE_MAX >> 16) {
     throw misuse(op, "count " + std::to_string(shape.count) + " is more than memory can hold");
   }

@@ -29,7 +29,7 @@ std::string describe(const Shape& shape) {
   std::string text = nameOf(shape.kind);
   if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
   text += "(";
-  // Counts of their own kind are each rank's own.
+  // In counted kinds every rank has its own counts.
   if (!isCounted(shape.kind)) text += "count " + std::to_string(shape.count) + ", ";
   text += nameOf(shape.dtype);
   if (hasOp(shape.kind)) text += std::string(", ") + nameOf(shape.op);

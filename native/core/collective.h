@@ -1,5 +1,5 @@
-// The one table of calls: what each is called, whether it has an op and a root, how many blocks go
-// in and out. A Shape says which call it is, from JavaScript to the backends.
+// The one table of calls: name, whether it has an op and a root, how many blocks go in and out. A
+// Shape identifies a call from JavaScript down to the backends.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ enum class Kind : std::uint8_t {
   scan,
   exscan,
   barrier,
-  // What follows brings more than a shape and buffers say: see Call.
+  // The kinds from here on need more than a shape and buffers: see Call.
   neighborAllReduce,
   split,
   allToAllV,
@@ -38,12 +38,11 @@ enum class Kind : std::uint8_t {
   receive,
   sendReceive,
 };
-/// How many kinds are collectives of a shape and buffers alone, the first ones. JavaScript knows
-/// all kinds by their numbers.
+/// The first kinds: a shape and buffers describe them fully. JavaScript knows kinds by number.
 inline constexpr int kCollectiveCount = 11;
 inline constexpr int kKindCount = 23;
 
-/// Blocks of `count` elements that a rank brings or gets.
+/// How many blocks of `count` elements a rank brings or gets.
 enum class Blocks : std::uint8_t {
   none,
   one,
@@ -52,7 +51,7 @@ enum class Blocks : std::uint8_t {
   eachAtRoot,
 };
 
-/// "one", "eachAtRoot": the names of lib/collectives.ts.
+/// "one", "eachAtRoot": the names in lib/collectives.ts.
 const char* nameOf(Blocks blocks);
 
 struct CollectiveTraits {
@@ -99,28 +98,26 @@ constexpr const CollectiveTraits& traitsOf(Kind kind) {
 constexpr bool hasOp(Kind kind) { return traitsOf(kind).hasOp; }
 constexpr bool hasRoot(Kind kind) { return traitsOf(kind).hasRoot; }
 
-/// A shape and buffers say all of it.
+/// Whether a shape and buffers describe the call fully.
 constexpr bool isPlain(Kind kind) { return static_cast<int>(kind) < kCollectiveCount; }
-/// What ranks bring and get differs in length: see core/counted.h.
+/// Whether ranks bring and get different lengths: see core/counted.h.
 constexpr bool isCounted(Kind kind) {
   return kind >= Kind::allToAllV && kind <= Kind::reduceScatterV;
 }
-/// From one rank to another; other ranks have no part in it.
 constexpr bool isMessage(Kind kind) { return kind >= Kind::send && kind <= Kind::sendReceive; }
 
-/// Rank r's result is the reduction of ranks 0 to r, itself included or, with exscan, not: then
-/// rank 0 gets the op's identity (kernels/identity.h).
+/// Rank r's result reduces ranks 0 to r. exscan leaves out r; its rank 0 gets the op's identity.
 constexpr bool isScan(Kind kind) { return kind == Kind::scan || kind == Kind::exscan; }
-/// How many ranks, from rank 0 on, a rank's result of a scan is the reduction of.
+/// How many ranks, starting at 0, are reduced into this rank's result.
 constexpr std::size_t scannedRanks(Kind kind, int rank) {
   return static_cast<std::size_t>(rank) + (kind == Kind::scan ? 1 : 0);
 }
 
-/// Also of what a peer sent, which may be no kind.
+/// Safe for a number that a peer sent and that is not a kind.
 const char* nameOf(Kind kind);
 
-/// What one collective call is, and all ranks must agree on. Fields that mean nothing for the kind
-/// are left at their defaults, so that shapes compare equal field by field.
+/// Identifies one collective call; all ranks must agree on it. Fields without meaning for the kind
+/// keep their defaults, so shapes compare field by field.
 struct Shape {
   Kind kind = Kind::barrier;
   DType dtype = DType::uint8;
@@ -131,17 +128,16 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// What ranks that ask for these announce: they have no kind of their own.
+/// Announced by ranks that ask for the hosts: this call has no kind of its own.
 inline constexpr Shape kNodesCall{.kind = Kind::split, .count = 1};
 inline constexpr Shape kOpenWireCall{.kind = Kind::split, .count = 2};
-/// And ranks that tell one another what they named calls that differ.
+/// Announced by ranks that exchange the names of mismatching calls.
 inline constexpr Shape kNamesCall{.kind = Kind::split, .count = 3};
 
-/// "allReduce(count 12, float32, sum)": for messages.
+/// "allReduce(count 12, float32, sum)", for messages.
 std::string describe(const Shape& shape);
 
-/// A shape as ranks announce it to one another: without padding, so that it may be compared and
-/// hashed as bytes.
+/// A shape as ranks announce it: without padding, so it can be compared and hashed as bytes.
 struct ShapeOnWire {
   ShapeOnWire() = default;
   explicit ShapeOnWire(const Shape& shape)
@@ -155,7 +151,7 @@ struct ShapeOnWire {
             count};
   }
   bool operator==(const ShapeOnWire&) const = default;
-  /// What peers say is looked at before it is used.
+  /// Validates what a peer sent.
   bool isKnown() const { return kind < kKindCount && dtype < kDTypeCount && op < kReduceOpCount; }
 
   std::uint64_t count = 0;
@@ -170,7 +166,6 @@ inline std::string describe(const ShapeOnWire& announced) {
   return announced.isKnown() ? describe(announced.shape()) : "an unknown operation";
 }
 
-/// How many blocks that is for one of `size` ranks.
 constexpr std::size_t blocksOf(Blocks blocks, int size, bool isRoot) {
   switch (blocks) {
     case Blocks::none:
@@ -187,8 +182,7 @@ constexpr std::size_t blocksOf(Blocks blocks, int size, bool isRoot) {
   return 0;
 }
 
-/// Blocks of `count` elements that a rank reads from its input and writes to its output; 0 where
-/// the call does not need that pointer.
+/// Blocks of `count` elements in the rank's input and output; 0 if it needs no pointer.
 constexpr std::size_t inBlocks(const Shape& shape, int size, int rank) {
   return blocksOf(traitsOf(shape.kind).in, size, rank == shape.root);
 }
@@ -196,8 +190,7 @@ constexpr std::size_t outBlocks(const Shape& shape, int size, int rank) {
   return blocksOf(traitsOf(shape.kind).out, size, rank == shape.root);
 }
 
-/// The most bytes that any rank brings to a call: the same on all ranks, as the choice of algorithm
-/// must be.
+/// The largest input of any rank: equal on all ranks, because the choice of algorithm must be.
 constexpr std::size_t largestInput(const Shape& shape, int size) {
   return blocksOf(traitsOf(shape.kind).in, size, true) * shape.count * sizeOf(shape.dtype);
 }

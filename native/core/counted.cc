@@ -12,7 +12,7 @@
 namespace gradlink {
 namespace {
 
-// Above what programs use; messages of one tag and pair keep their order anyway.
+// Above the tags of programs. Messages of one tag and pair keep their order.
 constexpr int kCountedTag = std::numeric_limits<int>::max() - 8;
 // Below this many bytes, waking a pool thread costs more than the second core saves.
 constexpr std::size_t kInlineMoveBytes = 64 << 10;
@@ -21,7 +21,7 @@ constexpr std::size_t kInlineMoveBytes = 64 << 10;
   throw harmless(ErrorCode::mismatch, nameOf(kind), text).withRank(rank);
 }
 
-/// The calls that it is made of are told in its name.
+/// Errors of the inner calls carry the outer call's name.
 template <class Body>
 void inNameOf(Kind kind, const Body& body) {
   try {
@@ -52,7 +52,7 @@ CountedTable::CountedTable(const Call& call, std::span<const int> held, int size
   check(call, held, exchange);
 }
 
-// The first disagreement in the order of ranks: the same on all.
+// Reports the first disagreement in rank order, so all ranks report the same one.
 void CountedTable::check(const Call& call, std::span<const int> held,
                          const Exchange& exchange) const {
   std::vector<ShapeOnWire> calls;
@@ -148,7 +148,7 @@ void moveHeld(const Call& call, const CountedTable& table) {
 
 namespace {
 
-/// The parts of a call whose communicator holds one rank.
+/// The inner calls of a communicator that holds one rank.
 class Moves {
  public:
   Moves(Communicator& communicator, const Call& call, const CountedTable& table)
@@ -157,7 +157,7 @@ class Moves {
         table_(table),
         rank_(communicator.heldRanks()[0]) {}
 
-  /// Every rank's block goes to all: a call that each backend has a fast way for.
+  /// Every backend has a fast broadcast.
   void broadcasts() {
     for (int root = 0; root < table_.size(); ++root) {
       const std::size_t count = table_.sent(root, rank_);
@@ -168,8 +168,8 @@ class Moves {
     }
   }
 
-  // All ranks go through the messages in one order (by distance, even senders first, then by
-  // sender), so that the first unfinished one always finds both of its ranks ready.
+  // All ranks process the messages in one order: by distance, even senders first, then by sender.
+  // So both ranks of the first unfinished message are always ready for it.
   void messages() {
     const std::size_t own = table_.sent(rank_, rank_) * sizeOf(call_.shape.dtype);
     copyBytes(place(rank_), input(rank_), own);
@@ -211,7 +211,6 @@ class Moves {
   int rank_;
 };
 
-/// One sum to each rank.
 void reduceEach(Communicator& communicator, const Call& call, const CountedTable& table) {
   const auto held = communicator.heldRanks();
   for (int root = 0; root < table.size(); ++root) {
@@ -240,7 +239,6 @@ void runCounted(Communicator& communicator, const Call& call) {
   try {
     table.place(call, held);
   } catch (const std::exception& error) {
-    // The others wait for this rank's part.
     if (size > 1) communicator.abort(error.what());
     throw;
   }

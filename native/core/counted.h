@@ -1,6 +1,5 @@
-// Collectives with counts: what ranks bring and get differs in length. How much comes is not known
-// before the ranks have told one another, so that the place of a result may be made in the middle
-// of the call.
+// Collectives whose ranks bring and get different lengths. The lengths are exchanged first, so a
+// result may be allocated in the middle of the call.
 #pragma once
 
 #include <array>
@@ -18,63 +17,58 @@
 
 namespace gradlink {
 
-/// Whether a rank sends all of its input to whomever it sends to, instead of one part to each.
+/// Whether a rank sends its whole input to each receiver, instead of one part to each.
 constexpr bool sendsWhole(Kind kind) { return kind == Kind::allGatherV || kind == Kind::gatherV; }
 
-/// What one held rank brings and gets.
 struct CountedPart {
   const void* in = nullptr;
-  /// Elements for each rank. They lie in `in` one after the other, unless the kind sends the whole.
-  /// reduceScatterV: the same on all ranks.
+  /// Elements for each rank, consecutive in `in` unless sendsWhole(kind). All equal in
+  /// reduceScatterV.
   std::vector<std::size_t> sent;
-  /// Elements that each rank is to send here; empty: as many as come.
+  /// Elements expected from each rank; empty: any number.
   std::vector<std::size_t> expected;
-  /// Where the result goes, and how much fits there. Without a place one is made.
+  /// The result and its capacity; null: allocated by makePlace.
   void* out = nullptr;
   std::size_t capacity = 0;
   bool hasPlace = false;
-  /// Set by the call: elements that came from each rank; of scatterV and reduceScatterV those that
-  /// each rank got.
+  /// Set by the call: elements from each rank; in scatterV and reduceScatterV for each rank.
   std::vector<std::size_t> counts;
   /// Set by the call: elements of the result.
   std::size_t got = 0;
 };
 
-/// What a call of allToAllV, allGatherV, gatherV, scatterV or reduceScatterV brings besides its
-/// shape.
+/// What a counted call brings besides its shape.
 struct Counted {
-  /// In the order of the held ranks.
   std::vector<CountedPart> parts;
-  /// A place for so many elements, one at the least, of a part that has none.
+  /// Allocates the result of a part without one: `elements`, at least 1.
   std::function<void*(std::size_t part, std::size_t elements)> makePlace;
 };
 
-/// Who sends how much to whom, as all ranks have told one another.
+/// The element counts of all pairs of ranks, as exchanged.
 class CountedTable {
  public:
-  /// What a rank tells.
   static std::size_t bytesOf(int size) { return RankTable::bytesOf(size, kHeads); }
 
-  /// Where all ranks are held nothing is exchanged. Where ranks made different calls, or what comes
-  /// is not what is expected or fits, the same mismatch on all of them.
+  /// Nothing is exchanged if all ranks are held here. Throws the same mismatch on all ranks if
+  /// their calls differ, or if a count is not the expected one or does not fit.
   CountedTable(const Call& call, std::span<const int> held, int size, const Exchange& exchange);
 
   int size() const { return table_.size(); }
   std::size_t sent(int from, int to) const { return static_cast<std::size_t>(table_.to(from, to)); }
-  /// Where it lies in the sender's input, and in the receiver's output.
+  /// The offset in the sender's input and in the receiver's output.
   std::size_t inBegin(int from, int to) const;
   std::size_t outBegin(int from, int to) const;
-  /// Elements that a rank gets.
+  /// Elements that a rank receives.
   std::size_t total(int to) const;
   /// Elements of a rank's input.
   std::size_t length(int from) const;
 
-  /// Makes the places that are missing, and sets what the parts' counts are.
+  /// Allocates missing results and sets the parts' counts.
   void place(const Call& call, std::span<const int> held) const;
 
  private:
-  // Of each rank: its ShapeOnWire and the room it has, kNone where a place is made; how much it
-  // sends to each, and how much it expects from each, kNone where it takes what comes.
+  // A rank announces its ShapeOnWire and the capacity of its result (kNone: to be allocated), then
+  // its sent and its expected count for each rank (kNone: any number).
   using Announced = std::array<std::int64_t, sizeof(ShapeOnWire) / sizeof(std::int64_t)>;
   static constexpr std::size_t kRoom = std::tuple_size_v<Announced>;
   static constexpr std::size_t kHeads = kRoom + 1;
@@ -85,10 +79,9 @@ class CountedTable {
   RankTable table_;
 };
 
-/// One part of each rank to each, where all ranks are held in the host's memory.
+/// Copies one part of each rank to each, for ranks that are all held in host memory.
 void moveHeld(const Call& call, const CountedTable& table);
 
-/// What they are where a backend has no way of its own: over its other calls.
 void runCounted(Communicator& communicator, const Call& call);
 
 }  // namespace gradlink

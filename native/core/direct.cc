@@ -9,8 +9,7 @@
 namespace gradlink {
 namespace {
 
-// Pointers of one kernel call. Ranks are few; a vector would cost an allocation for every 8-byte
-// call.
+// The pointers of one kernel call. A vector would cost an allocation in every 8-byte call.
 template <typename T>
 class KernelPointers {
  public:
@@ -54,11 +53,11 @@ struct Range {
     void* const dsts[] = {dst};
     copyResults(dsts, src, bytes(), call.streaming);
   }
-  /// Block `block` of every input, reduced in the order of ranks.
+  /// Reduces block `block` of every input in rank order.
   void reduce(std::span<void* const> dst, std::size_t block) const {
     reduceFirst(size(), dst, block);
   }
-  /// Of the first so many ranks, at least one.
+  /// The same over the first `ranks` ranks only.
   void reduceFirst(std::size_t ranks, std::span<void* const> dst, std::size_t block) const {
     KernelPointers<const void*> src;
     for (std::size_t r = 0; r < ranks; ++r) src.push(in(r, block));
@@ -120,8 +119,8 @@ void allToAll(const Range& range) {
   }
 }
 
-// From the last rank down: in place, no input is overwritten before its last use. Each result is a
-// sum of its own, as half types round once, at the end.
+// From the last rank down, so in place no input is overwritten before its last use. Each result is
+// computed anew: half types round once, at the end.
 void scan(const Range& range) {
   const Shape& shape = range.call.shape;
   for (std::size_t r = range.size(); r-- > 0;) {
@@ -198,8 +197,7 @@ std::size_t partElements(const Shape& shape, int size, std::size_t bytes) {
 }
 
 bool wantsStreaming(const Shape& shape, int size) {
-  // Inputs take the other half. With results of 8 MiB in a cache of 32 MiB, storing past it took
-  // twice as long.
+  // Half is for inputs. 8 MiB of results in a 32 MiB cache took twice as long with streaming.
   const std::size_t cachedResultBytes = lastLevelCacheBytes() / 2;
   std::size_t bytes = 0;
   for (int r = 0; r < size; ++r)

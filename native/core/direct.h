@@ -1,6 +1,5 @@
-// Every collective as one function over addressable memory. All engines end here: the local group
-// with all callers' buffers, threads with the buffers their peers posted, processes with mapped
-// regions or staged copies, MPI with what short announcements bring.
+// Every collective as one function over addressable memory, where all engines end: threads with
+// buffers that peers announced, processes with mapped or staged ones, MPI with small announcements.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +9,8 @@
 
 namespace gradlink {
 
-/// Elements of one rank's buffer: element i of block b lies at base + (b * stride + i - origin)
-/// elements. A whole buffer has stride = count and origin = 0; a staged chunk of it starts at
-/// `origin`.
+/// One rank's buffer: element i of block b lies at base + (b * stride + i - origin) elements. A
+/// whole buffer has stride = count and origin = 0; a staged chunk starts at `origin`.
 template <typename Byte>
 struct BasicView {
   Byte* base = nullptr;
@@ -28,26 +26,22 @@ using OutView = BasicView<std::byte>;
 
 struct DirectCall {
   Shape shape;
-  /// One each for every rank; an input that the call does not need, and an output that is not to be
-  /// computed here, has a null base.
+  /// One for each rank. Null base: an unneeded input, or an output that another caller computes.
   std::span<const InView> in;
   std::span<const OutView> out;
-  /// neighborAllReduce only: one row a rank.
+  /// neighborAllReduce only: one row for each rank.
   std::span<const WeightRow> weights;
-  /// Write around the caches: for results larger than they are.
+  /// Stores bypass the caches: for results that exceed them.
   bool streaming = false;
 };
 
-/// Computes the elements begin..end of every block of every output given. Disjoint ranges may run
-/// at the same time.
+/// Computes elements begin..end of every block. Disjoint ranges may run concurrently.
 void runDirect(const DirectCall& call, std::size_t begin, std::size_t end);
 
-/// Elements in which to cut `count` so that a part moves about `bytes` bytes over all ranks, in
-/// whole cache lines.
+/// The part size in elements, in whole cache lines, that moves about `bytes` bytes over all ranks.
 std::size_t partElements(const Shape& shape, int size, std::size_t bytes);
 
-/// Whether results of this many bytes a rank should bypass the caches, and ranks work on the call
-/// in place.
+/// Whether results of this size should bypass the caches.
 bool wantsStreaming(const Shape& shape, int size);
 
 }  // namespace gradlink

@@ -1,5 +1,4 @@
-// What point-to-point messages carry before their data, and which receive takes which message: the
-// same in every engine.
+// The header of point-to-point messages and the matching of receives: the same in every engine.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@ struct Envelope {
   std::uint64_t count;
   std::int32_t tag;
   DType dtype;
-  /// Its data waits until a receive wants it.
+  /// The data follows once a receive matches.
   bool isLong;
   std::uint16_t reserved;
 
@@ -24,35 +23,33 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 16);
 
-/// A message that came before it was asked for; `data` without its envelope.
+/// A message without a matching receive yet; `data` excludes the envelope.
 struct Unexpected {
   int source;
   Envelope envelope;
   std::unique_ptr<std::byte[]> data;
 };
 
-/// What a receive asks for.
 struct Wanted {
   void* data;
   std::size_t count;
   DType dtype;
-  /// kAnySource takes the first that comes.
   int source;
   int tag;
 
   bool matches(int from, const Envelope& envelope) const {
     return envelope.tag == tag && (source == kAnySource || source == from);
   }
-  /// Whether a message that matches may be taken.
+  /// Whether a matching message has an acceptable type and length.
   bool fits(const Envelope& envelope) const {
     return envelope.dtype == dtype && envelope.count <= count;
   }
 };
 
-/// A message to itself, which waits for its receive.
+/// A message to the own rank, which waits for its receive.
 Unexpected sentToSelf(int rank, const Envelope& envelope, const void* data);
 
-/// Says of a message that matches and does not fit who sent what, and who receives what.
+/// The error text of a matching message that does not fit.
 std::string misfitText(int source, const Envelope& envelope, int receiver, const Wanted& wanted);
 
 }  // namespace gradlink

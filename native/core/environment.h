@@ -1,13 +1,12 @@
-// Variables of the environment that name code to load.
+// Environment variables that name code to load.
 #pragma once
 
 #include <cstdlib>
 
 namespace gradlink {
 
-/// Null where it is not set, and in a process that has more rights than who started it
-/// (set-user-ID, file capabilities): there the system's loader takes no path from the environment
-/// either.
+/// Null if unset, or if the process has more rights than its user (set-user-ID, file capabilities):
+/// the system's loader ignores such variables then, too.
 inline const char* codeFromEnvironment(const char* name) {
 #ifdef __linux__
   return secure_getenv(name);

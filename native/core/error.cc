@@ -9,14 +9,14 @@ namespace gradlink {
 
 namespace {
 
-/// Which limit on open files was met, and what to do; empty for other errors.
+/// Names the exhausted limit of open files and its remedy; empty for other errors.
 std::string openFilesText(int errnoValue) {
   if (errnoValue == ENFILE)
-    return "; the whole system has as many open files as fs.file-max lets it";
+    return "; the whole system has reached its limit of open files, fs.file-max";
   if (errnoValue != EMFILE) return {};
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  return "; this process has as many open files as it may, " + std::to_string(limit.rlim_cur) +
+  return "; this process has reached its limit of open files, " + std::to_string(limit.rlim_cur) +
          ": raise the limit (ulimit -n), or close communicators and stores that are done";
 }
 
@@ -63,7 +63,7 @@ Error unsupported(std::string_view op, std::string_view text) {
 }
 
 Error systemError(const std::string& what, int errnoValue) {
-  // generic_category and not strerror: the latter's buffer is shared between threads.
+  // Not strerror(): its buffer is shared between threads.
   return Error(ErrorCode::system, what + ": " + std::generic_category().message(errnoValue) +
                                       openFilesText(errnoValue));
 }

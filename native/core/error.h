@@ -1,5 +1,4 @@
-// The one exception type of the native core. binding/ turns it into the JavaScript class
-// GradlinkError.
+// The one exception type of the native core; binding/ turns it into GradlinkError.
 #pragma once
 
 #include <stdexcept>
@@ -22,7 +21,6 @@ enum class ErrorCode {
   system,  // a system call failed; the message carries errno's text
 };
 
-/// "ERR_PEER_LOST" and so on: the stable names users see.
 const char* nameOf(ErrorCode code);
 
 class Error : public std::runtime_error {
@@ -30,15 +28,13 @@ class Error : public std::runtime_error {
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code(code) {}
 
   ErrorCode code;
-  /// The rank that is to blame; -1 where there is none.
+  /// The rank to blame, or -1.
   int rank = -1;
-  /// Of a mismatch: the first rank whose call differs from this rank's own; -1 where it is not
-  /// known.
+  /// In a mismatch: the first rank whose call differs from this rank's, or -1.
   int other = -1;
-  /// The operation that failed, "allReduce" for example; empty where there is none.
+  /// The operation that failed, "allReduce" for example, or empty.
   std::string op;
-  /// Whether the communicator can still be used afterwards. Lost peers and aborts poison it; misuse
-  /// does not.
+  /// Whether the communicator stays usable. Lost peers and aborts end it; misuse does not.
   bool usable = false;
 
   Error& withRank(int value) {
@@ -55,21 +51,18 @@ class Error : public std::runtime_error {
   }
 };
 
-/// "op: text" of `op`, an error that leaves the communicator usable.
+/// "op: text"; the communicator stays usable.
 Error harmless(ErrorCode code, std::string_view op, std::string_view text);
 
-/// The same for a call that its caller got wrong: nothing was sent.
+/// harmless() with invalidArgument: the caller's mistake, nothing was sent.
 Error misuse(std::string_view op, std::string_view text);
 
-/// The same for a call that this backend or this machine cannot do.
 Error unsupported(std::string_view op, std::string_view text);
 
-/// An Error of code `system` that ends in errno's text, for example "cannot map the segment: Cannot
-/// allocate memory".
-/// Where no more files can be opened it also names the limit, and what to do.
+/// ErrorCode::system, ending in errno's text: "cannot map the segment: Cannot allocate memory". If
+/// files cannot be opened it also names the limit and the remedy.
 Error systemError(const std::string& what, int errnoValue);
 
-/// Whether errno says that no more files can be opened, by this process or at all.
 bool noMoreFiles(int errnoValue);
 
 }  // namespace gradlink

@@ -1,5 +1,4 @@
-// A communicator in front of another of the same ranks: every call goes to it, and what is done
-// otherwise is overridden.
+// Forwards every call to another communicator of the same ranks; subclasses override some.
 #pragma once
 
 #include <memory>

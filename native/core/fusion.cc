@@ -18,7 +18,6 @@ bool same(const Neighborhood& a, const Neighborhood& b) {
          same(a.sources, b.sources) && same(a.destinations, b.destinations);
 }
 
-/// The least of all ranks; every held rank brings the same.
 std::int32_t leastOfAll(Communicator& communicator, std::int32_t mine, const CallOptions& options) {
   const std::size_t held = communicator.heldRanks().size();
   if (held == static_cast<std::size_t>(communicator.size())) return mine;
@@ -100,7 +99,7 @@ std::size_t Fusion::awaitFront() {
       return complete;
     });
   }
-  // From here on nobody can have a call of these back: other ranks count on it.
+  // From here on these calls cannot be cancelled: other ranks count on them.
   const std::size_t most = together(complete);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < most; ++i) {

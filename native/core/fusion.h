@@ -1,5 +1,4 @@
-// Sums of small arrays that were issued one after the other go as one: what waits while an earlier
-// call runs, and what comes within a short time.
+// Fuses sums of small arrays issued in a row: behind a running call, or within a short time.
 #pragma once
 
 #include <chrono>
@@ -19,30 +18,29 @@
 
 namespace gradlink {
 
-/// A sum or an average with neighbors, whose arrays may lie anywhere in the host's memory.
+/// A sum or a neighbor average of arrays in host memory.
 struct FusedCall {
   std::vector<const void*> in;
   std::vector<void*> out;
   std::size_t count = 0;
   DType dtype = DType::float32;
   ReduceOp op = ReduceOp::sum;
-  /// Empty: an allReduce. Else one for each held rank.
+  /// Empty for an allReduce, else one for each held rank.
   std::vector<Neighborhood> neighborhoods;
-  /// Empty: none.
   std::string name;
   double timeoutMs = -1;
-  /// Asked once before the call is made, on the thread of the calls; false: it was dropped.
+  /// Called once on the calls' thread before the call runs; false: it was cancelled.
   std::function<bool()> begin = [] { return true; };
 
   std::size_t bytes() const { return count * sizeOf(dtype); }
-  /// Good for as long as this one stays where it is.
+  /// Valid while this object lives and does not move.
   CallOptions options() const { return {timeoutMs, name.empty() ? nullptr : name.c_str()}; }
   bool fitsTo(const FusedCall& other) const;
   void run(Communicator&) const;
 };
 
-/// The calls of one communicator. Which of them go together is agreed upon: ranks may have issued
-/// more or fewer of the same calls so far. All ranks have the same limits.
+/// The calls of one communicator. Ranks agree on which of them to fuse, as they may have issued
+/// different numbers of the same calls so far. All ranks use the same limits.
 class Fusion {
  public:
   struct Entry {
@@ -53,29 +51,28 @@ class Fusion {
     std::exception_ptr error;
   };
 
-  /// Calls of up to `mostBytes` are for this class, and so many go together at most; 0: none. The
-  /// first waits for others for up to `wait`.
+  /// The most bytes of a fused call, and so of its parts; 0: off. The first call waits up to
+  /// `wait`.
   void setLimits(std::size_t mostBytes, std::chrono::microseconds wait);
   bool isOn() const { return mostBytes_ > 0; }
   bool takes(std::size_t bytes) const { return bytes > 0 && bytes <= mostBytes_; }
 
-  // From the thread that issues calls.
+  // Called by the thread that issues calls.
 
-  /// Something else is issued: nothing before goes together with anything behind.
+  /// Another kind of call was issued: fusion does not cross it.
   void boundary();
-  /// Before what turns out to be a call of this class: where it belongs.
+  /// The segment that a call issued now belongs to.
   std::size_t segment() const { return segment_; }
   std::shared_ptr<Entry> add(FusedCall call, std::size_t segment);
 
-  /// On the thread of the calls, for each entry in order: returns when it is done, throws what
-  /// ended it.
+  /// Called on the calls' thread for each entry in order; throws the entry's error.
   void finish(Communicator&, Entry&);
 
  private:
   void runFront(Communicator&);
-  /// How many calls at the front go together here; at least one. `complete`: no more can come.
+  /// How many calls at the front can be fused here, at least one. `complete`: no more can join.
   std::size_t together(bool& complete) const;
-  /// The same after the wait, less what was dropped.
+  /// The same after the wait, without cancelled calls.
   std::size_t awaitFront();
   CallOptions frontOptions();
   std::vector<std::shared_ptr<Entry>> take(std::size_t calls);

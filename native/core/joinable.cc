@@ -14,39 +14,41 @@
 namespace gradlink {
 namespace {
 
-/// Names of calls that have no number: "openWindow" is the longest.
+/// Names of calls without a kind; "openWindow" is the longest.
 constexpr std::size_t kNameBytes = 16;
 
 CallOptions remaining(CallOptions options, double timeoutMs, Deadline::Clock::time_point begin) {
   const double whole = options.timeoutMs < 0 ? timeoutMs : options.timeoutMs;
-  // 0 would be no time at all for what others may have ready.
+  // A timeout of 0 would fail even if the other ranks are ready.
   options.timeoutMs = std::max(whole - secondsSince(begin) * 1e3, 1.0);
   return options;
 }
 
 }  // namespace
 
-struct JoinableCommunicator::Told {
-  Told() = default;
-  explicit Told(const Shape& call) : does(Does::runs), shape(call) {}
-  explicit Told(Does what) : does(what) {}
-  explicit Told(const char* call) : does(Does::other) { std::strncpy(name, call, kNameBytes - 1); }
+struct JoinableCommunicator::Announcement {
+  Announcement() = default;
+  explicit Announcement(const Shape& call) : does(Does::runs), shape(call) {}
+  explicit Announcement(Does what) : does(what) {}
+  explicit Announcement(const char* call) : does(Does::other) {
+    std::strncpy(name, call, kNameBytes - 1);
+  }
 
   bool isKnown(int size) const {
     return does <= Does::joined && shape.isKnown() && shape.root >= 0 && shape.root < size &&
            name[kNameBytes - 1] == 0;
   }
   bool isJoined() const { return does == Does::joins || does == Does::joined; }
-  bool operator==(const Told& o) const {
+  bool operator==(const Announcement& o) const {
     return does == o.does && shape == o.shape && std::memcmp(name, o.name, kNameBytes) == 0;
   }
   std::string text() const { return does == Does::runs ? gradlink::describe(shape) : op(); }
-  friend std::string describe(const Told& told) { return told.text(); }
+  friend std::string describe(const Announcement& announced) { return announced.text(); }
   const char* op() const {
     if (does == Does::runs) return nameOf(kind());
     return isJoined() ? "join" : name;
   }
-  /// Whether it has a result without what the ranks that have joined would have brought.
+  /// Whether the call's result is defined without the joined ranks' input.
   bool goesOn() const {
     if (does != Does::runs) return false;
     if (isCounted(kind())) return sendsWhole(kind());
@@ -88,10 +90,10 @@ std::vector<Record> JoinableCommunicator::exchange(const char* op, const Record&
   }
 }
 
-std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchangeTold(
-    const Told& own, const CallOptions& options) {
+std::vector<JoinableCommunicator::Announcement> JoinableCommunicator::exchangeAnnouncements(
+    const Announcement& own, const CallOptions& options) {
   const char* const op = own.op();
-  std::vector<Told> all = exchange(op, own, options);
+  std::vector<Announcement> all = exchange(op, own, options);
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].isKnown(size())) continue;
     throw Error(ErrorCode::mismatch, std::string(op) + ": rank " + std::to_string(r) +
@@ -102,10 +104,10 @@ std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchangeTold(
   return all;
 }
 
-CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& options) {
+CallOptions JoinableCommunicator::meet(const Announcement& own, const CallOptions& options) {
   const auto begin = Deadline::Clock::now();
-  const std::vector<Told> all = exchangeTold(own, options);
-  std::vector<Told> calls;
+  const std::vector<Announcement> all = exchangeAnnouncements(own, options);
+  std::vector<Announcement> calls;
   std::vector<int> callers;
   std::vector<int> joined;
   for (std::size_t r = 0; r < all.size(); ++r) {
@@ -113,20 +115,19 @@ CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& optio
     if (!all[r].isJoined()) calls.push_back(all[r]);
   }
   const auto namesOfAll = [&] { return exchange(own.op(), CallName(options.name), options); };
-  checkSame<Told>(own.op(), calls, rank(), namesOfAll, callers);
+  checkSame<Announcement>(own.op(), calls, rank(), namesOfAll, callers);
   const CallOptions left = remaining(options, timeoutMs(), begin);
   if (joined.empty()) return left;
   if (!own.goesOn()) {
-    throw unsupported(own.op(),
-                      listOfRanks(joined) +
-                          " called join() and bring nothing more, which this call cannot "
-                          "do without. Until all have joined there are allReduce, reduce, "
-                          "broadcast, scan, exscan, barrier, allGatherV and gatherV");
+    throw unsupported(own.op(), listOfRanks(joined) +
+                                    " called join() and have no more data, which this call needs. "
+                                    "Until all have joined the calls are allReduce, reduce, "
+                                    "broadcast, scan, exscan, barrier, allGatherV and gatherV");
   }
   const int root = own.shape.root;
   if (own.isRooted() && all[static_cast<std::size_t>(root)].isJoined()) {
     throw unsupported(own.op(), "the root, rank " + std::to_string(root) +
-                                    ", called join() and has nothing more. Choose a root that has "
+                                    ", called join() and has no more data. Choose a root that has "
                                     "not joined");
   }
   return left;
@@ -135,19 +136,21 @@ CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& optio
 int JoinableCommunicator::join(const CallOptions& options) {
   for (Does mine = Does::joins;; mine = Does::joined) {
     const auto begin = Deadline::Clock::now();
-    const Told own(mine);
-    const std::vector<Told> all = exchangeTold(own, options);
-    const auto active =
-        std::find_if(all.begin(), all.end(), [](const Told& one) { return !one.isJoined(); });
+    const Announcement own(mine);
+    const std::vector<Announcement> all = exchangeAnnouncements(own, options);
+    const auto active = std::find_if(all.begin(), all.end(),
+                                     [](const Announcement& one) { return !one.isJoined(); });
     if (active == all.end()) {
       scratch_ = {};
-      const auto last = std::find_if(all.rbegin(), all.rend(),
-                                     [](const Told& one) { return one.does == Does::joins; });
+      const auto last = std::find_if(all.rbegin(), all.rend(), [](const Announcement& one) {
+        return one.does == Does::joins;
+      });
       return static_cast<int>(all.rend() - last) - 1;
     }
-    // What the others are told of is not this rank's: they go on, or see to it.
-    const bool isOne = std::all_of(
-        all.begin(), all.end(), [&](const Told& one) { return one.isJoined() || one == *active; });
+    // A failed inner call is the other ranks' affair: they continue or handle it.
+    const bool isOne = std::all_of(all.begin(), all.end(), [&](const Announcement& one) {
+      return one.isJoined() || one == *active;
+    });
     if (!isOne) exchange(own.op(), CallName(), options);
     const auto root = static_cast<std::size_t>(active->shape.root);
     if (!isOne || !active->goesOn() || (active->isRooted() && all[root].isJoined())) continue;
@@ -156,14 +159,13 @@ int JoinableCommunicator::join(const CallOptions& options) {
     } catch (const Error& error) {
       if (!error.usable) throw;
     } catch (const std::exception& error) {
-      // The others wait for this rank's part.
       abort(std::string("join() of rank ") + std::to_string(rank()) + " failed: " + error.what());
       throw;
     }
   }
 }
 
-void JoinableCommunicator::takePart(const Told& call, const CallOptions& options) {
+void JoinableCommunicator::takePart(const Announcement& call, const CallOptions& options) {
   const Shape shape = call.shape.shape();
   if (isCounted(shape.kind)) {
     Counted empty;
@@ -192,22 +194,22 @@ void JoinableCommunicator::run(const Call& call) {
     return inner().run(call);
   }
   Call met = call;
-  met.options = meet(Told(call.shape), call.options);
+  met.options = meet(Announcement(call.shape), call.options);
   inner().run(met);
 }
 
 std::unique_ptr<Communicator> JoinableCommunicator::split(int color, int key,
                                                           const CallOptions& o) {
-  return inner().split(color, key, meet(Told("split"), o));
+  return inner().split(color, key, meet(Announcement("split"), o));
 }
 
 std::unique_ptr<Wire> JoinableCommunicator::openWire(const CallOptions& o) {
-  return inner().openWire(meet(Told("openWire"), o));
+  return inner().openWire(meet(Announcement("openWire"), o));
 }
 
 std::unique_ptr<Window> JoinableCommunicator::openWindow(const WindowSpec& spec,
                                                          const CallOptions& o) {
-  return inner().openWindow(spec, meet(Told("openWindow"), o));
+  return inner().openWindow(spec, meet(Announcement("openWindow"), o));
 }
 
 }  // namespace gradlink

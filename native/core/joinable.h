@@ -1,5 +1,5 @@
-// A communicator one of whose ranks may run out of data before the others: it joins, and takes part
-// in their calls without bringing anything until all ranks have joined.
+// A communicator whose ranks may run out of data at different times. A rank that joins takes part
+// in the others' calls with neutral input until all have joined.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,23 @@
 
 namespace gradlink {
 
-/// Every collective begins with a small all-gather: who has joined, and what the others call. So
-/// a rank that has joined knows what to take part in, and calls that differ move nothing. All ranks
-/// are of this class, hold one rank each, and have their arrays in the memory of the host.
+/// Every collective begins with a small all-gather of who has joined and what the others call, so
+/// joined ranks know the call and mismatching calls move nothing. All ranks use this class, hold
+/// one rank each and keep their arrays in host memory.
 ///
-/// Messages, neighborAllGather and pairGossip are between the ranks that make them, and windows
-/// stay apart: those go straight to the communicator behind.
+/// Messages, neighborAllGather, pairGossip and windows go straight to the inner communicator: they
+/// concern only the ranks that make them.
 class JoinableCommunicator final : public ForwardingCommunicator {
  public:
   explicit JoinableCommunicator(std::shared_ptr<Communicator> inner);
 
-  /// The communicator that it stands before.
   Communicator& behind() const { return inner(); }
 
-  /// Takes part in the others' calls until all ranks have joined. What it brings changes no result,
-  /// except that averages are over all ranks.
+  /// Takes part in the others' calls until all ranks have joined. Its input is neutral, but
+  /// averages count all ranks.
   ///
-  /// @param options - how long the others may take until their next call
-  /// @returns the rank that joined last; of several at a time the highest
+  /// @param options - the timeout for the others' next call @returns the rank that joined last; the
+  /// highest of several
   int join(const CallOptions& options);
 
   void run(const Call& call) override;
@@ -37,25 +36,24 @@ class JoinableCommunicator final : public ForwardingCommunicator {
   std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions& = {}) override;
 
  private:
-  /// What a rank does: a call of Communicator::run, or another.
+  /// What a rank announces: a call of Communicator::run, or another.
   enum class Does : std::uint8_t { runs, other, joins, joined };
-  /// What a rank says before a call.
-  struct Told;
+  /// The announcement that precedes a call.
+  struct Announcement;
 
-  /// Puts together what all ranks bring, before the call `op`.
+  /// All-gathers the ranks' records before the call `op`.
   template <class Record>
   std::vector<Record> exchange(const char* op, const Record& own, const CallOptions& options);
-  /// What all ranks do.
-  std::vector<Told> exchangeTold(const Told& own, const CallOptions& options);
-  /// Before a call of this rank.
+  std::vector<Announcement> exchangeAnnouncements(const Announcement& own,
+                                                  const CallOptions& options);
+  /// Announces a call of this rank.
   ///
-  /// @returns the options with what is left of the time
-  CallOptions meet(const Told& own, const CallOptions& options);
-  /// In the others' call.
-  void takePart(const Told& call, const CallOptions& options);
+  /// @returns the options with the remaining time
+  CallOptions meet(const Announcement& own, const CallOptions& options);
+  void takePart(const Announcement& call, const CallOptions& options);
   int rank() const { return heldRanks()[0]; }
 
-  /// Where what a rank that has joined brings and gets lies.
+  /// Neutral input and unused output of a joined rank.
   std::vector<std::byte> scratch_;
 };
 

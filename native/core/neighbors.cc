@@ -11,7 +11,7 @@
 namespace gradlink {
 namespace {
 
-// Above what programs use; messages of one tag and pair keep their order anyway.
+// Above the tags of programs. Messages of one tag and pair keep their order.
 constexpr int kTag = std::numeric_limits<int>::max() - 7;
 
 void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> destinations, int rank,
@@ -36,7 +36,7 @@ const Part& onlyOne(std::span<const Part> parts, const char* op) {
   throw misuse(op, "expected the part of the one rank held, got " + std::to_string(parts.size()));
 }
 
-// The first disagreement in the order of ranks: the same on all.
+// Reports the first disagreement in rank order, so all ranks report the same one.
 void check(const RankTable& table) {
   constexpr const char* kOp = "neighborAllGather";
   const auto typeOf = [&](int rank) {
@@ -102,8 +102,8 @@ void runNeighborAllGather(Communicator& communicator, const Call& call) {
                            call.options);
     }
   };
-  // All ranks go through the messages in one order (by distance, even senders first, then by
-  // sender), so that the first unfinished one always finds both of its ranks ready.
+  // All ranks process the messages in one order: by distance, even senders first, then by sender.
+  // So both ranks of the first unfinished message are always ready for it.
   for (int distance = 1; distance < size; ++distance) {
     const int to = (rank + distance) % size;
     const int from = (rank + size - distance) % size;

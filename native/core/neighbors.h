@@ -1,6 +1,5 @@
-// Exchanges with some of the ranks, written over the calls that every backend has: what
-// Communicator's are where a backend has none of its own. For communicators that hold one rank, of
-// the host's memory.
+// Neighbor exchanges over the calls that every backend has, for backends without their own. For
+// communicators that hold one rank, in host memory.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +13,18 @@
 
 namespace gradlink {
 
-/// Who sends how much to whom, as all ranks tell one another before anything moves; the head of a
-/// rank is how much it sends to each, then its element type.
+/// Exchanges who sends how much to whom. The head of a rank is its count and its element type.
 ///
-/// Collective. `own`: of each rank held here. Throws invalidArgument for lists that name the rank
-/// itself or one twice, before anything is told; where ranks disagree (element type, counts, who
-/// sends to whom) the same mismatch on all of them.
+/// Collective. `own`: one for each held rank. Throws invalidArgument, before anything is sent, for
+/// lists that name the rank itself or one twice. Throws the same mismatch on all ranks if types,
+/// counts or lists disagree.
 RankTable neighborTable(std::span<const NeighborGather> own, int size, DType dtype,
                         const Exchange& exchange);
 
-/// Collective over all ranks. Where ranks disagree (element type, counts, who sends to whom) all
-/// throw the same mismatch, and nothing was sent.
+/// Collective. If ranks disagree (type, counts, lists) all throw the same mismatch before any send.
 void runNeighborAllGather(Communicator& communicator, const Call& call);
 
-/// Between two ranks, each naming the other; out may be in.
+/// Between two ranks that name each other; out may be in.
 void runPairGossip(Communicator& communicator, const Call& call);
 
 }  // namespace gradlink

@@ -1,5 +1,4 @@
-// The base of communicators that hold one rank of several: who that is, and what all of them check
-// of a call before it runs.
+// The base of communicators that hold one of several ranks: its rank and the checks of its calls.
 #pragma once
 
 #include <span>
@@ -17,14 +16,12 @@ class OneRank : public Communicator {
   explicit OneRank(int rank) : rank_(rank) {}
 
   int rank() const { return rank_; }
-  /// Throws invalidArgument for a shape that cannot be, for more or fewer than one input and one
-  /// output, and for a pointer that is needed and null.
+  /// Throws invalidArgument for an invalid shape, not one input and output, or a missing pointer.
   void checkBuffers(const Shape& shape, const Buffers& buffers) const;
-  /// The one neighborhood of a neighborAllReduce; throws invalidArgument where there is not one, or
-  /// it names ranks that it may not.
+  /// The one neighborhood of a neighborAllReduce; throws invalidArgument for another number or
+  /// rank.
   const Neighborhood& ownNeighborhood(std::span<const Neighborhood> neighborhoods) const;
-  /// The one message of a send or a receive; throws invalidArgument where there is not one, or its
-  /// peer is no rank.
+  /// The one message of a send or receive; throws invalidArgument for another number or a bad peer.
   Message& ownMessage(const Call& call) const;
 
  private:

@@ -68,7 +68,7 @@ Sha256& Sha256::update(std::string_view bytes) {
 
 Digest Sha256::finish() {
   const std::uint64_t bits = bytes_ * 8;
-  // A one bit, zeros up to the last eight bytes of a block, and there the number of bits.
+  // Padding: a one bit, zeros, and the number of bits in the last eight bytes of a block.
   constexpr std::size_t kBeforeLength = kBlockBytes - 8;
   std::array<char, 2 * kBlockBytes> end{'\x80'};
   std::size_t length = 1 + (2 * kBlockBytes + kBeforeLength - filled_ - 1) % kBlockBytes;

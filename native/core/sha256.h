@@ -1,5 +1,4 @@
-// SHA-256 (FIPS 180-4) and the keyed HMAC over it (RFC 4231): what processes of a job recognise
-// each other by. Not for data, for which it would be slow.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 4231), to authenticate processes. Too slow for bulk data.
 #pragma once
 
 #include <array>
@@ -15,7 +14,7 @@ using Digest = std::array<std::uint8_t, 32>;
 class Sha256 {
  public:
   Sha256& update(std::string_view bytes);
-  /// Of all that was given to update(). Once.
+  /// Call once.
   Digest finish();
 
  private:
@@ -31,7 +30,7 @@ class Sha256 {
 
 Digest sha256(std::string_view bytes);
 
-/// Makes HMACs under one key, of which it is kept what each of them begins with.
+/// Computes HMACs under one key; the key's part of the state is computed once.
 class HmacKey {
  public:
   explicit HmacKey(std::string_view key);
@@ -42,10 +41,9 @@ class HmacKey {
   Sha256 outer_;
 };
 
-/// Who does not know the key can neither make nor guess it, whatever others he has seen.
 Digest hmacSha256(std::string_view key, std::string_view message);
 
-/// Its bytes, as long as `digest` lives.
+/// The digest's bytes; a view into `digest`.
 std::string_view digestText(const Digest& digest);
 
 std::string toHex(const Digest& digest);

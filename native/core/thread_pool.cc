@@ -17,8 +17,8 @@
 namespace gradlink {
 namespace {
 
-// How long a thread looks for work before it sleeps: a few futex wake-ups' worth (about 7 us each).
-// Longer would take the core from other ranks where there are more ranks than cores.
+// How long a thread spins for work before it sleeps: a few futex wake-ups (about 7 us each). A
+// longer spin would take the core from other ranks.
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr int kMaxThreads = 1024;
 
@@ -46,7 +46,7 @@ int widthFromEnvironment() {
       return static_cast<int>(std::min<long>(value, kMaxThreads));
     }
   }
-  // The cores this process may run on: in a container there can be fewer than the machine has.
+  // The cores this process may run on: a container can have fewer than the machine.
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u));
@@ -54,12 +54,11 @@ int widthFromEnvironment() {
 
 }  // namespace
 
-/// One call of parallel(), on its caller's stack.
 struct ThreadPool::Job {
   // Set in `users` while the caller sleeps on it.
   static constexpr std::uint32_t kCallerSleeps = 1u << 31;
 
-  /// Consecutive parts that are handed out in order.
+  /// Consecutive parts, handed out in order.
   struct alignas(64) Range {
     std::atomic<std::size_t> taken{0};
   };
@@ -84,9 +83,8 @@ struct ThreadPool::Job {
     }
     return true;
   }
-  /// Each thread takes the parts of its own range first: call after call the same ones, which its
-  /// cache may still hold. Then it helps with the next range, so that a starved thread delays
-  /// nobody.
+  /// Each thread first takes the parts of its own range, the same in every call, which may still be
+  /// cached. Then it helps with the next range, so a starved thread delays nobody.
   void work(std::size_t thread) {
     for (std::size_t step = 0; step < count; ++step) {
       const std::size_t r = (thread + step) % count;
@@ -128,9 +126,8 @@ struct ThreadPool::Impl {
       job.following = jobs;
       jobs = &job;
     }
-    // Sequentially consistent on both sides (here: epoch, then sleepers; in serve: sleepers, then
-    // epoch inside futexWait), so that either this sees the sleeper or the sleeper sees the new
-    // epoch.
+    // Sequentially consistent on both sides: here epoch then sleepers, in serve sleepers then epoch
+    // (inside futexWait). So either this sees the sleeper or the sleeper sees the new epoch.
     epoch.fetch_add(1);
     if (sleepers.load() != 0) {
       const std::size_t wanted = std::min<std::size_t>(job.parts - 1, width - 1);
@@ -166,7 +163,7 @@ struct ThreadPool::Impl {
   }
 
   static void release(Job* job) {
-    // The job may be gone right after the subtraction: only its address is used from there on.
+    // The job may be freed right after the subtraction: only its address is used from there on.
     const std::atomic<std::uint32_t>* word = &job->users;
     if (job->users.fetch_sub(1, std::memory_order_acq_rel) == (Job::kCallerSleeps | 1u)) {
       futexWake(word, 1);
@@ -193,7 +190,7 @@ struct ThreadPool::Impl {
 ThreadPool& ThreadPool::shared() {
   static ThreadPool* const pool = [] {
     static ThreadPool* made = new ThreadPool(widthFromEnvironment());
-    // A forked child has none of the threads, and perhaps a locked mutex: it starts over.
+    // A forked child has none of the threads and may have a locked mutex: it starts over.
     pthread_atfork(nullptr, nullptr, [] { made->impl_ = new Impl(made->impl_->width); });
     return made;
   }();
@@ -205,8 +202,7 @@ ThreadPool::ThreadPool(int width) : impl_(new Impl(width)) {}
 int ThreadPool::width() const { return impl_->width; }
 
 void ThreadPool::parallel(std::size_t parts, const std::function<void(std::size_t)>& body) {
-  // A part that calls parallel() again runs it itself: its threads are already busy with its
-  // siblings.
+  // A part that calls parallel() runs it inline: the threads are busy with its siblings.
   if (parts <= 1 || impl_->width == 1 || insideParallel) {
     for (std::size_t part = 0; part < parts; ++part) body(part);
     return;

@@ -10,12 +10,12 @@ namespace {
 using Uncompress = int(unsigned char* out, unsigned long* outBytes, const unsigned char* data,
                        unsigned long bytes);
 
-/// Node has zlib within or linked to it, and shows its functions. No header is needed for one.
+/// Node contains or links zlib and exports its functions: one function needs no header.
 Uncompress* zlib() {
   static auto* const found = [] {
     void* function = dlsym(RTLD_DEFAULT, "uncompress");
     if (function == nullptr) {
-      // Open for as long as the process lives.
+      // Never closed.
       void* const library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
       if (library != nullptr) function = dlsym(library, "uncompress");
     }
@@ -31,7 +31,7 @@ std::optional<std::vector<char>> uncompress(std::span<const char> data, std::siz
   constexpr int kNoRoom = -5;
   if (zlib() == nullptr) return std::nullopt;
   std::vector<char> out;
-  // Nothing says how much it will be.
+  // The uncompressed size is not known in advance.
   for (std::size_t room = std::min(8 * data.size() + 64, most);; room = std::min(2 * room, most)) {
     out.resize(room);
     unsigned long bytes = room;

@@ -1,4 +1,4 @@
-// Decompression of what zlib compressed.
+// Decompression of zlib data.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,7 @@
 
 namespace gradlink {
 
-/// Empty for data that is not compressed or is damaged, for more than `most` bytes, and where there
-/// is no zlib: it is Node's own, or else the system's.
+/// Empty for invalid data, beyond `most` bytes, and without zlib (Node's, else the system's).
 std::optional<std::vector<char>> uncompress(std::span<const char> data, std::size_t most);
 
 }  // namespace gradlink

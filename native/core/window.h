@@ -1,7 +1,7 @@
-// Memory that neighbours write and read without the owner's help: one-sided averaging.
+// One-sided averaging: memory that neighbors access without the owner's help.
 //
-// Each rank of a window has its own array, and for each of its sources a buffer that only this
-// source and the rank itself use. Sources are those whose `destinations` name the rank.
+// Each rank of a window has an array, and for each of its sources a buffer that only that source
+// and the rank itself use. The sources are the ranks whose `destinations` name this rank.
 #pragma once
 
 #include <cstddef>
@@ -19,59 +19,54 @@ namespace gradlink {
 struct WindowSpec {
   std::size_t count = 0;
   DType dtype = DType::float32;
-  /// What the array, and unless zeroInit the buffers too, hold at first.
+  /// The initial array, also of the buffers unless zeroInit.
   const void* initial = nullptr;
   bool zeroInit = false;
-  /// Where arrays are on GPUs: the device memory that becomes the array, kept as long as the window
-  /// needs it. Null where they are in the memory of the host.
+  /// For arrays on GPUs: the device memory of the array, kept by the window. Null for host memory.
   std::shared_ptr<void> array;
-  /// Who writes here; a buffer each, in this order.
+  /// The ranks that write here, one buffer each, in this order.
   std::vector<int> sources;
-  /// Where this rank writes; each names it as a source.
+  /// The ranks that this one writes to; each names it as a source.
   std::vector<int> destinations;
 };
 
-/// One rank's side. Calls block for as long as they move data, and for locks until the deadline
-/// (timeout naming the peer); they need nothing of the peer but its memory. Weights other than 1
-/// need a float type. Beside the arrays every rank has a number p, 1 at first (0 in the buffers),
-/// that goes through the same sums when `withP` is set.
+/// One rank's side. Calls block while they move data, and for a lock until the deadline (the
+/// timeout names the peer). They only need the peer's memory. Weights other than 1 need a float
+/// type. With `withP` a scalar p of each array, initially 1 (buffers: 0), goes through the same
+/// sums.
 class Window {
  public:
-  /// No rank: the caller has the lock.
+  /// The caller has the lock.
   static constexpr int kLocked = -1;
 
   virtual ~Window() = default;
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  /// The rank's array: `count` elements, as long as this object lives.
   virtual void* data() = 0;
-  /// Where the source's array lies in this process's memory, for who reads it while nobody writes
-  /// it; null where it is out of reach: on another host, or on a GPU.
+  /// The source's array as mapped here, to be read while nobody writes it; null if unreachable.
   virtual const void* seen(int /*source*/) { return nullptr; }
 
-  /// The destination's buffer for this rank becomes weight * values (accumulate: grows by it), one
-  /// after the other; put counts its version up. Then values *= selfWeight, p too.
+  /// Sets the destination's buffer for this rank to weight * values (accumulate: adds it) and
+  /// increments its version. Then values *= selfWeight, p too.
   virtual void put(void* values, std::span<const Neighbor> destinations, double selfWeight,
                    bool accumulate, bool withP, Deadline) = 0;
-  /// The buffer of each source becomes weight * (the source's array as it is now); its version
-  /// counts up.
+  /// Sets each source's buffer to weight * (the source's current array) and increments its version.
   virtual void get(std::span<const Neighbor> sources, bool withP, Deadline) = 0;
-  /// out = (selfWeight * array + sum of weight * buffer) / divisor; out null: the array, and then p
-  /// too. Versions of the named sources become 0, with `reset` their buffers and p's too.
+  /// out = (selfWeight * array + sum of weight * buffer) / divisor; null out: the array itself, and
+  /// p too. Resets the versions of the named sources, with `reset` their buffers and p's too.
   virtual void update(void* out, double selfWeight, std::span<const Neighbor> sources,
                       std::size_t divisor, bool reset, bool withP, Deadline) = 0;
-  /// Unread writes of each source, in their order.
+  /// Unread writes of each source.
   virtual std::vector<std::uint64_t> versions() = 0;
   virtual double p() = 0;
 
-  /// One advisory lock per (owner, rank) pair. Throws peerLost where the rank that
-  /// has it was lost.
-  /// @returns kLocked, or the rank that has it
+  /// One advisory lock per (owner, rank) pair. Throws peerLost if the rank that holds it was lost.
+  /// @returns kLocked, or the rank that holds it
   virtual int tryLock(int owner, int other) = 0;
   virtual void unlock(int owner, int other) = 0;
 
-  /// Collective; no rank may use it afterwards. Memory goes with the object.
+  /// Collective; no rank may use the window afterwards. The memory is freed with the object.
   virtual void free(const CallOptions&) = 0;
 
  protected:

@@ -13,8 +13,7 @@ void WorkQueue::post(std::function<void()> task) {
     wake_.notify_one();
     return;
   }
-  // A thread that drain() is joining has left run()'s loop for good when serving_ is false, so a
-  // second thread never runs beside it.
+  // A thread that drain() joins has left run()'s loop once serving_ is false: never two at once.
   stopping_ = false;
   serving_ = true;
   try {
@@ -32,7 +31,7 @@ bool WorkQueue::idle() const {
 }
 
 void WorkQueue::drain() {
-  // Held across the join, so that a second drain returns no earlier than the first.
+  // Held across the join: a second drain returns no earlier than the first.
   const std::lock_guard draining(drain_);
   std::thread ended;
   {
@@ -58,7 +57,7 @@ void WorkQueue::run() {
     running_ = true;
     lock.unlock();
     task();
-    // Destroyed while idle() still says no: what it captured is part of the task.
+    // Destroyed before idle() becomes true: its captures are part of the task.
     task = nullptr;
     lock.lock();
     running_ = false;

@@ -1,5 +1,4 @@
-// One thread that runs tasks in the order they were given: each communicator has one, so that
-// JavaScript never blocks and order of issue is order of execution.
+// One thread that runs a communicator's tasks in order, so JavaScript never blocks.
 #pragma once
 
 #include <condition_variable>
@@ -13,18 +12,15 @@ namespace gradlink {
 class WorkQueue {
  public:
   WorkQueue() = default;
-  /// Runs what is queued, then joins.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  /// The thread starts with the first task, so that synchronous users never pay for it. Tasks must
-  /// not throw.
+  /// The first task starts the thread, so synchronous users never pay for it. Tasks must not throw.
   void post(std::function<void()> task);
-  /// Nothing queued and nothing running: a synchronous call may run on the caller's own thread.
+  /// Whether nothing is queued or running: a synchronous call may then run on the caller's thread.
   bool idle() const;
-  /// Waits until everything posted so far has run, then joins the thread. Idempotent; a later post
-  /// starts anew. Not from a task of this queue.
+  /// Waits for all tasks, then joins the thread; a later post starts another. Not from a task.
   void drain();
 
  private:
@@ -34,9 +30,9 @@ class WorkQueue {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
-  bool running_ = false;   // a task is being executed
-  bool stopping_ = false;  // the thread leaves once the queue is empty
-  bool serving_ = false;   // a thread takes tasks
+  bool running_ = false;
+  bool stopping_ = false;  // the thread ends once the queue is empty
+  bool serving_ = false;   // a thread runs
   std::thread thread_;
 };
 

@@ -1,5 +1,4 @@
-// Numbers of cuda.h and nvml.h that our calls pass or get. What the headers say of each is recorded
-// in native/test/abi, and compared at compile time.
+// Numbers of cuda.h and nvml.h; native/test/abi compares them with the headers' at compile time.
 #pragma once
 
 #include <array>
@@ -43,7 +42,7 @@ inline constexpr unsigned kNearestNode = 0;
 inline constexpr int kCorrected = 0;
 inline constexpr int kUncorrected = 1;
 inline constexpr int kSinceDriverLoad = 0;
-// As many as NVML knows of; those that a GPU has not fail.
+// The most that NVML supports; calls for links that a GPU lacks fail.
 inline constexpr unsigned kMostLinks = 36;
 // nvmlIntNvLinkDeviceType_t.
 inline constexpr int kRemoteSwitch = 2;
@@ -55,8 +54,8 @@ inline constexpr unsigned kFieldCommonLinkSpeed = 90;  // MB/s
 inline constexpr unsigned kFieldLinkSpeed = 164;       // MB/s
 inline constexpr unsigned kFieldC2cLinkCount = 170;
 inline constexpr unsigned kFieldC2cLinkStatus = 171;
-// NVLink 5 counts malformed packets, overrun buffers, receive errors of three kinds, broken link
-// integrity and failed recoveries instead of replays and CRC errors.
+// NVLink 5 has other counters than replays and CRC errors: malformed packets, buffer overruns,
+// three kinds of receive errors, link integrity errors and failed recoveries.
 inline constexpr std::array<unsigned, 7> kLinkErrorFields{206, 207, 208, 209, 210, 211, 214};
 
 // nvmlValueType_t.
@@ -76,10 +75,10 @@ inline constexpr int kHostBridge = 30;
 inline constexpr int kSameNode = 40;
 inline constexpr int kSystem = 50;
 
-// nvmlEventType...: of XIDs.
+// nvmlEventType...: XID errors.
 inline constexpr unsigned long long kXidEvents = 0x8;
 
-/// nvmlClocksEventReasons, by what health calls them.
+/// nvmlClocksEventReasons with the names that GpuHealth uses.
 inline constexpr std::pair<std::uint64_t, const char*> kClockReasons[] = {
     {0x4, "softwarePowerCap"}, {0x8, "hardwareSlowdown"}, {0x10, "syncBoost"},
     {0x20, "softwareThermal"}, {0x40, "hardwareThermal"}, {0x80, "hardwarePowerBrake"},

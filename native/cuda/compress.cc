@@ -14,7 +14,6 @@ CodeData dataOf(const CompressTask& task) {
   return {0, task.count, task.grad, task.residual, nullptr, task.codes, 0};
 }
 CodeData dataOf(const DecompressTask& task) {
-  // The kernel only reads the codes.
   return {0, task.count, nullptr, nullptr, task.out, const_cast<std::uint8_t*>(task.codes), 0};
 }
 CodeData dataOf(const QuantizeTask& task) {
@@ -37,7 +36,7 @@ void run(Stream& stream, TaskRing& ring, const char* kernel, CodeBits bits, floa
     if (task.count == 0) continue;
     *data = dataOf(task);
     data->firstTile = tiles;
-    // A null pointer, of what this kernel leaves out, is aligned.
+    // Null pointers of arrays that this kernel does not use count as aligned.
     data->aligned =
         isAligned(data->grad) && isAligned(data->residual) && isAligned(data->out) ? 1 : 0;
     tiles += (codeBytes(bits, task.count) + kernels::kCodeTile - 1) / kernels::kCodeTile;

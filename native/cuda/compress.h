@@ -1,5 +1,5 @@
-// Gradient compression on a GPU: 2bit and 1bit as kvstore/compression.h defines them, to the same
-// bits. All arrays are float32, codes are bytes in whole 32-bit words.
+// Gradient compression on a GPU: 2bit and 1bit of kvstore/base/compression.h, with the same bits.
+// All arrays are float32; codes are whole 32-bit words.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@ namespace gradlink::cuda {
 
 enum class CodeBits : std::uint8_t { one = 1, two = 2 };
 
-/// residual += grad; codes = what is sent; residual -= what the codes mean.
+/// residual += grad; codes = compressed residual; residual -= decompressed codes.
 struct CompressTask {
   const float* grad;
   float* residual;
   std::uint8_t* codes;
   std::size_t count;
 };
-/// out = what the codes mean.
+/// out = decompressed codes.
 struct DecompressTask {
   const std::uint8_t* codes;
   float* out;
   std::size_t count;
 };
-/// Both at once, without the codes. `out` may be `grad`.
+/// Both at once, without codes. `out` may be `grad`.
 struct QuantizeTask {
   const float* grad;
   float* residual;
@@ -33,14 +33,12 @@ struct QuantizeTask {
   std::size_t count;
 };
 
-/// Bytes of codes for `count` elements.
 constexpr std::size_t codeBytes(CodeBits bits, std::size_t count) {
   const std::size_t elementsPerWord = bits == CodeBits::two ? 16 : 32;
   return (count + elementsPerWord - 1) / elementsPerWord * 4;
 }
 
-/// All tasks in one launch; no two may share an array. The threshold is used by 1bit's choice and
-/// is what 2bit sends.
+/// All tasks in one launch; no two may share an array. 2bit sends the threshold, 1bit compares.
 void compress(Stream&, TaskRing&, CodeBits, float threshold, std::span<const CompressTask>);
 void decompress(Stream&, TaskRing&, CodeBits, float threshold, std::span<const DecompressTask>);
 void quantize(Stream&, TaskRing&, CodeBits, float threshold, std::span<const QuantizeTask>);

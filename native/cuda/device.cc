@@ -11,8 +11,7 @@ namespace {
 
 constexpr Status kPeerAccessUnsupported = 217;
 
-/// The devices that were asked for, by ordinal. Never destroyed: contexts last as long as the
-/// process.
+/// Devices by ordinal. Never destroyed: contexts last as long as the process.
 struct Devices {
   std::mutex mutex;
   std::vector<std::unique_ptr<Device>> byOrdinal;
@@ -23,24 +22,24 @@ Devices& devices() {
   return all;
 }
 
-/// Why this process gets no context on the GPU, with what to do about it.
+/// Why this process gets no context on the GPU, with the remedy.
 Error contextRefused(const std::string& label, Status status) {
   const std::string doing = "cannot make a context on " + label + ": " + statusText(status);
   switch (status) {
     case kDeviceUnavailable:
       return {ErrorCode::backendUnavailable,
               doing +
-                  ": its compute mode leaves it to one process, which has it, or to none: "
-                  "nvidia-smi -q -d COMPUTE,PIDS names both; nvidia-smi -c DEFAULT shares it"};
+                  ": its compute mode allows no process, or one, which already uses it: "
+                  "nvidia-smi -q -d COMPUTE,PIDS shows both; nvidia-smi -c DEFAULT shares it"};
     case kInvalidDevice:
       return {ErrorCode::backendUnavailable,
-              doing + ": nvidia-smi and the kernel log (dmesg) say what became of it"};
+              doing + ": nvidia-smi and the kernel log (dmesg) show its state"};
     case kUncorrectable:
       return {ErrorCode::system,
               doing + ": its memory has an error that only a reset ends: nvidia-smi -q -d ECC"};
     case kOutOfMemory:
       return Error(ErrorCode::outOfMemory,
-                   doing + ": a context takes some 500 MiB; nvidia-smi names who has the memory")
+                   doing + ": a context takes some 500 MiB; nvidia-smi shows who uses the memory")
           .stillUsable();
     default:
       return {ErrorCode::system, doing};
@@ -75,7 +74,7 @@ Device& Device::get(int ordinal) {
 
 Device& Device::any() {
   ContextHandle current = nullptr;
-  check(Driver::get().getCurrent(&current), "cannot ask for this thread's GPU");
+  check(Driver::get().getCurrent(&current), "cannot read this thread's GPU");
   Device* some = nullptr;
   {
     Devices& all = devices();
@@ -96,7 +95,7 @@ Device::Device(int ordinal) : ordinal_(ordinal) {
   check(driver.deviceGet(&handle_, ordinal), "cannot open " + gpu);
   char name[256] = {};
   check(driver.deviceName(name, static_cast<int>(sizeof(name)) - 1, handle_),
-        "cannot ask for the name of " + gpu);
+        "cannot read the name of " + gpu);
   label_ = gpu + " (" + name + ")";
   multiprocessors_ = attribute(kMultiprocessorCount);
   threadsOfMultiprocessor_ = attribute(kThreadsOfMultiprocessor);
@@ -134,7 +133,7 @@ bool Device::canReach(const Device& peer) const {
   if (&peer == this) return true;
   int can = 0;
   check(Driver::get().canAccessPeer(&can, handle_, peer.handle_),
-        "cannot ask whether " + label_ + " reaches " + peer.label_);
+        "cannot read whether " + label_ + " can access " + peer.label_);
   return can != 0;
 }
 
@@ -152,6 +151,11 @@ bool Device::enablePeer(const Device& peer) {
   }
   peers_[slot] = true;
   return true;
+}
+
+bool Device::reachesAlready(const Device& peer) {
+  const std::lock_guard<std::mutex> lock(peersMutex_);
+  return peers_[static_cast<std::size_t>(peer.ordinal_)];
 }
 
 bool Device::disablePeer(const Device& peer) {

@@ -1,4 +1,4 @@
-// GPUs by their ordinals, each with its primary context: the one that NCCL and frameworks share.
+// GPUs by ordinal, each with its primary context, which NCCL and frameworks share.
 #pragma once
 
 #include <atomic>
@@ -14,40 +14,40 @@ namespace gradlink::cuda {
 
 class Device {
  public:
-  /// Asks the driver what it is, and makes nothing on it. Throws Error(backendUnavailable) without
-  /// a driver, Error(invalidArgument) for an ordinal that is not there, naming how many there are.
+  /// Queries the driver and creates nothing on the device. Throws Error(backendUnavailable) without
+  /// a driver, Error(invalidArgument) for an unknown ordinal.
   static Device& get(int ordinal);
-  /// Throws where there is no driver.
+  /// Throws without a driver.
   static int count();
-  /// The device whose context is current on this thread, else one that has a context, else gpu:0:
-  /// for what belongs to no device, so that no further context is made for it.
+  /// A device for work that belongs to none: the thread's current one, else one with a context,
+  /// else gpu:0. Avoids creating another context.
   static Device& any();
 
   int ordinal() const { return ordinal_; }
   DeviceHandle handle() const { return handle_; }
-  /// The primary context, retained at the first call, for the life of the process: it takes some
-  /// 500 MiB of the GPU and part of a second, so that it is for what is to run there. Throws
-  /// Error(backendUnavailable) where this process may not use the GPU, else what the driver says.
+  /// The primary context, retained at the first call until the process ends. It takes some 500 MiB
+  /// of the GPU, so it is created only for work on that GPU. Throws Error(backendUnavailable) if
+  /// this process may not use the GPU.
   ContextHandle context() const;
   /// "gpu:0 (NVIDIA H200)", for messages.
   const std::string& label() const { return label_; }
   int attribute(int id) const;
   int multiprocessors() const { return multiprocessors_; }
-  /// That one multiprocessor holds at once: 1024 to 2048.
+  /// Resident threads of one multiprocessor: 1024 to 2048.
   int threadsOfMultiprocessor() const { return threadsOfMultiprocessor_; }
-  /// 9 for compute capability 9.0.
   int capabilityMajor() const { return capabilityMajor_; }
   int capabilityMinor() const { return capabilityMinor_; }
 
-  /// Makes the context current on this thread: before anything that allocates, launches or records.
+  /// Call before anything that allocates, launches or records.
   void makeCurrent() const;
-  /// Whether kernels and copies of this device reach `peer` directly: true for itself.
+  /// Whether this device accesses `peer`'s memory directly; true for itself.
   bool canReach(const Device& peer) const;
-  /// Enables that; once enabled it stays. False where it cannot be, or where the hardware has no
-  /// room for a further peer. Thread-safe; makes the context current.
+  /// Whether that has been enabled.
+  bool reachesAlready(const Device& peer);
+  /// Enables access for good. False if impossible, or if the hardware supports no further peer.
+  /// Thread-safe; makes the context current.
   bool enablePeer(const Device& peer);
-  /// For measuring what it is worth without; true when it was enabled. Nothing that uses it may
-  /// run.
+  /// For measurements without it; returns whether it was enabled. Nothing that uses it may run.
   bool disablePeer(const Device& peer);
 
  private:
@@ -65,12 +65,11 @@ class Device {
   int capabilityMinor_ = 0;
   std::string label_;
   std::mutex peersMutex_;
-  /// By ordinal: whether this context reaches that one.
+  /// By ordinal: whether this context has access.
   std::vector<bool> peers_;
 };
 
-/// While one lives, what runs may reach from GPU to GPU, and that is not taken away: who holds
-/// communicators and stores.
+/// While one lives, peer access may be in use and stays enabled. Held by communicators and stores.
 class PeersInUse {
  public:
   PeersInUse() { ++users(); }
@@ -83,8 +82,7 @@ class PeersInUse {
   static std::atomic<int>& users();
 };
 
-/// Leaves this thread the current context that it had: of calls on threads that other libraries
-/// use, which go on where they were.
+/// Restores the thread's current context, for calls on threads of other libraries.
 class SameContext {
  public:
   SameContext() { Driver::get().getCurrent(&before_); }

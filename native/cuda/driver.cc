@@ -24,7 +24,7 @@ std::string describe(const Driver& driver, Status status) {
   return std::string(name) + " (" + text + ")";
 }
 
-/// What a driver that does not start is good for, and what to do about it.
+/// Explains why a driver does not start, with the remedy.
 std::string startFailure(const Driver& driver, Status status) {
   const std::string said = describe(driver, status);
   switch (status) {
@@ -92,7 +92,7 @@ void load(Driver& driver) {
   }
 }
 
-/// The one driver, or why there is none.
+/// The driver, or the reason why it cannot be loaded.
 struct Loaded {
   Driver driver;
   std::optional<Error> failure;

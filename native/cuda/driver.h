@@ -1,9 +1,8 @@
-// The CUDA driver as a table of functions, looked up by their exact names in libcuda.so.1 (or the
-// file GRADLINK_CUDA_LIBRARY names) at first use. Nothing of CUDA is needed to build or to load us.
+// The CUDA driver as a table of functions, looked up at first use in libcuda.so.1 (or the file in
+// GRADLINK_CUDA_LIBRARY). Building and loading need nothing of CUDA.
 //
-// Types and constants are ours, with the driver's layout. Addresses of device memory are void*:
-// unified addressing makes them unique in the process, so that one pointer type serves host and
-// device.
+// Types and constants have the driver's layout. Device addresses are void*: unified addressing
+// makes them unique in the process.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +43,7 @@ inline constexpr Status kPeerAccessAlreadyEnabled = 704;
 inline constexpr Status kPeerAccessNotEnabled = 705;
 inline constexpr Status kTooManyPeers = 711;
 
-/// X(exact exported name, member, argument types). Required: without one of these the driver is too
-/// old and is refused by name.
+/// X(exported name, member, argument types). A driver without one of these is refused as too old.
 #define GRADLINK_CUDA_REQUIRED(X)                                                          \
   X(cuInit, init, (unsigned))                                                              \
   X(cuDriverGetVersion, driverVersion, (int*))                                             \
@@ -91,7 +89,7 @@ inline constexpr Status kTooManyPeers = 711;
     (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
      StreamHandle, void**, void**))
 
-/// Null where the driver has none; whoever needs one asks first.
+/// Null if the driver lacks it: check before use.
 #define GRADLINK_CUDA_OPTIONAL(X)                                                               \
   X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))                                      \
   X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))                                      \
@@ -112,19 +110,16 @@ struct Driver {
   GRADLINK_CUDA_REQUIRED(GRADLINK_MEMBER)
   GRADLINK_CUDA_OPTIONAL(GRADLINK_MEMBER)
 #undef GRADLINK_MEMBER
-  /// The file that was loaded.
   std::string file;
-  /// As the driver says it: 13000 is CUDA 13.0.
+  /// 13000 is CUDA 13.0.
   int version = 0;
 
-  /// Loads and initialises at the first call of the process; later calls give the same driver, or
-  /// throw the same Error(backendUnavailable), which says which file was looked for and where,
-  /// which symbol is missing, or that there is no device.
+  /// Loads and initializes at the first call; later calls return the same driver or throw the same
+  /// Error(backendUnavailable): which file was searched where, or the missing symbol or device.
   static const Driver& get();
 };
 
-/// Throws an Error that says what was being done and the driver's own name and text for the status:
-/// outOfMemory for kOutOfMemory, else system.
+/// Throws an Error with the activity and the driver's text: outOfMemory or else system.
 void check(Status, const std::string& doing);
 
 /// "CUDA_ERROR_INVALID_IMAGE (device kernel image is invalid)".

@@ -23,13 +23,13 @@ const Driver& driverWithGraphs() {
 Graph::Graph(Stream& stream) : stream_(stream) {
   const Driver& driver = driverWithGraphs();
   stream.device().makeCurrent();
-  // NCCL's calls inside a capture may be ones that other modes forbid.
+  // NCCL may make calls that the other capture modes forbid.
   check(driver.beginCapture(stream.handle(), kCaptureRelaxed), "cannot begin to capture a graph");
   capturing_ = true;
 }
 
 Graph::~Graph() {
-  // What fails here is a context that is broken, and with it went the graph.
+  // A failure means a broken context, and the graph has gone with it.
   const Driver& driver = Driver::get();
   if (driver.setCurrent(stream_.device().context()) != kSuccess) return;
   if (capturing_) {

@@ -1,4 +1,4 @@
-// A CUDA graph of what was queued on a stream, to be launched again without queueing it anew.
+// A CUDA graph captured from a stream, to be launched repeatedly.
 #pragma once
 
 #include "cuda/stream.h"
@@ -7,14 +7,13 @@ namespace gradlink::cuda {
 
 class Graph {
  public:
-  /// Begins to capture. Throws unsupported where the driver has no graphs (before CUDA 11.4).
+  /// Begins the capture. Throws unsupported if the driver has no graphs (before CUDA 11.4).
   explicit Graph(Stream&);
-  /// Ends a capture that `finish` has not ended.
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// What was queued since is the graph; nothing of it has run.
+  /// Ends the capture; nothing of it has run.
   void finish();
   void launch();
 

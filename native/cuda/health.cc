@@ -1,5 +1,4 @@
-// What NVML says of a GPU's state. Each figure stands alone: what one driver or GPU does not tell
-// stays empty.
+// A GPU's state from NVML. Each figure may be missing, depending on the driver and GPU.
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -17,7 +16,6 @@ namespace {
 
 using Unsigned = NvmlStatus (*NvmlTable::*)(NvmlDevice, unsigned*);
 
-/// NVML calls on one device.
 class Reader {
  public:
   Reader(const Nvml& nvml, NvmlDevice device) : nvml_(nvml), device_(device) {}
@@ -34,7 +32,7 @@ class Reader {
     return static_cast<int>(value);
   }
 
-  /// A field of the device, or of one of its links.
+  /// A field of the device or of one of its links.
   std::optional<std::uint64_t> field(unsigned id, unsigned scope = 0) const {
     NvmlField field{};
     field.id = id;
@@ -64,7 +62,7 @@ class Reader {
   NvmlDevice device_;
 };
 
-/// None without NVML, or where it does not know the GPU.
+/// None without NVML, or if it does not know the GPU.
 std::optional<Reader> readerOf(const std::string& pciBusId) {
   const Nvml* nvml = Nvml::get();
   if (nvml == nullptr) return std::nullopt;
@@ -95,7 +93,7 @@ std::optional<int> numaNodeOf(const Reader& reader, const std::string& pciBusId)
     }
     if (count == 1) return only;
   }
-  // The kernel says -1 where the firmware does not tell.
+  // -1 if the firmware does not say.
   std::ifstream file("/sys/bus/pci/devices/" + pciBusId + "/numa_node");
   int node = -1;
   if (file >> node && node >= 0) return node;
@@ -113,7 +111,6 @@ std::optional<std::uint64_t> eccErrorsOf(const Reader& reader) {
   return corrected + uncorrected;
 }
 
-/// nvmlDeviceGetNvLinkVersion's numbers.
 std::optional<std::string> versionOf(unsigned number) {
   constexpr std::array<const char*, 9> kNames{"",    "1.0", "2.0", "2.2", "3.0",
                                               "3.1", "4.0", "5.0", "6.0"};
@@ -148,7 +145,7 @@ std::vector<GpuLink> linksOf(const Reader& reader, Links which) {
     if (reader.call(&NvmlTable::linkVersion, index, &version)) link.version = versionOf(version);
     std::optional<std::uint64_t> speed = reader.field(nvml::kFieldLinkSpeed, index);
     if (!speed) speed = reader.field(nvml::kFieldCommonLinkSpeed);
-    // A link that is down has no speed, and may say 0.
+    // A link that is down may report a speed of 0.
     if (link.active && speed && *speed > 0) {
       link.bytesPerSecond = static_cast<double>(*speed) * 1e6;
     }
@@ -175,7 +172,7 @@ std::optional<int> c2cLinksOf(const Reader& reader) {
   return active;
 }
 
-/// NVML's queue of a GPU's XIDs; null where it has none.
+/// NVML's queue of a GPU's XIDs, or null.
 NvmlEventSet xidQueueOf(const std::string& pciBusId) {
   const std::optional<Reader> reader = readerOf(pciBusId);
   NvmlEventSet queue = nullptr;
@@ -227,7 +224,7 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links links) {
 }
 
 std::vector<int> gpuXids(const std::string& pciBusId) {
-  // Never freed: they count to the end of the process.
+  // Never freed: they count until the process ends.
   static auto& queues = *new std::map<std::string, NvmlEventSet>;
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);

@@ -12,7 +12,7 @@
 namespace gradlink::cuda {
 namespace {
 
-/// 0 where the driver does not tell.
+/// 0 if unknown.
 int attributeOf(const Device& device, int id) {
   int value = 0;
   return Driver::get().deviceAttribute(&value, id, device.handle()) == kSuccess ? value : 0;
@@ -29,7 +29,7 @@ std::string uuidText(const char* prefix, const Uuid& uuid) {
   return text;
 }
 
-/// The newer function gives a part of a GPU its own id, the older one that of the whole.
+/// The newer function returns the id of a MIG instance, the older one that of the whole GPU.
 std::optional<std::string> uuidOf(const Driver& driver, DeviceHandle device) {
   Uuid whole{};
   Uuid part{};
@@ -44,11 +44,11 @@ std::optional<std::string> uuidOf(const Driver& driver, DeviceHandle device) {
 std::string pciBusIdOf(const Device& device) {
   char id[64] = {};
   check(Driver::get().devicePciBusId(id, static_cast<int>(sizeof(id)) - 1, device.handle()),
-        "cannot ask for the PCI address of " + device.label());
+        "cannot read the PCI address of " + device.label());
   return canonicalPciBusId(id);
 }
 
-/// nvmlGpuTopologyLevel_t, in the words of nvidia-smi topo.
+/// nvmlGpuTopologyLevel_t with the names of nvidia-smi topo.
 std::optional<std::string> pathOf(int level) {
   switch (level) {
     case nvml::kSameBoard:
@@ -79,12 +79,12 @@ GpuInfo gpuInfo(int ordinal) {
   info.ordinal = ordinal;
   char name[256] = {};
   check(driver.deviceName(name, static_cast<int>(sizeof(name)) - 1, device.handle()),
-        "cannot ask for the name of " + device.label());
+        "cannot read the name of " + device.label());
   info.name = name;
   info.uuid = uuidOf(driver, device.handle());
   info.pciBusId = pciBusIdOf(device);
   check(driver.deviceTotalMem(&info.memoryBytes, device.handle()),
-        "cannot ask for the memory of " + device.label());
+        "cannot read the memory of " + device.label());
   info.computeCapability =
       std::to_string(device.capabilityMajor()) + "." + std::to_string(device.capabilityMinor());
   info.kernels = kernelsOf(device);
@@ -142,7 +142,14 @@ GpuLibraries gpuLibraries() {
   if (nvml->call(&NvmlTable::driverRelease, release, unsigned{sizeof(release) - 1})) {
     libraries.driverRelease = release;
   }
+  libraries.isConfidential = isConfidential();
   return libraries;
+}
+
+bool isConfidential() {
+  const Nvml* nvml = Nvml::get();
+  NvmlConfidential state{};
+  return nvml != nullptr && nvml->call(&NvmlTable::confidential, &state) && state.feature == 1;
 }
 
 std::string canonicalPciBusId(const std::string& id) {

@@ -1,5 +1,5 @@
-// What GPUs are and how they are: as the driver says it, and from NVML where that is there. The
-// structs are those of lib/native/gpu.ts; what nobody says is empty.
+// Properties and state of GPUs, from the driver and from NVML if available. The structs match
+// lib/native/gpu.ts; unknown values are empty.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,6 @@
 
 namespace gradlink::cuda {
 
-/// One NVLink of a GPU.
 struct GpuLink {
   int index = 0;
   bool active = false;
@@ -18,18 +17,16 @@ struct GpuLink {
   std::optional<std::string> version;
   /// One direction.
   std::optional<double> bytesPerSecond;
-  /// In the form of GpuInfo::pciBusId; empty for a switch, for an inactive link, and when unknown.
+  /// In the form of GpuInfo::pciBusId; empty for a switch, an inactive link, or if unknown.
   std::optional<std::string> remotePciBusId;
   bool remoteIsSwitch = false;
-  /// Replays, recoveries and CRC errors (NVLink 5: what was received or sent wrong) since the
-  /// driver was loaded.
+  /// Replays, recoveries and CRC errors (NVLink 5: transmission errors) since the driver's load.
   std::optional<std::uint64_t> errors;
 };
 
-/// From NVML at the moment of the call: an idle GPU's clocks and PCIe generation are lower than a
-/// busy one's.
+/// From NVML at the time of the call: an idle GPU has lower clocks and PCIe generation.
 struct GpuHealth {
-  /// Of the host memory and cores that are nearest.
+  /// The nearest host memory and cores.
   std::optional<int> numaNode;
   std::optional<int> pcieGeneration;
   std::optional<int> pcieWidth;
@@ -40,16 +37,15 @@ struct GpuHealth {
   std::optional<int> memoryClockMHz;
   std::optional<int> temperatureC;
   std::optional<double> powerW;
-  /// Percent of the last moments (up to a second) in which a kernel ran.
+  /// Percent of the last sampling period (up to a second) in which a kernel ran.
   std::optional<int> utilizationPercent;
-  /// Names, see throttleReasonNames; no names when nothing holds the clocks back.
+  /// See throttleReasonNames; empty if nothing limits the clocks.
   std::optional<std::vector<std::string>> throttleReasons;
-  /// Memory errors since the driver was loaded, corrected ones too.
+  /// Memory errors since the driver was loaded, including corrected ones.
   std::optional<std::uint64_t> eccErrors;
   std::optional<std::uint64_t> pcieReplays;
-  /// NVLink-C2C links to the processor beside it that are up: what goes to host memory goes there.
+  /// Active NVLink-C2C links to the host processor, which carry traffic to host memory.
   std::optional<int> c2cLinks;
-  /// All links the GPU has, by index; none without NVLink.
   std::vector<GpuLink> links;
 };
 
@@ -64,39 +60,36 @@ struct GpuInfo {
   std::size_t memoryBytes = 0;
   /// "9.0".
   std::string computeCapability;
-  /// How it comes by the kernels of this package: "cubin sm_90" or "compiled from PTX".
+  /// The source of this package's kernels: "cubin sm_90" or "compiled from PTX".
   std::string kernels;
-  /// Who may use it: "default" (anybody), "exclusive" (one process at a time) or "prohibited".
+  /// Who may use it: "default" (all), "exclusive" (one process at a time) or "prohibited".
   std::string computeMode;
   int multiprocessors = 0;
-  /// These are 0 where the driver does not tell.
+  /// 0 if unknown.
   std::size_t l2Bytes = 0;
   int copyEngines = 0;
   int memoryBusBits = 0;
   int memoryClockKHz = 0;
-  /// Empty without NVML, or where it does not know the GPU.
+  /// Empty without NVML, or if it does not know the GPU.
   std::optional<GpuHealth> health;
 };
 
-/// A GPU of the machine, whether or not CUDA_VISIBLE_DEVICES shows it to this process.
+/// A GPU of the machine, whether or not CUDA_VISIBLE_DEVICES includes it.
 struct InstalledGpu {
-  /// In the form of GpuInfo::pciBusId.
   std::string pciBusId;
   std::optional<std::string> name;
   /// "GPU-8f2e..."
   std::optional<std::string> uuid;
-  /// In MIG mode: a process gets a part of it.
+  /// In MIG mode: processes use instances of it.
   bool isPartitioned = false;
 };
 
-/// How one GPU reaches another.
 struct GpuPeer {
-  /// Whether its kernels and copies reach the other's memory directly.
+  /// Whether its kernels and copies access the other's memory directly.
   bool access = false;
   /// The driver's rank of the link, lower is faster; empty without access.
   std::optional<int> performanceRank;
-  /// The nearest thing the two share on the way over PCIe, as nvidia-smi topo names it: "X"
-  /// (itself), "PIX", "PXB", "PHB", "NODE", "SYS".
+  /// The nearest common node over PCIe, as in nvidia-smi topo: "X" (itself), "PIX", ... "SYS".
   std::optional<std::string> path;
 };
 
@@ -106,42 +99,43 @@ struct GpuLibraries {
   int driverVersion = 0;
   /// Of the display driver: "580.159.04".
   std::optional<std::string> driverRelease;
-  /// The NVML that was loaded.
   std::optional<std::string> nvmlFile;
-  /// Why there is no NVML.
   std::optional<std::string> nvmlMissing;
+  bool isConfidential = false;
 };
+
+/// Whether the GPUs are in the mode of confidential computing: kernels do not see at once what the
+/// host writes to page-locked memory. False where nobody says so.
+bool isConfidential();
 
 /// These throw what Driver::get and Device::get throw.
 GpuInfo gpuInfo(int ordinal);
 GpuPeer gpuPeer(int from, int to);
 GpuLibraries gpuLibraries();
 
-/// None without NVML.
+/// Empty without NVML.
 std::vector<InstalledGpu> installedGpus();
 
-/// What health says of the links: what they are, or only their errors, which takes half the calls
-/// of NVML.
+/// Whether health describes the links or only counts errors, which takes half the NVML calls.
 enum class Links : std::uint8_t { described, counted };
 
-/// The health alone, for reading again during a run. `pciBusId` as in GpuInfo.
+/// Only the health, to be read during a run. `pciBusId` as in GpuInfo.
 std::optional<GpuHealth> gpuHealth(const std::string& pciBusId, Links = Links::described);
 
-/// XID errors since the look before, by NVIDIA's numbers: the first look is none yet. None where
-/// NVML does not tell them. Of several of a kind between two looks it may name the last alone.
+/// XID errors since the last call, by NVIDIA's numbers; the first call starts counting. Empty if
+/// NVML does not report them. Of several errors of a kind it may return only the last.
 std::vector<int> gpuXids(const std::string& pciBusId);
 
-/// Of the host memory and cores that are nearest to the GPU.
 std::optional<int> nearestNode(const std::string& pciBusId);
 
 /// In the form of GpuInfo. Throws what Driver::get and Device::get throw.
 std::string pciBusIdOf(int ordinal);
 
-/// NVML's bits by name: "softwarePowerCap" and so on. An idle GPU's clocks, clocks an application
-/// asked for and a display's are no throttling, and have no name.
+/// The names of NVML's bits: "softwarePowerCap" and so on. Idle clocks, clocks set by applications
+/// and display clocks are no throttling and have no name.
 std::vector<std::string> throttleReasonNames(std::uint64_t bits);
 
-/// The form in which bus ids are compared: "0000:1b:00.0" of "00000000:1B:00.0" too.
+/// Normalizes bus ids for comparison: "00000000:1B:00.0" to "0000:1b:00.0".
 std::string canonicalPciBusId(const std::string& id);
 
 }  // namespace gradlink::cuda

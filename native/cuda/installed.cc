@@ -24,7 +24,7 @@ std::vector<InstalledGpu> installedGpus() {
   for (unsigned index = 0; index < count; ++index) {
     NvmlDevice device = nullptr;
     NvmlPci pci{};
-    // Another user's GPU has no handle for us.
+    // GPUs of other users have no handle.
     if (!nvml->call(&NvmlTable::byIndex, index, &device)) continue;
     if (!nvml->call(&NvmlTable::pciInfo, device, &pci)) continue;
     InstalledGpu& gpu = all.emplace_back();

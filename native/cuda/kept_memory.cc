@@ -16,7 +16,7 @@
 namespace gradlink::cuda {
 namespace {
 
-struct Stock {
+struct Pool {
   MemorySource source;
   std::multimap<std::size_t, void*> kept;
   std::size_t keptBytes = 0;
@@ -24,24 +24,24 @@ struct Stock {
   std::size_t mostInUse = 0;
 };
 
-/// Never destroyed: memory is given back until the process ends.
+/// Never destroyed: memory is freed until the process ends.
 struct State {
-  /// Held to launch over several GPUs, and to ask the driver for memory or give it some.
+  /// Held while launching over several GPUs, and for the driver's allocations.
   std::recursive_mutex launching;
-  /// Of the thread that has it: how many launches.
+  /// Nested launches of the thread that holds it.
   int launches = 0;
 
-  /// For all below; not held in calls of the driver.
+  /// Guards everything below; not held in calls of the driver.
   std::mutex mutex;
-  int keepers = 0;
+  int keeping = 0;
   int alone = 0;
   int noAllocations = 0;
-  std::list<Stock> stocks;
+  std::list<Pool> pools;
 
-  Stock& of(const MemorySource& source) {
-    const auto found = std::find_if(stocks.begin(), stocks.end(),
-                                    [&](const Stock& stock) { return stock.source == source; });
-    return found != stocks.end() ? *found : stocks.emplace_back(Stock{source, {}});
+  Pool& of(const MemorySource& source) {
+    const auto found = std::find_if(pools.begin(), pools.end(),
+                                    [&](const Pool& pool) { return pool.source == source; });
+    return found != pools.end() ? *found : pools.emplace_back(Pool{source, {}});
   }
 };
 
@@ -51,23 +51,22 @@ State& state() {
 }
 
 void freeNow(const MemorySource& source, void* memory) noexcept {
-  // Else the context is broken or the driver has gone, and both have freed the memory.
+  // Otherwise the context is broken or the driver has gone, and the memory with it.
   if (source.device == nullptr || Driver::get().setCurrent(source.device->context()) == kSuccess) {
     source.free(memory);
   }
 }
 
-/// Frees kept memory, the largest first, while there is a stock of which there is too much.
-/// @returns whether there was any
+/// Frees kept memory, the largest first, while tooMuch(). @returns whether anything was freed
 template <class TooMuch>
 bool freeWhile(const TooMuch& tooMuch) noexcept {
   const std::lock_guard launching(state().launching);
   for (bool any = false;; any = true) {
     std::unique_lock lock(state().mutex);
     const auto found =
-        std::find_if(state().stocks.begin(), state().stocks.end(),
-                     [&](const Stock& stock) { return !stock.kept.empty() && tooMuch(stock); });
-    if (found == state().stocks.end()) return any;
+        std::find_if(state().pools.begin(), state().pools.end(),
+                     [&](const Pool& pool) { return !pool.kept.empty() && tooMuch(pool); });
+    if (found == state().pools.end()) return any;
     const auto largest = std::prev(found->kept.end());
     const auto [bytes, memory] = *largest;
     found->kept.erase(largest);
@@ -79,13 +78,12 @@ bool freeWhile(const TooMuch& tooMuch) noexcept {
 }
 
 void freeAllUnlessKept() noexcept {
-  freeWhile([](const Stock&) { return state().keepers == 0; });
+  freeWhile([](const Pool&) { return state().keeping == 0; });
 }
 
-/// Of this thread.
 thread_local int ownNoAllocations = 0;
 
-/// At most a second: who is waited for may wait for what this thread does.
+/// Waits at most a second: the awaited thread may wait for this one.
 template <class Done>
 bool waitAWhile(const Done& done) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -112,10 +110,10 @@ Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
     return source.allocate(memory, bytes);
   };
   if (launching.owns_lock()) {
-    freeWhile([&](const Stock& stock) {
-      const std::size_t inUse = stock.inUse + bytes;
-      return stock.source == source && quiet() &&
-             inUse + stock.keptBytes > std::max(inUse, stock.mostInUse);
+    freeWhile([&](const Pool& pool) {
+      const std::size_t inUse = pool.inUse + bytes;
+      return pool.source == source && quiet() &&
+             inUse + pool.keptBytes > std::max(inUse, pool.mostInUse);
     });
   }
   const Status status = allocate();
@@ -124,8 +122,8 @@ Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
     const std::lock_guard lock(state().mutex);
     return quiet();
   });
-  const bool any = freeWhile(
-      [&](const Stock& stock) { return stock.source.device == source.device && quiet(); });
+  const bool any =
+      freeWhile([&](const Pool& pool) { return pool.source.device == source.device && quiet(); });
   return any ? allocate() : status;
 }
 
@@ -139,7 +137,7 @@ Launching::Launching(bool alone, Deadline deadline, const char* op,
     ++state().launches;
     return;
   }
-  // What waits for the GPU has ended, and nothing new begins.
+  // Waits for the GPU have ended, and no new one begins.
   const std::lock_guard lock(state().mutex);
   ++state().alone;
   state().launching.unlock();
@@ -169,14 +167,14 @@ NoAllocations::~NoAllocations() {
 
 KeepMemory::KeepMemory() {
   const std::lock_guard lock(state().mutex);
-  ++state().keepers;
+  ++state().keeping;
 }
 
 KeepMemory::~KeepMemory() {
   {
     const std::lock_guard lock(state().mutex);
-    if (--state().keepers > 0) return;
-    for (Stock& stock : state().stocks) stock.mostInUse = stock.inUse;
+    if (--state().keeping > 0) return;
+    for (Pool& pool : state().pools) pool.mostInUse = pool.inUse;
   }
   freeAllUnlessKept();
 }
@@ -184,16 +182,16 @@ KeepMemory::~KeepMemory() {
 Status takeMemory(const MemorySource& source, std::size_t bytes, void** memory, bool fresh) {
   const auto take = [&](bool isNew) {
     const std::lock_guard lock(state().mutex);
-    Stock& stock = state().of(source);
+    Pool& pool = state().of(source);
     if (!isNew) {
-      const auto found = stock.kept.find(bytes);
-      if (found == stock.kept.end()) return false;
+      const auto found = pool.kept.find(bytes);
+      if (found == pool.kept.end()) return false;
       *memory = found->second;
-      stock.kept.erase(found);
-      stock.keptBytes -= bytes;
+      pool.kept.erase(found);
+      pool.keptBytes -= bytes;
     }
-    stock.inUse += bytes;
-    stock.mostInUse = std::max(stock.mostInUse, stock.inUse);
+    pool.inUse += bytes;
+    pool.mostInUse = std::max(pool.mostInUse, pool.inUse);
     return true;
   };
   if (!fresh && take(false)) return kSuccess;
@@ -205,11 +203,11 @@ Status takeMemory(const MemorySource& source, std::size_t bytes, void** memory, 
 void giveMemoryBack(const MemorySource& source, std::size_t bytes, void* memory) noexcept {
   try {
     const std::lock_guard lock(state().mutex);
-    Stock& stock = state().of(source);
-    stock.inUse -= bytes;
-    stock.kept.emplace(bytes, memory);
-    stock.keptBytes += bytes;
-    if (state().keepers > 0) return;
+    Pool& pool = state().of(source);
+    pool.inUse -= bytes;
+    pool.kept.emplace(bytes, memory);
+    pool.keptBytes += bytes;
+    if (state().keeping > 0) return;
   } catch (const std::bad_alloc&) {
     const std::lock_guard launching(state().launching);
     freeNow(source, memory);

@@ -1,11 +1,10 @@
-// What keeps the driver's waits away from launches over several GPUs of this process, and these
-// launches in one order.
+// Keeps the driver's implicit waits out of launches over several GPUs of this process, and orders
+// these launches.
 //
-// Giving memory back, and asking for some, may wait for all work of its GPU and of those that can
-// reach it. Between the first and the last launch of a collective that is a deadlock: the kernels
-// that run wait for those that are still to be launched, and the launches for the driver, which
-// waits for the kernels. So is it where two collectives come to two GPUs in different orders, and
-// each GPU lets the second wait for the first.
+// Allocating and freeing may wait for all work of a GPU and its peers. Between the first and the
+// last launch of a collective that is a deadlock: running kernels wait for those not yet launched,
+// whose launches wait for the driver, which waits for the kernels. The same happens if two
+// collectives reach two GPUs in different orders.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,12 @@
 
 namespace gradlink::cuda {
 
-/// While one lives, no other thread launches over several GPUs, and nobody asks the driver for
-/// memory, or only who has waited a second. A thread may have several.
+/// While one lives, no other thread launches over several GPUs or allocates, except after waiting a
+/// second. A thread may hold several.
 class Launching {
  public:
-  /// Waits for its turn, as await() does. `alone`: others, in other threads or processes, launch on
-  /// some of the GPUs. They wait for one another, so they cannot take turns: then it only keeps
-  /// memory from being given back to the driver.
+  /// Waits for its turn, as await() does. `alone`: other threads or processes launch on some of the
+  /// GPUs. They wait for each other and cannot take turns: this only keeps memory from being freed.
   Launching(bool alone, Deadline, const char* op, const std::function<void()>& look = {});
   ~Launching();
   Launching(const Launching&) = delete;
@@ -32,8 +30,7 @@ class Launching {
   const bool alone_;
 };
 
-/// While one lives, others wait up to a second before they ask the driver for memory: for the time
-/// of launching alone.
+/// While one lives, other threads wait up to a second before they allocate. For launches only.
 class NoAllocations {
  public:
   NoAllocations();
@@ -42,8 +39,7 @@ class NoAllocations {
   NoAllocations& operator=(const NoAllocations&) = delete;
 };
 
-/// While any lives, memory that is given back is kept for whoever needs as much. The last to go
-/// gives all of it to the driver.
+/// While any lives, freed memory is kept for reuse. The last one returns all of it to the driver.
 class KeepMemory {
  public:
   KeepMemory();
@@ -52,8 +48,7 @@ class KeepMemory {
   KeepMemory& operator=(const KeepMemory&) = delete;
 };
 
-/// Where memory of one kind comes from. It is allocated, and freed, with the device current; of the
-/// host's there is none.
+/// A source of memory of one kind. A device's context is current in both calls; the host has none.
 struct MemorySource {
   Device* device;
   Status (*allocate)(void** memory, std::size_t bytes);
@@ -62,11 +57,11 @@ struct MemorySource {
   bool operator==(const MemorySource&) const = default;
 };
 
-/// What was given back, or new memory. What is kept and in use is never more than what was in use
-/// at once: before new memory is asked for, the rest goes back to the driver, and where there is
-/// none, all that is kept of the device. `fresh`: new in any case, for who cares where it lies.
+/// Returns kept or new memory. The memory kept and in use never exceeds the peak in use: before a
+/// new allocation, the excess is freed; if the driver has none left, all kept memory of the device.
+/// `fresh`: always new, if its location matters.
 Status takeMemory(const MemorySource&, std::size_t bytes, void** memory, bool fresh = false);
-/// Nothing that was queued may use it any more.
+/// No queued work may still use it.
 void giveMemoryBack(const MemorySource&, std::size_t bytes, void* memory) noexcept;
 
 }  // namespace gradlink::cuda

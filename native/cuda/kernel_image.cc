@@ -22,17 +22,17 @@ namespace {
 
 constexpr const char* kCompiled = "compiled from PTX";
 
-/// Empty for none.
+/// Empty: none.
 std::filesystem::path cubinFolder() {
   const char* const named = codeFromEnvironment("GRADLINK_CUBINS");
   if (named != nullptr) return named;
   Dl_info info{};
-  // Of any address in this library.
+  // Any address in this library.
   if (dladdr(kernelCodes().data(), &info) == 0 || info.dli_fname == nullptr) return {};
   return std::filesystem::path(info.dli_fname).parent_path() / "cubins";
 }
 
-/// Empty for a file that cannot be read or is damaged.
+/// Empty if the file is unreadable or damaged.
 std::optional<std::vector<char>> readCubin(const std::string& path) {
   constexpr std::size_t kMost = std::size_t{64} << 20;
   std::ifstream file(path, std::ios::binary);
@@ -40,7 +40,7 @@ std::optional<std::vector<char>> readCubin(const std::string& path) {
   return uncompress(packed, kMost);
 }
 
-/// The driver's compiler writes why it failed into a buffer that it is given.
+/// The buffer for error messages of the driver's compiler.
 class JitLog {
  public:
   Status load(ModuleHandle* module, const char* ptx) {
@@ -49,7 +49,7 @@ class JitLog {
     constexpr int kErrorLog = 5;
     constexpr int kErrorLogBytes = 6;
     int options[] = {kErrorLog, kErrorLogBytes};
-    // A number is given in the place of a pointer.
+    // The driver takes this number in place of a pointer.
     void* values[] = {text_, reinterpret_cast<void*>(sizeof(text_) - 1)};
     return driver.moduleLoadDataEx(module, ptx, 2, options, values);
   }
@@ -59,7 +59,7 @@ class JitLog {
   char text_[2048] = {};
 };
 
-/// Of the compute capability that the PTX is for (scripts/ptx.mjs).
+/// The compute capability that the PTX targets (scripts/ptx.mjs).
 constexpr int kOldestMajor = 5;
 
 ModuleHandle compile(const Device& device, const PackedPtx& packed) {
@@ -135,15 +135,14 @@ std::string imageFor(const KernelCode& code, const Device& device) {
 
 namespace {
 
-/// A cubin on a device, which has the kernels of all modules of its source: one is enough.
+/// A cubin loaded on a device. It has the kernels of all modules of its source.
 struct LoadedCubin {
   std::mutex mutex;
   ModuleHandle module = nullptr;
   Status status = kNotReady;
 };
 
-/// Tried once. A lock for each: loading waits for what runs on the device, and what runs may wait
-/// for what is to be loaded on another.
+/// Tried once. A lock each: loading waits for kernels, which may wait for another device's load.
 std::pair<ModuleHandle, Status> loadCubin(const Device& device, const Cubin& cubin) {
   static std::mutex& mutex = *new std::mutex;
   static auto& all = *new std::map<std::pair<int, std::string>, LoadedCubin>;
@@ -165,8 +164,7 @@ LoadedImage loadImage(const KernelCode& code, const Device& device) {
   const std::optional<Cubin> cubin =
       cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
   if (!cubin) return {compile(device, code.ptx), kCompiled};
-  // A driver older than the cubin's toolkit says so in one of several ways. What has nothing to do
-  // with the cubin, PTX meets too.
+  // A driver too old for the cubin's toolkit has several error codes. Other errors hit PTX, too.
   const auto [module, status] = loadCubin(device, *cubin);
   if (status == kSuccess) return {module, "cubin " + cubin->architecture};
   return {compile(device, code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +

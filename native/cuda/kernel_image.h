@@ -1,5 +1,4 @@
-// What a GPU is given of the kernels: machine code that was made for its like and lies beside the
-// library (a cubin), or PTX, which its driver compiles first.
+// A GPU's code of the kernels: a cubin of its architecture, or PTX, which the driver compiles.
 #pragma once
 
 #include <optional>
@@ -19,22 +18,20 @@ struct Cubin {
   std::string architecture;
 };
 
-/// The one to load on GPUs of this compute capability: a GPU runs what was made for its major
-/// version and a minor one that is not above its own. They lie in cubins/ beside this library, or
-/// in the folder that GRADLINK_CUBINS names; empty, it keeps all GPUs to PTX.
+/// The cubin for this compute capability: of the same major version and at most the same minor one.
+/// In cubins/ beside this library or in GRADLINK_CUBINS; an empty value forces PTX.
 std::optional<Cubin> cubinFor(const KernelCode& code, int major, int minor);
 
 struct LoadedImage {
   ModuleHandle module = nullptr;
-  /// "cubin sm_90", or "compiled from PTX" and why.
+  /// "cubin sm_90", or "compiled from PTX" with the reason.
   std::string kind;
 };
 
-/// What loadImage would load, as LoadedImage::kind says it.
+/// LoadedImage::kind of what loadImage would load.
 std::string imageFor(const KernelCode& code, const Device& device);
 
-/// Into the current context, which is the device's: the cubin, or PTX where there is none or the
-/// driver does not take it.
+/// Loads into the device's current context: the cubin, or PTX if there is none or it is refused.
 LoadedImage loadImage(const KernelCode& code, const Device& device);
 
 }  // namespace gradlink::cuda

@@ -17,7 +17,7 @@ namespace {
 constexpr int kRegistersOfFunction = 4;
 constexpr std::uint64_t kMostBlocks = 0x7fffffff;
 
-/// Throws std::out_of_range for a name that no module has.
+/// Throws std::out_of_range for an unknown name.
 const KernelCode& codeOf(std::string_view module) {
   static const auto& byName = *new std::map<std::string_view, const KernelCode*>([] {
     std::map<std::string_view, const KernelCode*> codes;
@@ -27,8 +27,7 @@ const KernelCode& codeOf(std::string_view module) {
   return *byName.at(module);
 }
 
-/// By module and device. Never destroyed. A lock for each: loading takes seconds where the driver
-/// compiles, and one GPU's compiler does not wait for another's.
+/// By module and device. Never destroyed. A lock each: one GPU's compilation must not delay others.
 class Modules {
  public:
   static Modules& get() {
@@ -84,7 +83,7 @@ KernelModule::KernelModule(Device& device, const KernelCode& code) : device_(dev
     FunctionHandle& function = functions_[name];
     check(driver.moduleGetFunction(&function, loaded.module, name),
           "cannot find the kernel " + std::string(name) + " on " + device.label());
-    // A driver that loads lazily has only looked it up so far.
+    // A driver with lazy loading has only looked it up so far.
     if (driver.functionLoad != nullptr) {
       check(driver.functionLoad(function),
             "cannot load the kernel " + std::string(name) + " on " + device.label());

@@ -1,4 +1,4 @@
-// One module of kernels on one device: loading it, and launching from it.
+// A module of kernels on one device: loading and launching.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,12 @@
 
 namespace gradlink::cuda {
 
-/// How many blocks of b cover a.
 constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 /// Never unloaded: contexts last as long as the process.
 class KernelModule {
  public:
-  /// Loads every kernel now, because loading one later waits for what runs on the device, and what
-  /// runs may wait for the kernel.
+  /// Loads every kernel now: loading waits for running work, which may wait for the kernel.
   KernelModule(Device&, const KernelCode& code);
   KernelModule(const KernelModule&) = delete;
   KernelModule& operator=(const KernelModule&) = delete;
@@ -29,7 +27,7 @@ class KernelModule {
   /// LoadedImage::kind.
   const std::string& image() const { return image_; }
 
-  /// Queues `blocks` blocks of `threads` threads. The arguments' types must be the kernel's own.
+  /// Queues `blocks` blocks of `threads` threads. The argument types must match the kernel's.
   template <class... Arguments>
   void launch(Stream& stream, std::string_view kernel, std::uint64_t blocks, unsigned threads,
               Arguments... arguments) const {
@@ -46,14 +44,13 @@ class KernelModule {
   std::map<std::string_view, FunctionHandle> functions_;
 };
 
-/// KernelCode::name's module on this device, loaded at the first call.
+/// The named module on this device, loaded at the first call.
 const KernelModule& kernelModule(Device&, std::string_view module);
 
-/// "cubin sm_90" or "compiled from PTX": what was loaded of sums, or would be.
+/// The source of the sum kernels on this device: "cubin sm_90" or "compiled from PTX".
 std::string kernelsOf(const Device&);
 
-/// Loads these modules on all of these devices at once: before anything spins or waits for a peer
-/// there, because loading waits for the device.
+/// Loads these modules before anything spins or waits for a peer: loading waits for the devices.
 void loadKernels(std::span<Device* const> devices, std::initializer_list<std::string_view> modules);
 
 }  // namespace gradlink::cuda

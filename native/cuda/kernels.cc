@@ -19,7 +19,7 @@ using kernels::WeightedData;
 constexpr std::size_t kVectorBytes = 16;
 constexpr std::uint64_t kCopyTile = std::uint64_t{4} * kThreads;
 
-/// Signed integers are summed as their unsigned twins: the same bits.
+/// Signed integers are summed as unsigned: the same bits.
 DType summedAs(DType dtype) {
   switch (dtype) {
     case DType::uint8:
@@ -30,7 +30,8 @@ DType summedAs(DType dtype) {
       return DType::int64;
     case DType::float8e4m3:
     case DType::float8e5m2:
-      throw Error(ErrorCode::unsupported, std::string("there is no sum of ") + nameOf(dtype))
+      throw Error(ErrorCode::unsupported,
+                  std::string("GPUs have no sum kernel for ") + nameOf(dtype))
           .stillUsable();
     default:
       return dtype;
@@ -45,7 +46,7 @@ const char* kernelType(DType dtype) {
                                     "Float32", "Float64", "Float8e4m3", "Float8e5m2"};
   const auto at = static_cast<std::size_t>(dtype);
   if (at < std::size(kTypes)) return kTypes[at];
-  throw Error(ErrorCode::unsupported, std::string("GPUs have no kernels of ") + nameOf(dtype))
+  throw Error(ErrorCode::unsupported, std::string("GPUs have no kernels for ") + nameOf(dtype))
       .stillUsable();
 }
 
@@ -58,7 +59,7 @@ void sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> t
   std::size_t pointerCount = 0;
   for (const SumTask& task : tasks) {
     if (task.count == 0 || task.targets.empty()) continue;
-    if (task.sources.empty()) throw Error(ErrorCode::invalidArgument, "a sum of no arrays");
+    if (task.sources.empty()) throw Error(ErrorCode::invalidArgument, "the sum has no arrays");
     count += 1;
     pointerCount += task.sources.size() + task.targets.size();
   }
@@ -74,7 +75,7 @@ void sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> t
   for (const SumTask& task : tasks) {
     if (task.count == 0 || task.targets.empty()) continue;
     const std::size_t all = task.sources.size() + task.targets.size();
-    // The kernel only reads through the first ones.
+    // The kernel only reads the sources.
     for (const void* source : task.sources) *pointers++ = const_cast<void*>(source);
     pointers = std::copy(task.targets.begin(), task.targets.end(), pointers);
     *data++ = {.firstTile = tiles,

@@ -1,5 +1,4 @@
-// The kernels of the package but for optimizer steps (step_kernels.cu): scripts/ptx.mjs makes
-// PTX of this, test/fakes/cuda compiles it for the host.
+// All kernels but the optimizer steps. scripts/ptx.mjs compiles PTX, test/fakes/cuda for the host.
 #include "cuda/kernels/compression.cuh"
 #include "cuda/kernels/diagnostics.cuh"
 #include "cuda/kernels/pattern.cuh"

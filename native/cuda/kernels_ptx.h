@@ -1,5 +1,4 @@
-// The kernels as the library carries them: PTX that native/cuda/ptx.mjs takes from
-// native/cuda/ptx.json.br, in modules of kernels that are used together.
+// The embedded kernels: PTX from ptx.json.br (ptx.mjs), in modules of kernels used together.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +18,17 @@ struct KernelCode {
   const char* name;
   PackedPtx ptx;
   std::span<const char* const> kernels;
-  /// "kernels", of kernels.cu. Machine code is made of all of a source.
+  /// "kernels" for kernels.cu. A cubin is made of a whole source.
   const char* source;
-  /// The first digits of the SHA-256 of the source's PTX: a cubin of other kernels has another.
+  /// The beginning of the SHA-256 of the source's PTX, which names its cubin.
   const char* digest;
 };
 
 std::span<const KernelCode> kernelCodes();
 
-/// The text, which ends in a null character, as cuModuleLoadData wants it.
+/// The text with a terminating null, as cuModuleLoadData expects.
 ///
-/// @throws Error backendUnavailable where nothing here unpacks it
+/// @throws Error backendUnavailable if no zlib can unpack it
 std::vector<char> textOf(const PackedPtx&);
 
 }  // namespace gradlink::cuda

@@ -33,7 +33,7 @@ MemorySource pinnedSource() {
             try {
               Device::any().makeCurrent();
             } catch (const Error&) {
-              // Then the driver says so, and has no memory any more.
+              // A failure means a broken context, and the memory has gone with it.
             }
             Driver::get().hostFree(memory);
           }};

@@ -1,4 +1,4 @@
-// Memory on a GPU, and page-locked memory of the host that GPUs reach at full speed.
+// Memory on a GPU, and page-locked host memory that GPUs access at full speed.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace gradlink::cuda {
 class DeviceMemory {
  public:
   DeviceMemory() = default;
-  /// Throws Error(outOfMemory) that names the device, the bytes asked for and those free.
+  /// Throws Error(outOfMemory) with the device and the bytes requested and free.
   DeviceMemory(Device& device, std::size_t bytes);
   DeviceMemory(DeviceMemory&& other) noexcept
       : device_(std::exchange(other.device_, nullptr)),
@@ -40,7 +40,7 @@ class DeviceMemory {
 class PinnedMemory {
  public:
   PinnedMemory() = default;
-  /// `fresh`: allocated now, on the node of the thread, and nobody's before.
+  /// `fresh`: newly allocated on the thread's NUMA node, not reused.
   explicit PinnedMemory(std::size_t bytes, bool fresh = false);
   PinnedMemory(PinnedMemory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -7,7 +7,7 @@
 
 namespace gradlink::cuda {
 
-/// NVML, or why there is none.
+/// NVML, or the reason why it is missing.
 struct Nvml::Found {
   std::unique_ptr<const Nvml> nvml;
   std::string missing;

@@ -1,5 +1,5 @@
-// NVML as a table of functions, each of which may be missing: libnvidia-ml.so.1 (or the file
-// GRADLINK_NVML_LIBRARY names), looked for at first use. Types are ours, with NVML's layout.
+// NVML as a table of functions, each of which may be missing, looked up at first use in
+// libnvidia-ml.so.1 (or the file in GRADLINK_NVML_LIBRARY). Types have NVML's layout.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,11 @@ static_assert(sizeof(NvmlPci) == 68);
 
 struct NvmlField {  // nvmlFieldValue_t
   unsigned id;
-  /// Of an NVLink's field: the index of the link.
+  /// For an NVLink field: the index of the link.
   unsigned scope;
   std::int64_t timestamp;
   std::int64_t latency;
-  /// 0 double, 1 unsigned, 2 unsigned long, 3 unsigned long long, 4 long long, 5 int, 6 unsigned
-  /// short.
+  /// 0 double, 1 unsigned, 2 unsigned long, 3 unsigned long long, 4 long long, 5 int, 6 ushort.
   int type;
   NvmlStatus status;
   union {
@@ -54,22 +53,29 @@ struct NvmlUtilization {
   unsigned memory;
 };
 
+struct NvmlConfidential {  // nvmlConfComputeSystemState_t
+  unsigned environment;
+  /// 1: the GPUs' memory is protected, and what passes to the host is encrypted.
+  unsigned feature;
+  unsigned devTools;
+};
+
 using NvmlEventSet = struct NvmlEventSetTag*;
 
 struct NvmlEvent {  // nvmlEventData_t
   NvmlDevice device;
   unsigned long long type;
-  /// The number of an XID.
   unsigned long long data;
   unsigned gpuInstance;
   unsigned computeInstance;
 };
 static_assert(sizeof(NvmlEvent) == 32);
 
-/// X(exact exported name, member, argument types).
+/// X(exported name, member, argument types).
 #define GRADLINK_NVML_FUNCTIONS(X)                                                                 \
   X(nvmlInit_v2, init, ())                                                                         \
   X(nvmlSystemGetDriverVersion, driverRelease, (char*, unsigned))                                  \
+  X(nvmlSystemGetConfComputeState, confidential, (NvmlConfidential*))                              \
   X(nvmlDeviceGetCount_v2, count, (unsigned*))                                                     \
   X(nvmlDeviceGetHandleByIndex_v2, byIndex, (unsigned, NvmlDevice*))                               \
   X(nvmlDeviceGetName, name, (NvmlDevice, char*, unsigned))                                        \
@@ -110,20 +116,18 @@ struct NvmlTable {
 #undef GRADLINK_MEMBER
 };
 
-/// The library, once it is loaded and has started. One lock is around all its calls: not all
-/// releases of it can be called from several threads.
+/// The initialized library. One lock serializes its calls: not all releases are thread-safe.
 class Nvml {
  public:
-  /// Null where there is none; `missing` says why.
+  /// Null without NVML; `missing` has the reason.
   static const Nvml* get();
-  /// Empty when there is one.
   static const std::string& missing();
 
   const std::string& file() const { return file_; }
-  /// The device at this address, of GpuInfo::pciBusId's form.
+  /// The device at this address, in GpuInfo::pciBusId's form.
   std::optional<NvmlDevice> device(const std::string& pciBusId) const;
 
-  /// Calls a member of the table. False where it is missing or fails.
+  /// Calls a member of the table. False if it is missing or fails.
   template <class... Parameters, class... Arguments>
   bool call(NvmlStatus (*NvmlTable::*member)(Parameters...), Arguments... arguments) const {
     const auto function = table_.*member;

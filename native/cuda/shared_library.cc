@@ -11,7 +11,7 @@
 namespace gradlink::cuda {
 namespace {
 
-/// The file that is behind a handle; the name it was asked for by where the loader does not say.
+/// The file of a handle, or the requested name if the loader does not know.
 std::string pathOf(void* handle, const std::string& asked) {
   link_map* map = nullptr;
   if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') {
@@ -38,7 +38,7 @@ SharedLibrary::SharedLibrary(const LibrarySpec& spec) {
     }
     const char* said = dlerror();
     const std::string text = said != nullptr ? said : "no reason given";
-    // A file that is there and cannot be loaded tells more than one that is not there.
+    // An existing file that cannot be loaded explains more than a missing one.
     const bool absent = text.find("No such file or directory") != std::string::npos;
     if (reason.empty() || !absent) reason = text;
   }

@@ -1,4 +1,4 @@
-// Libraries that are looked for when they are first needed: the driver, NVML, NCCL.
+// Libraries loaded at first use: the driver, NVML, NCCL.
 #pragma once
 
 #include <string>
@@ -8,32 +8,30 @@
 namespace gradlink::cuda {
 
 struct LibrarySpec {
-  /// "the CUDA driver": how messages call it.
+  /// "the CUDA driver", for messages.
   std::string what;
   /// "libcuda.so.1".
   std::string file;
-  /// The environment variable that names another file; then only that one is tried.
+  /// The environment variable with another file, which is then the only one tried.
   std::string variable;
-  /// Folders to try after the loader's own.
+  /// Searched after the loader's own folders.
   std::vector<std::string> folders;
-  /// What to do without it: "install the NVIDIA driver".
+  /// The remedy: "install the NVIDIA driver".
   std::string remedy;
 };
 
-/// A loaded library. Stays loaded for the life of the process, as what it started may still run.
+/// Never unloaded: its threads may still run.
 class SharedLibrary {
  public:
-  /// Throws Error(backendUnavailable) that says which file was looked for, where, what the loader
-  /// said and what to do.
+  /// Throws Error(backendUnavailable): which file was searched where, the loader's text, a remedy.
   explicit SharedLibrary(const LibrarySpec&);
 
-  /// Null where the library has no such symbol.
+  /// Null if the symbol is missing.
   void* find(const char* symbol) const;
   template <class Function>
   void bind(Function*& member, const char* symbol) const {
     member = reinterpret_cast<Function*>(find(symbol));
   }
-  /// The path of the file that was loaded.
   const std::string& file() const { return file_; }
 
  private:

@@ -18,7 +18,7 @@ using kernels::StepData;
 using kernels::TrustData;
 
 #define GRADLINK_FORMULA_NAME(none, kernel, Formula) #Formula,
-/// In the order of StepKernel, whose first these are.
+/// In the order of StepKernel, which starts with these.
 constexpr const char* kFormulas[] = {GRADLINK_STEP_FORMULAS(GRADLINK_FORMULA_NAME, )};
 #undef GRADLINK_FORMULA_NAME
 
@@ -40,7 +40,6 @@ struct Lists {
   TrustData* trusts = nullptr;
 };
 
-/// One call, for steps in the precision T.
 template <class T>
 class Call {
  public:
@@ -82,7 +81,7 @@ class Call {
     auto* norm = writer.template take<NormData>(normCount, there_.norms).data();
     auto* trust = writer.template take<TrustData>(normCount, there_.trusts).data();
     auto* pointers = writer.template take<void*>(pointerCount, pointersThere).data();
-    // First the lanes' sums of all arrays, then the blocks'.
+    // The sums of the lanes of all arrays, then those of the blocks.
     double* lanes = nullptr;
     double* sums = nullptr;
     if (normCount != 0) {
@@ -109,7 +108,7 @@ class Call {
   }
 
   StepData<T> dataOf(const StepTask& task, void** pointers, void* const* pointersThere) const {
-    // The kernel only reads through the first ones.
+    // The kernel only reads the gradients.
     void** end = pointers;
     for (const void* grad : task.grads) *end++ = const_cast<void*>(grad);
     end = std::copy(task.targets.begin(), task.targets.end(), end);
@@ -124,7 +123,7 @@ class Call {
       data.states[i] = static_cast<T*>(task.states[i]);
     }
     data.master = half_ ? task.master : nullptr;
-    // A null pointer, of a state that there is not, is aligned.
+    // A null pointer (an unused state) is aligned.
     const bool aligned = std::all_of(pointers, end, isAligned) && isAligned(task.weight) &&
                          std::all_of(task.states.begin(), task.states.end(), isAligned) &&
                          isAligned(data.master);
@@ -139,7 +138,7 @@ class Call {
         trust.lowerBound,   trust.upperBound, trust.layerwise ? 1u : 0u,   ratio_};
   }
 
-  /// Norms of every array, then the rates in the list itself.
+  /// Computes the norms of every array, then the rates in the list.
   void scaleRates() {
     const auto* norms = static_cast<const NormData*>(there_.norms);
     launch(squaresOf(ratio_), squaresOf(ratio_), divideUp(blocks_ * kernels::kLanes, kThreads),
@@ -184,7 +183,7 @@ void loadSteps(std::span<Device* const> devices, StepKernel kernel, TrustRatio r
 void step(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustRatio ratio,
           std::span<const StepTask> tasks) {
   if (!runsOnGpus(kernel)) {
-    throw Error(ErrorCode::unsupported, "an optimizer's step that GPUs have no kernel of");
+    throw Error(ErrorCode::unsupported, "GPUs have no kernel for this optimizer's step");
   }
   if (kernel == StepKernel::lambMoments ||
       (kernel == StepKernel::lambApply) != (ratio == TrustRatio::lamb)) {

@@ -1,4 +1,4 @@
-// Optimizer steps on a GPU: the formulas of native/kvstore, to the same bits.
+// Optimizer steps on a GPU: the formulas of native/kvstore, with the same bits.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace gradlink::cuda {
 
-/// What the rate of a whole array is scaled by, for steps with a trust ratio.
+/// For steps with a trust ratio, which scales the rate of a whole array.
 struct TrustNumbers {
-  /// Before the ratio; StepScalars' lr, lrWd and keep are made anew from its product.
+  /// Before the ratio; StepScalars' lr, lrWd and keep are recomputed from the product.
   double learningRate = 0;
   double wd = 0;
   double rescaleGrad = 1;
@@ -24,35 +24,33 @@ struct TrustNumbers {
   /// lars only.
   double eta = 0;
   double epsilon = 0;
-  /// lamb only: bounds of the weights' norm; NaN where there is none.
+  /// lamb only: bounds of the weights' norm; NaN: none.
   double lowerBound = std::numeric_limits<double>::quiet_NaN();
   double upperBound = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// weight := step(weight, sum of grads). Half types sum and step in float32; the sum is rounded to
-/// the half type first, as on the host.
+/// weight := step(weight, sum of grads). Half types in float32; the sum rounds to half, as on the
+/// host.
 struct StepTask {
   /// `count` elements each, summed from the left in the same pass.
   Sources grads;
   void* weight = nullptr;
-  /// As Optimizer::createState names them: float64 for float64 weights, else float32. Null where
-  /// the optimizer has fewer.
+  /// As in Optimizer::createState: float64 for float64 weights, else float32. Null if unused.
   std::array<void*, 3> states{};
-  /// multiPrecision's float32 weights of a half type; null without.
+  /// multiPrecision's float32 weights of a half type, or null.
   float* master = nullptr;
-  /// These get the new weights too.
+  /// Copies of the new weights.
   Targets targets;
   std::size_t count = 0;
   StepScalars<double> scalars;
   TrustNumbers trust;
 };
 
-/// Loads what steps need on all of these devices at once, which waits for them; the first step does
-/// it otherwise.
+/// Loads the kernels on these devices, which waits for them; otherwise the first step does it.
 void loadSteps(std::span<Device* const>, StepKernel, TrustRatio);
 
-/// All tasks of one element type and one optimizer: one launch, four with a trust ratio. Arrays
-/// that do not start at a multiple of 16 bytes are slower. For lamb `kernel` is lambApply.
+/// All tasks of one element type and optimizer: one launch, four with a trust ratio. Arrays that
+/// are not 16-byte aligned are slower. For lamb `kernel` is lambApply.
 void step(Stream&, TaskRing&, DType, StepKernel kernel, TrustRatio, std::span<const StepTask>);
 
 }  // namespace gradlink::cuda

@@ -15,20 +15,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Most batches of a store, and most collectives, are over within this; a thread that slept would
-/// wake later.
+/// Most batches of a store and most collectives take less; a sleeping thread would wake later.
 constexpr auto kPolling = 1ms;
-/// What takes 10 ms is noticed late by half of this, half a hundredth.
+/// Work of 10 ms is noticed late by half of this, half a percent.
 constexpr auto kLongestPause = 100us;
 
-/// Pauses so long, or lets others run.
+/// Sleeps, or yields for a pause of zero.
 void pauseFor(std::chrono::nanoseconds pause) {
   if (pause == 0ns) return std::this_thread::yield();
   wakePrecisely();
   std::this_thread::sleep_for(pause);
 }
 
-/// Builds the message only when there is one to build: these calls are on the fast path.
+/// Builds the message only on failure: these calls are on the fast path.
 void checkOn(Status status, const char* doing, const Device& device) {
   if (status != kSuccess) check(status, std::string(doing) + " on " + device.label() + " failed");
 }
@@ -37,7 +36,7 @@ void checkOn(Status status, const char* doing, const Device& device) {
 
 std::chrono::nanoseconds pauseAfter(std::chrono::nanoseconds waited) {
   if (waited < kPolling) return 0ns;
-  // A sixteenth of what was waited already: late by no more than that share.
+  // A sixteenth of the wait so far limits the added latency to that share.
   return std::min<std::chrono::nanoseconds>(waited / 16, kLongestPause);
 }
 
@@ -45,7 +44,7 @@ void wakePrecisely() {
   thread_local bool done = false;
   if (done) return;
   done = true;
-  // Where it is refused, sleeps are longer.
+  // If refused, sleeps are longer.
   static_cast<void>(prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL));
 }
 
@@ -150,7 +149,7 @@ void await(const std::function<bool()>& done, Deadline deadline, const char* wha
       troubled();
     }
     if (deadline.passed()) {
-      // What ended meanwhile was in time.
+      // Work that has ended meanwhile was in time.
       if (done()) return;
       throw Error(ErrorCode::timeout, std::string(what) + " did not end within the deadline");
     }

@@ -1,4 +1,4 @@
-// Work queues of a GPU and the marks between which time is taken.
+// Streams and events of a GPU.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace gradlink::cuda {
 
 class Event;
 
-/// Does not synchronise with the default stream. Used by one thread at a time.
+/// Does not synchronize with the default stream. Used by one thread at a time.
 class Stream {
  public:
   explicit Stream(Device&);
@@ -25,18 +25,17 @@ class Stream {
   Device& device() const { return device_; }
   StreamHandle handle() const { return handle_; }
 
-  /// Any two places: host (pinned memory for speed) and devices that reach each other; devices that
-  /// do not are staged by the driver.
+  /// Copies between pinned host memory and devices; without peer access the driver stages copies.
   void copy(void* to, const void* from, std::size_t bytes);
-  /// Between devices, whether they reach each other or not.
+  /// Copies between devices, with or without peer access.
   void copyPeer(void* to, Device& toDevice, const void* from, Device& fromDevice,
                 std::size_t bytes);
   void zero(void* to, std::size_t bytes);
-  /// What follows here waits for the event; the event may be of another device.
+  /// Later work on this stream waits for the event, possibly of another device.
   void wait(const Event&);
-  /// Blocks this thread, which sleeps where it takes long. Throws what the device failed with.
+  /// Blocks this thread; long waits sleep. Throws the device's error.
   void synchronize();
-  /// True when all is done. Throws what the device failed with.
+  /// Whether all work is done. Throws the device's error.
   bool done();
 
  private:
@@ -46,7 +45,7 @@ class Stream {
 
 class Event {
  public:
-  /// timed: for secondsSince; without, recording costs less.
+  /// timed: for secondsSince; recording untimed events costs less.
   Event(Device&, bool timed);
   ~Event();
   Event(const Event&) = delete;
@@ -56,7 +55,7 @@ class Event {
   void record(Stream&);
   bool done() const;
   void synchronize() const;
-  /// Device seconds from `earlier` to this; both recorded on streams of one device, both done.
+  /// Device seconds since `earlier`; both events are done and belong to one device.
   double secondsSince(const Event& earlier) const;
 
  private:
@@ -64,20 +63,16 @@ class Event {
   EventHandle handle_ = nullptr;
 };
 
-/// How long to pause before a GPU is asked again, after so long a wait; zero: not at all, others
-/// may run meanwhile. A driver's own blocking wait is no better: in a virtual machine its interrupt
-/// came half a millisecond late.
+/// How long to pause before polling a GPU again, after waiting for `waited`; 0: only yield. The
+/// driver's blocking wait is no better: in a virtual machine its interrupt was 0.5 ms late.
 std::chrono::nanoseconds pauseAfter(std::chrono::nanoseconds waited);
 
-/// Makes this thread's short sleeps as short as they are asked for; else the kernel adds up to 50
-/// us to each.
+/// Makes this thread's short sleeps precise; by default the kernel adds up to 50 us.
 void wakePrecisely();
 
-/// Waits until done() is true, with something else to watch meanwhile (else Stream::synchronize and
-/// Event::synchronize sleep until the very end): polls, then sleeps between polls, so that no core
-/// burns for long.
-/// Calls `troubled` now and then, which throws to end the wait; throws Error(timeout) naming `what`
-/// after the deadline.
+/// Polls done(), with sleeps in between, so no core burns for long. Calls `troubled` now and then,
+/// which throws to end the wait; throws Error(timeout) naming `what` after the deadline.
+/// Stream::synchronize and Event::synchronize cannot watch anything else.
 void await(const std::function<bool()>& done, Deadline deadline, const char* what,
            const std::function<void()>& troubled = {});
 

@@ -7,10 +7,9 @@
 namespace gradlink::cuda {
 namespace {
 
-/// Thousands of single tasks, or a dozen rounds of a store with hundreds of arrays: nobody waits
-/// for room who does not queue without end.
+/// Enough for thousands of single tasks or a dozen rounds of a store, so waits for room are rare.
 constexpr std::size_t kFirstBytes = 1 << 20;
-/// One is written while lists of the others are under way.
+/// One is written while the others' lists are in use.
 constexpr std::size_t kParts = 4;
 constexpr std::size_t kListAlignment = 16;
 
@@ -22,7 +21,7 @@ TaskRing::~TaskRing() {
   try {
     impl_->synchronize();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // What failed is reported to whoever waits for the work; here it only must not be running.
+    // The error is reported to whoever waits for the work.
   }
 }
 

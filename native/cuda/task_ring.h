@@ -1,4 +1,4 @@
-// Where lists of tasks are written, and how they get to the device.
+// Where task lists are written, and how they are copied to the device.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gradlink::cuda {
 
-/// A list while it is written: `host` is what `device` will be.
+/// A list in the making: `host` will be copied to `device`.
 struct TaskList {
   std::byte* host;
   std::byte* device;
@@ -20,24 +20,23 @@ struct TaskList {
 struct TaskRing::Impl {
   explicit Impl(Stream& stream);
 
-  /// Room for a list, 16-byte aligned: after everything that uses the list before was launched.
-  /// Waits for the stream where the ring is full.
+  /// Memory for a list, 16-byte aligned. Call after the launch of everything that uses the previous
+  /// list. Waits for the stream if the ring is full.
   TaskList reserve(std::size_t bytes);
-  /// Queues the copy to the device; what is launched after it finds the list there.
+  /// Queues the copy to the device; later launches find the list there.
   void send(const TaskList& list);
-  /// Device memory for what one call's launches leave to each other: the next call's use the same.
+  /// Device memory passed between the launches of one call; reused by the next call.
   void* scratch(std::size_t bytes);
-  /// Waits for all of it.
   void synchronize();
 
   Stream& stream;
 
  private:
-  /// The ring is used part by part: one event tells that a whole part may be used again.
+  /// The ring is reused part by part: one event says that a whole part is free.
   struct Part {
     explicit Part(Device& device) : passed(device, false) {}
     Event passed;
-    /// Whether lists are in it that the stream may not have passed.
+    /// Whether it has lists that the stream may not have passed.
     bool used = false;
   };
 
@@ -45,24 +44,23 @@ struct TaskRing::Impl {
   void nextPart();
   void grow(std::size_t bytes);
 
-  /// Lists travel beside the stream's work: what is launched waits for its list, but no list for
-  /// what was launched before it.
+  /// Lists are copied beside the stream's work: a launch waits for its own list only.
   Stream lists_;
   Event sent_;
   PinnedMemory host_;
   DeviceMemory device_;
   DeviceMemory scratch_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::size_t part_ = 0;  // the present one
-  std::size_t next_ = 0;  // in it
+  std::size_t part_ = 0;
+  std::size_t next_ = 0;  // in part_
 };
 
-/// Fills a list from its start: arrays of one type after another.
+/// Fills a list from its start: one array of values after another.
 class ListWriter {
  public:
   explicit ListWriter(const TaskList& list) : list_(list) {}
 
-  /// Room for `count` values; `at` gets the address that they will have on the device.
+  /// Room for `count` values; `at` receives their address on the device.
   template <class T>
   std::span<T> take(std::size_t count, T*& at) {
     static_assert(alignof(T) <= 8 && sizeof(T) % 8 == 0, "what follows stays aligned");

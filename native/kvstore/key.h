@@ -1,5 +1,4 @@
-// One key of a store, whatever the store is made of: what it is, what an optimizer keeps for it,
-// and what an operation on it goes by once it is admitted.
+// A key of any store, its optimizer state, and what admission fixes for an operation.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +16,16 @@ namespace gradlink {
 
 struct Key;
 
-/// What an optimizer keeps for a key. The arrays are made by the first update, when the value has
-/// settled; the count of updates goes ahead with every push that is admitted.
+/// An optimizer's state of a key. The first update allocates the arrays, once the value has
+/// settled; the update count is incremented at admission.
 struct KeyState {
   std::shared_ptr<Optimizer> optimizer;
   std::unique_ptr<OptimizerState> state;
-  /// One for each array of the state where the value is on a GPU; those have names and types then,
-  /// but no data.
+  /// For values on GPUs: one for each array of the state, whose own data is then empty.
   std::vector<cuda::DeviceMemory> arrays;
   bool made = false;
 };
 
-/// A state that was read, of a key that it fits.
 std::shared_ptr<KeyState> loadedState(std::shared_ptr<Optimizer>, std::unique_ptr<OptimizerState>,
                                       const Key&);
 
@@ -40,15 +37,15 @@ struct Key {
   std::size_t count = 0;
   /// Elements of a row; divides the count.
   std::size_t rowLength = 1;
-  /// Of a part of a larger key: where it begins there.
+  /// If it is a part of a larger key: its offset there.
   std::size_t first = 0;
-  /// Null where no optimizer has had a push of it here.
+  /// Null before the first push with an optimizer.
   std::shared_ptr<KeyState> state = nullptr;
 
   std::size_t bytes() const { return count * sizeOf(dtype); }
 };
 
-/// What is fixed when an operation is admitted, in the order of submission.
+/// Fixed when an operation is admitted, in the order of submission.
 struct Admission {
   std::shared_ptr<KeyState> state;  // push with an optimizer
   UpdateNumbers numbers{};
@@ -56,18 +53,18 @@ struct Admission {
   std::exception_ptr error;
 };
 
-/// How pushes change stored values at present; at most one of the two is there.
+/// How pushes change stored values; at most one of the two is set.
 struct UpdateRule {
   std::shared_ptr<Optimizer> optimizer;
   std::shared_ptr<ExternalUpdater> external;
 
-  /// Fixes what a push of the key goes by; other operations go by nothing.
+  /// Fixes the update of a push; does nothing for other operations.
   void admit(OperationKind, Key&, Admission&) const;
 };
 
-/// Whether pulls that wait behind such an operation may become one with it.
+/// Whether the following pulls may be merged with such an operation.
 inline bool carriesPulls(OperationKind kind) { return kind != OperationKind::rowSparsePull; }
-/// Not behind an external updater, whose failure is the push's alone.
+/// Not with an external updater: its failure concerns only the push.
 inline bool carriesPulls(OperationKind kind, const Admission& admitted) {
   return carriesPulls(kind) && !admitted.external && !admitted.error;
 }

@@ -1,4 +1,4 @@
-// The keys of a store by number and by name: names are taken once, numbers count from 0.
+// A store's keys by number (from 0) and by unique name.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +13,36 @@
 
 namespace gradlink {
 
-/// Not locked: each store guards its table as it guards what goes with the keys. A key keeps its
-/// address for as long as the table lives.
+/// Not locked: stores guard their tables. A key keeps its address for the table's lifetime.
 template <class Key>
 class KeyTable {
  public:
-  /// The next key's number. Throws Error(invalidArgument) where the name is taken.
+  /// The next key's number. Throws Error(invalidArgument) if the name is taken.
   KeyId next(const std::string& name) const {
     if (numbers_.contains(name)) {
       throw storeMisuse("key " + name + " is initialised already: a key is initialised once");
     }
     return static_cast<KeyId>(keys_.size());
   }
-  /// The name is one that next() allowed.
+  /// The name must have passed next().
   Key& add(const std::string& name, std::unique_ptr<Key> key) {
     keys_.push_back(std::move(key));
     numbers_.emplace(name, static_cast<KeyId>(keys_.size() - 1));
     return *keys_.back();
   }
 
-  /// Throws Error(invalidArgument) where no key has that number.
+  /// Throws Error(invalidArgument) for an unknown number.
   Key& at(KeyId number) const {
     if (number >= keys_.size()) throw storeMisuse("no such key");
     return *keys_[number];
   }
-  /// Null where no key has that name.
+  /// Null for an unknown name.
   Key* named(const std::string& name) const {
     const auto found = numbers_.find(name);
     return found == numbers_.end() ? nullptr : keys_[found->second].get();
   }
   bool empty() const { return keys_.empty(); }
-  /// In the order of their numbers.
+  /// By number.
   std::vector<Key*> all() const {
     std::vector<Key*> keys;
     keys.reserve(keys_.size());
@@ -51,7 +50,7 @@ class KeyTable {
     return keys;
   }
 
-  /// Leaves the keys' memory to the process, for good: a device may still use it.
+  /// Leaks the keys' memory: a device may still use it.
   void abandon() {
     for (auto& key : keys_) static_cast<void>(key.release());
     keys_.clear();

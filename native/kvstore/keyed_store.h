@@ -1,4 +1,4 @@
-// What every store does alike with its keys, whatever it is made of.
+// The handling of keys that every store shares.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace gradlink {
 
-/// `KeyT`: a Key with what the store keeps for it.
+/// `KeyT`: a Key with the store's own data.
 template <class KeyT, class Base = Store>
 class KeyedStore : public Base {
  public:
@@ -30,18 +30,17 @@ class KeyedStore : public Base {
   }
 
  protected:
-  /// With memory for its value. With the keys' lock; where it throws, there is no such key.
+  /// Allocates the value. Called under the keys' lock; an exception leaves no key behind.
   virtual std::unique_ptr<KeyT> makeKey(Key) = 0;
 
-  /// Its number.
   KeyId add(Key key) {
     const std::lock_guard lock(keysMutex_);
     key.id = keys_.next(key.name);
     const std::string name = key.name;
     return keys_.add(name, makeKey(std::move(key))).id;
   }
-  /// Calls `each(key, operation)` with the keys' lock, in order. Throws where an operation does not
-  /// fit its key.
+  /// Calls `each(key, operation)` in order under the keys' lock. Throws if an operation does not
+  /// fit.
   template <class Each>
   void forEachChecked(std::vector<Operation>& operations, const Each& each) {
     const std::lock_guard lock(keysMutex_);
@@ -51,7 +50,7 @@ class KeyedStore : public Base {
       each(key, operation);
     }
   }
-  /// Null where no key has that name.
+  /// Null for an unknown name.
   KeyT* keyNamed(const std::string& name) const {
     const std::lock_guard lock(keysMutex_);
     return keys_.named(name);
@@ -61,17 +60,16 @@ class KeyedStore : public Base {
     return keys_.all();
   }
 
-  /// Guards what follows: keys are defined while others are used on another thread.
+  /// Guards the rest: keys are defined while others are used on another thread.
   mutable std::mutex keysMutex_;
   KeyTable<KeyT> keys_;
 };
 
-/// A store that has the values, and the optimizer with its states: settings and fences in the order
-/// of submission, which an engine keeps.
+/// A store of values and optimizer states; its engine keeps settings and fences in order.
 template <class KeyT>
 class ValueStore : public KeyedStore<KeyT, SteppingStore> {
  public:
-  /// Nothing may be under way.
+  /// Nothing may be pending.
   const std::shared_ptr<Optimizer>& optimizer() const { return rule_.optimizer; }
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override { set({optimizer, nullptr}); }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override { set({nullptr, updater}); }
@@ -102,13 +100,12 @@ class ValueStore : public KeyedStore<KeyT, SteppingStore> {
     fence([this, to = std::move(to)] { *to = statesOf(false); }, std::move(ticket));
   }
   void takeStates(FittingStates states, std::shared_ptr<Ticket> ticket) override {
-    // A function can be copied, and states cannot.
+    // std::function must be copyable, and states are not.
     const auto shared = std::make_shared<FittingStates>(std::move(states));
     fence([this, shared] { restore(std::move(*shared)); }, std::move(ticket));
   }
 
  protected:
-  /// What was read of states, with the keys they are for.
   using Restored = std::vector<std::pair<Key*, std::shared_ptr<KeyState>>>;
   using Copies = std::vector<std::unique_ptr<OptimizerState>>;
 
@@ -117,11 +114,10 @@ class ValueStore : public KeyedStore<KeyT, SteppingStore> {
   virtual void fence(std::function<void()> body, std::shared_ptr<Ticket>) = 0;
 
   // ---- in fences and settings
-  /// The rule is another from here on.
   virtual void ruleChanged() {}
-  /// A key's state for saving, or a copy of it; null where the optimizer has not stepped it.
+  /// A key's state for saving, or a copy; null before its first step.
   virtual const OptimizerState* stateOf(const KeyT&, Copies&) = 0;
-  /// Makes the key's state of one that fits it; nothing else changes yet.
+  /// Converts a fitting state to the key's; changes nothing else yet.
   virtual void restoreKey(KeyT&, std::unique_ptr<OptimizerState>, const std::shared_ptr<Optimizer>&,
                           Restored&) = 0;
   virtual void dropState(KeyT& key) { key.state = nullptr; }
@@ -152,7 +148,7 @@ class ValueStore : public KeyedStore<KeyT, SteppingStore> {
     ruleChanged();
   }
 
-  /// As the engine guards it.
+  /// Guarded by the engine.
   UpdateRule rule_;
 
  private:

@@ -1,9 +1,8 @@
-// What waits in a store and what is next, whatever the store is made of: first in, first out within
-// a key; of keys the most urgent first, and of those the one that has waited longest; fences and
-// settings in their order between them.
+// The order of operations in any store: first in, first out within a key; between keys by urgency,
+// then by waiting time; fences and settings in between.
 //
-// Nothing here is locked. An engine says what has come and what has ended, and takes what is next,
-// with threads and locks of its own.
+// Nothing here is locked: engines report what has come and ended, and take what is next, with their
+// own threads and locks.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,6 @@
 
 namespace gradlink {
 
-/// How soon a key is to be served.
 struct Urgency {
   /// Higher is sooner.
   std::int32_t priority = 0;
@@ -37,8 +35,7 @@ struct Urgency {
 inline OperationKind kindOf(const Operation& operation) { return operation.kind; }
 inline std::int32_t priorityOf(const Operation& operation) { return operation.priority; }
 
-/// What waits to be done to one key. Keeps its memory: a deque's comes and goes with what is in it.
-/// Of an item kindOf() and priorityOf() say what it is.
+/// The pending items of one key. Keeps its memory, unlike a deque.
 template <class Item>
 class KeyQueue {
  public:
@@ -59,12 +56,12 @@ class KeyQueue {
     }
     return item;
   }
-  /// Pulls that wait behind a push (or a pull) ride along.
+  /// Pulls behind a push (or a pull) are merged with it.
   bool pullIsNext() const { return !empty() && kindOf(items_[first_]) == OperationKind::pull; }
 
-  /// The most urgent item pulls along those that it has to wait for.
+  /// The highest of all items: an urgent item speeds up those that it has to wait for.
   std::int32_t priority() const { return priority_; }
-  /// Of a key that is listed.
+  /// Valid for a listed key.
   const Urgency& urgency() const { return urgency_; }
 
  private:
@@ -79,9 +76,9 @@ class KeyQueue {
   }
 
   std::vector<Item> items_;
-  /// Those before it are empty.
+  /// Earlier entries are empty.
   std::size_t first_ = 0;
-  /// The highest of them, and how many items have it.
+  /// The highest priority, and the number of items that have it.
   std::int32_t priority_ = 0;
   std::size_t urgent_ = 0;
 
@@ -91,16 +88,15 @@ class KeyQueue {
   bool blocked_ = false;
 };
 
-/// Which key is next. A key has a `queue`, a KeyQueue; it is listed while something of it may
-/// begin.
+/// Orders the keys. A key has a KeyQueue `queue` and is listed while it has something to begin.
 template <class KeyT>
 class KeyOrder {
  public:
-  /// Joined and not ended.
+  /// Items that joined and have not ended.
   std::size_t unfinished() const { return unfinished_; }
   bool empty() const { return listed_ == 0; }
 
-  /// What was admitted waits behind what came before.
+  /// Queues an admitted item behind earlier ones.
   template <class Item>
   void join(KeyT& key, Item item) {
     auto& queue = key.queue;
@@ -111,10 +107,9 @@ class KeyOrder {
     queue.urgency_.priority = queue.priority();
     push(key);
   }
-  /// So many items that were taken have ended.
   void ended(std::size_t items) { unfinished_ -= items; }
 
-  /// Null where nothing may begin. It stays listed.
+  /// Null if nothing may begin. The key stays listed.
   KeyT* soonest() {
     while (!heap_.empty() && !isCurrent(heap_.front())) {
       std::pop_heap(heap_.begin(), heap_.end(), isLater);
@@ -122,7 +117,7 @@ class KeyOrder {
     }
     return heap_.empty() ? nullptr : heap_.front().key;
   }
-  /// Unless nothing of it may begin, or it is listed.
+  /// Lists a key unless it is listed or has nothing to begin.
   void list(KeyT& key) {
     auto& queue = key.queue;
     if (queue.listed_ || queue.blocked_ || queue.empty()) return;
@@ -135,7 +130,7 @@ class KeyOrder {
     if (key.queue.listed_) --listed_;
     key.queue.listed_ = false;
   }
-  /// Nothing more of the key may begin until release().
+  /// Nothing of the key may begin until release().
   void block(KeyT& key) {
     unlist(key);
     key.queue.blocked_ = true;
@@ -150,11 +145,11 @@ class KeyOrder {
     Urgency urgency;
     KeyT* key;
   };
-  /// Of places that are out of date, what is let be beside as many again as are listed.
+  /// Outdated places are removed once there are this many more than listed keys.
   static constexpr std::size_t kOutdated = 64;
 
   static bool isLater(const Place& a, const Place& b) { return b.urgency.soonerThan(a.urgency); }
-  /// A key that has become more urgent has another place, and one that was listed again.
+  /// Places become outdated when a key is listed again or becomes more urgent.
   static bool isCurrent(const Place& place) {
     return place.key->queue.listed_ && place.key->queue.urgency_ == place.urgency;
   }
@@ -173,14 +168,13 @@ class KeyOrder {
   std::uint64_t sequence_ = 0;
 };
 
-/// What stands between operations: it begins when all before it is done, and all behind it waits
-/// until it is over. Engines that do more for one have fences of their own.
+/// A fence begins when everything before it is done; everything behind it waits for its end.
 struct Fence {
   std::function<void()> body = nullptr;
   std::shared_ptr<Ticket> ticket = nullptr;
 };
 
-/// Runs the body of a fence, which may be null; what it threw.
+/// Runs a fence's body, which may be null; returns its exception.
 inline std::exception_ptr outcomeOf(const std::function<void()>& body) {
   try {
     if (body) body();
@@ -190,12 +184,12 @@ inline std::exception_ptr outcomeOf(const std::function<void()>& body) {
   return nullptr;
 }
 
-/// The order of what comes: it is carried out in its place, but for what stands behind a fence.
-/// `Request`: what operations are before they are admitted.
+/// The order of incoming entries: each is carried out at once, unless a fence is pending.
+/// `Request`: an operation before admission.
 template <class Request, class FenceT = Fence>
 class FenceQueue {
  public:
-  /// A request, unless it has a setting, which is carried out in its place, or a fence.
+  /// A setting if set, else a fence if set, else a request.
   struct Entry {
     Request request = {};
     std::function<void()> setting = nullptr;
@@ -206,11 +200,9 @@ class FenceQueue {
     return {{}, nullptr, std::make_unique<FenceT>(std::move(fence))};
   }
 
-  /// A fence waits or is under way: what comes now is held.
   bool holds() const { return !held_.empty(); }
-  /// Takes a fence, or what comes while one is held.
   void hold(Entry&& entry) { held_.push_back(std::move(entry)); }
-  /// Holds the entry, or carries it out: `admit` gets a request.
+  /// Holds the entry behind a fence, or carries it out: `admit` gets a request.
   template <class Admit>
   void add(Entry&& entry, const Admit& admit) {
     if (holds() || entry.fence) {
@@ -220,16 +212,15 @@ class FenceQueue {
     }
   }
 
-  /// A fence waits until everything before it is done.
+  /// Whether a fence waits for everything before it.
   bool fenceWaits() const { return holds() && !running_; }
-  /// From here on that fence is under way; the reference is good until endFence().
+  /// Starts the fence; the reference is valid until endFence().
   FenceT& beginFence() {
     running_ = true;
     return fence();
   }
-  /// The fence under way.
   FenceT& fence() { return *held_.front().fence; }
-  /// It is over: what it held back is carried out, up to the next fence.
+  /// Carries out what the fence held back, up to the next fence.
   template <class Admit>
   void endFence(const Admit& admit) {
     running_ = false;
@@ -241,7 +232,7 @@ class FenceQueue {
     }
   }
 
-  /// All that is held, a fence under way first. Nothing is held afterwards.
+  /// Removes and returns everything that is held, a running fence first.
   std::deque<Entry> takeAll() {
     running_ = false;
     return std::exchange(held_, {});
@@ -257,15 +248,14 @@ class FenceQueue {
     }
   }
 
-  std::deque<Entry> held_;  // the first is a fence
+  std::deque<Entry> held_;
   bool running_ = false;
 };
 
-/// Both orders of a store: of keys, and of what comes between fences.
+/// Both orders of a store: of keys, and of entries between fences.
 template <class KeyT, class Request, class FenceT = Fence>
 class Queue : public KeyOrder<KeyT>, public FenceQueue<Request, FenceT> {
  public:
-  /// Whether a fence may begin.
   bool fenceReady() const { return this->fenceWaits() && this->unfinished() == 0; }
 };
 

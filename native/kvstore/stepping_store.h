@@ -1,5 +1,4 @@
-// A store that has the values itself, seen by a store of several workers that leaves it the parts
-// of keys which this worker steps.
+// A store of values for a store of several workers: the parts of keys that this worker steps.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,13 @@ struct FittingStates;
 
 class SteppingStore : public Store {
  public:
-  /// A key that is a part of a larger one: its elements from `first` on, which are stepped here.
+  /// Defines a key for the part of a larger one that starts at `first`.
   virtual KeyId definePart(const std::string& name, DType dtype, std::size_t count,
                            std::size_t first) = 0;
-  /// As saveStates, without the optimizer, into memory.
+  /// saveStates into memory, without the optimizer.
   virtual void copyStates(std::shared_ptr<std::vector<std::uint8_t>> to,
                           std::shared_ptr<Ticket>) = 0;
-  /// As loadStates, of states that fit this store's keys.
+  /// loadStates from states that fit this store's keys.
   virtual void takeStates(FittingStates states, std::shared_ptr<Ticket>) = 0;
 };
 

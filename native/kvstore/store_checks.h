@@ -1,4 +1,4 @@
-// What every store checks alike, whatever it is made of.
+// Checks that every store shares.
 #pragma once
 
 #include <cstddef>
@@ -24,26 +24,24 @@ inline bool isPush(OperationKind kind) {
 /// Rows must divide the elements.
 void checkRowLength(const std::string& name, std::size_t count, std::size_t rowLength);
 
-/// Gradient compression is of whole arrays.
+/// Gradient compression needs whole arrays.
 Error noCompressedRows(const std::string& name);
 
-/// Inputs where the kind takes them and only there; rows that exist.
+/// Inputs if and only if the kind takes them; rows that exist.
 void checkOperation(const Operation&, const Key&);
 
-/// An optimizer updates float types only: the error for a key of another.
+/// The error for a key of an integer type: optimizers update floats only.
 std::exception_ptr needsFloats(const std::string& name, DType);
 
-/// What a key's state must fit.
 struct StateShape {
   DType dtype;
   std::size_t count;
   std::size_t rowLength;
 };
-/// None where there is no key.
 std::optional<StateShape> shapeOf(const Key*);
 
-/// The states of a file and the optimizer they go with: the file's own, else `present`, counting on
-/// from the file. Throws Error(invalidArgument) where the file does not fit, with nothing changed.
+/// States of a file and their optimizer: the file's own, else `present`, with the file's counts.
+/// Throws Error(invalidArgument), with nothing changed, if the file does not fit.
 struct FittingStates {
   std::shared_ptr<Optimizer> optimizer;
   std::vector<std::unique_ptr<OptimizerState>> states;
@@ -51,19 +49,18 @@ struct FittingStates {
 using ShapeOf = std::function<std::optional<StateShape>(const std::string& key)>;
 FittingStates readFittingStates(const std::string& file, std::shared_ptr<Optimizer> present,
                                 const ShapeOf&);
-/// The same of states that have been read; `file` is for the messages.
+/// The same for loaded states; `file` is for messages.
 FittingStates fittingStates(LoadedStates loaded, const std::string& file,
                             std::shared_ptr<Optimizer> present, const ShapeOf&);
-/// A file's states; errors name it.
 LoadedStates readStates(const std::string& file);
 
-/// Throws where there is none, or a schedule decides its rate.
+/// Throws without an optimizer or with a schedule.
 void changeLearningRate(Optimizer*, double value);
 
-/// Compression is set once, and not where values are merged on the host.
+/// Compression is set once, and not for values merged on the host.
 void checkCompressible(bool onHost, bool isSet);
 
-/// Throws where there is no optimizer whose states could be saved.
+/// Throws without an optimizer.
 void checkSaveable(const Optimizer*);
 
 }  // namespace gradlink

@@ -31,7 +31,7 @@ void checkCrossing(const Communicator& comm, const BetweenCoresOptions& options)
               std::to_string(options.distance));
 }
 
-/// One rank's arrays: one that another rank sees, and two of its own.
+/// One rank's arrays: one that another rank maps, and two private ones.
 class CrossingArrays {
  public:
   CrossingArrays(Communicator& comm, const BetweenCoresOptions& options)
@@ -61,7 +61,6 @@ class CrossingArrays {
   bool reached() const { return seen_ != nullptr; }
   void free() { window_->free(call_); }
 
-  /// All samples of one style.
   CrossingSeconds time(const BetweenCoresOptions& options, bool streaming) {
     CrossingSeconds seconds{};
     std::memset(out_.get(), 0, bytes_);
@@ -71,7 +70,7 @@ class CrossingArrays {
     return seconds;
   }
 
-  /// Bytes read last that are not the writer's.
+  /// Bytes of the last readings that differ from the writer's.
   std::size_t wrong() const {
     const auto* const out = static_cast<const std::uint8_t*>(out_.get());
     return bytes_ - static_cast<std::size_t>(std::count(out, out + bytes_, contentOf(writer_)));
@@ -83,7 +82,7 @@ class CrossingArrays {
   /// Never 0.
   static std::uint8_t contentOf(int rank) { return static_cast<std::uint8_t>(1 + rank % 255); }
 
-  /// What is read was written since it was read last, and the other way round.
+  /// Writes and reads alternate, so every read crosses between the cores.
   void sample(CrossingSeconds& seconds, bool streaming) {
     const auto put = [&] { copyMany({&own_, 1}, in_.get(), bytes_, streaming); };
     const auto get = [&] { copyBytes(out_.get(), seen_, bytes_); };
@@ -93,15 +92,15 @@ class CrossingArrays {
     timed(seconds, Crossing::getAlone, writer_ == 0, get);
   }
 
-  /// What waits in the store buffer, 4 KiB on some cores, has not crossed yet.
+  /// Data in the store buffer (4 KiB on some cores) has not crossed yet.
   static void drainStores() {
-    // ThreadSanitizer knows no fences, and what is timed under it says nothing.
+    // ThreadSanitizer does not support fences, and its timings are meaningless.
 #ifndef __SANITIZE_THREAD__
     std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
   }
 
-  /// After a barrier, which is not timed.
+  /// Times `body` after an untimed barrier.
   template <class Body>
   void timed(CrossingSeconds& seconds, Crossing crossing, bool takesPart, Body body) {
     comm_.barrier(call_);
@@ -111,7 +110,7 @@ class CrossingArrays {
     drainStores();
     const std::chrono::duration<double> elapsed = Clock::now() - start;
     double& best = seconds[static_cast<std::size_t>(crossing)];
-    // A clock too coarse for it says nothing.
+    // Ignores times below the clock's resolution.
     if (elapsed.count() > 0 && (best == 0 || elapsed.count() < best)) best = elapsed.count();
   }
 
@@ -135,7 +134,7 @@ BetweenCores timeBetweenCores(Communicator& comm, const BetweenCoresOptions& opt
   CrossingArrays arrays(comm, options);
   BetweenCores result;
   result.bytes = arrays.bytes();
-  // Windows are either of memory for all ranks or of messages for all.
+  // Windows use memory for all ranks or messages for all.
   if (arrays.reached()) {
     result.plain = arrays.time(options, false);
     result.wrong += arrays.wrong();

@@ -1,5 +1,5 @@
-// What passes between the cores of a job's processes: the limit of calls whose arrays their own
-// process alone can address, so that data go through lines that one core writes and another reads.
+// The bandwidth between the cores of a job's processes: the limit of calls with private arrays,
+// whose data crosses in cache lines that one core writes and another reads.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace gradlink::measure {
 
-/// Each over memory that two ranks see; `alone` by one rank while the others wait.
+/// Each over memory shared by two ranks; `alone`: by one rank while the others wait.
 enum class Crossing : std::uint8_t {
-  put = 0,  // own array to lines that another core has read
-  get = 1,  // lines that another core wrote to own array
+  put = 0,  // private array to lines that another core has read
+  get = 1,  // lines that another core wrote to a private array
   putAlone = 2,
   getAlone = 3,
 };
@@ -22,31 +22,29 @@ inline constexpr std::size_t kCrossingCount = 4;
 struct BetweenCoresOptions {
   /// Of one array; rounded up to whole cache lines, at least one.
   std::size_t bytes = 0;
-  /// A rank reads what the rank so many before it wrote.
+  /// A rank reads what the rank this many before it wrote.
   int distance = 1;
   int warmup = 2;
   int samples = 12;
-  /// Of each wait; the communicator's own when negative.
+  /// Of each wait; negative: the communicator's own.
   double timeoutMs = -1;
 };
 
-/// This rank's shortest of all samples, by Crossing; 0 of what it never did.
+/// This rank's shortest of all samples, by Crossing; 0: never run.
 using CrossingSeconds = std::array<double, kCrossingCount>;
 
-/// All seconds are 0 where ranks do not see each other's memory.
+/// All seconds are 0 if ranks cannot map each other's memory.
 struct BetweenCores {
-  /// Of one array.
   std::size_t bytes = 0;
   CrossingSeconds plain{};
-  /// Of puts that bypass the caches, and gets of what they put.
+  /// Of puts with streaming stores, and gets of their data.
   CrossingSeconds streaming{};
-  /// Bytes of this rank's readings, the last of each kind, that are not the writer's.
+  /// Wrong bytes in this rank's last readings of each kind.
   std::size_t wrong = 0;
 };
 
-/// Blocks; all ranks of the communicator, which holds one, must call it alike. Each line is written
-/// by one core and read by another in turn. Throws what the communicator throws, and
-/// invalidArgument for counts below 1 and a distance that is no other rank's.
+/// Collective; blocks. The communicator holds one rank. Each line is written by one core and read
+/// by another in turn. Throws the communicator's errors, and invalidArgument for bad options.
 BetweenCores timeBetweenCores(Communicator&, const BetweenCoresOptions&);
 
 }  // namespace gradlink::measure

@@ -44,7 +44,6 @@ class Array {
   PageBuffer plain_;
 };
 
-/// Inputs and outputs of every held rank.
 class CollectiveArrays {
  public:
   CollectiveArrays(Communicator& comm, const CollectiveOptions& options,
@@ -53,7 +52,7 @@ class CollectiveArrays {
         options_(options),
         record_(record),
         pattern_{options.dtype, options.op, comm.size(), options.seed} {
-    // Copies take the pattern of max, whose values span the whole type.
+    // Copies use the pattern of max, whose values span the whole type.
     if (!record.reduces()) pattern_.op = ReduceOp::max;
     const std::size_t blockBytes = options.count * sizeOf(options.dtype);
     const std::size_t inBytes = record.inputBlocks(comm.size()) * blockBytes;
@@ -79,8 +78,7 @@ class CollectiveArrays {
 
   Buffers buffers() const { return {in_, out_}; }
 
-  /// Writes every held rank's input. Out of place, also spoils the outputs, so that what an earlier
-  /// call left there cannot pass for a result.
+  /// Writes all held ranks' inputs. Out of place, also overwrites the outputs: no old results.
   void fill() {
     const std::size_t n = comm_.heldRanks().size();
     for (std::size_t i = 0; i < n; ++i) {
@@ -160,7 +158,7 @@ void check(const Communicator& comm, const CollectiveOptions& options,
   }
 }
 
-/// Reduces one list over the processes of a job; every held rank contributes this process's list.
+/// Reduces a list over the processes of a job; every held rank contributes this process's list.
 template <class T>
 std::vector<T> combineLists(Communicator& comm, const std::vector<T>& mine, DType dtype,
                             ReduceOp op, const CallOptions& call) {
@@ -174,8 +172,7 @@ std::vector<T> combineLists(Communicator& comm, const std::vector<T>& mine, DTyp
   return result;
 }
 
-/// Wrong elements of all ranks. Ranks of one process share a count, so the first of them alone
-/// brings it.
+/// Wrong elements of all ranks. The first rank of a process contributes its ranks' common count.
 std::uint64_t sumOverJob(Communicator& comm, std::uint64_t mine, const CallOptions& call) {
   const std::size_t held = comm.heldRanks().size();
   if (held == static_cast<std::size_t>(comm.size())) return mine;
@@ -216,8 +213,8 @@ CollectiveResult timeCollective(Communicator& comm, const CollectiveOptions& opt
 
   double total = 0;
   for (int sample = 0; sample < options.samples; ++sample) {
-    // Repeated in place, a reduction takes its own result as input. The last sample starts from
-    // fresh data, and is one call, so that what is checked below was timed.
+    // In place, repeated reductions take their own results as input. The last sample is a single
+    // call on fresh data, so that a timed call is checked.
     const bool last = sample + 1 == options.samples;
     const int batch =
         last && options.verify && options.inPlace && record.reduces() ? 1 : options.batch;

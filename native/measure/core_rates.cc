@@ -15,7 +15,7 @@
 namespace gradlink::measure {
 namespace {
 
-/// Some ten microseconds: reading the clocks does not count.
+/// Some ten microseconds, so reading the clocks is negligible.
 constexpr int kStepsOfChunk = 4096;
 
 Error refused(const std::string& what) {
@@ -27,7 +27,7 @@ void bindTo(int core) {
   CPU_ZERO(&set);
   if (core >= 0 && core < CPU_SETSIZE) CPU_SET(core, &set);
   if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) != 0) {
-    throw refused("core " + std::to_string(core) + " is none that this process may use");
+    throw refused("core " + std::to_string(core) + " is not one that this process may use");
   }
 }
 
@@ -37,13 +37,12 @@ double secondsOf(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Each step waits for the one before: what one core does, whatever its width.
+/// Each step depends on the previous one, so the width of the core does not matter.
 double chunk(double value) {
   for (int step = 0; step < kStepsOfChunk; ++step) value = value * 0.999999 + 1e-6;
   return value;
 }
 
-/// `steps` and `shares` have a place for each round.
 void run(const CoreRatesOptions& options, double* steps, double* shares) {
   volatile double result = 1;
   for (int round = 0; round < options.rounds; ++round) {
@@ -67,7 +66,7 @@ void run(const CoreRatesOptions& options, double* steps, double* shares) {
 
 CoreRates coreRates(const CoreRatesOptions& options) {
   if (options.cores.empty() || options.rounds < 1 || !(options.roundSeconds > 0)) {
-    throw refused("a core, a round and its time are needed at least");
+    throw refused("expected at least one core and one round, and a time above 0");
   }
   const auto rounds = static_cast<std::size_t>(options.rounds);
   const std::size_t count = options.cores.size();

@@ -1,4 +1,4 @@
-// float16 and bfloat16 bit patterns as numbers and back, one at a time.
+// Conversions of single float16 and bfloat16 bit patterns.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@ inline float fromFloat16(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16;
   const std::uint32_t rest = (half & 0x7fffu) << 13;
   if ((half & 0x7c00u) == 0x7c00u) return std::bit_cast<float>(sign | rest | 0x7f800000u);
-  // 112 is the distance of the two exponents' zeros; the product makes subnormals normal.
+  // 112 is the difference of the exponents' biases; the product normalizes subnormals.
   return std::bit_cast<float>(sign |
                               std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) * 0x1p112f));
 }
@@ -20,7 +20,7 @@ inline float fromBFloat16(std::uint16_t half) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
 }
 
-/// To nearest, ties to even. Of numbers up to 1, which neither overflow nor are NaN.
+/// To nearest, ties to even. For numbers up to 1, which neither overflow nor are NaN.
 inline std::uint16_t toFloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;

@@ -22,11 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLine = 64;
 
-/// Sums of zeros stay zeros: any number of passes over the same arrays leaves ordinary numbers.
+/// Sums of zeros stay zero after any number of passes.
 float contentOf(MemoryLoop loop) { return loop == MemoryLoop::reduceInPlace ? 0.0F : 1.0F; }
 
-// Results larger than this do not stay in any cache, so that storing past the caches saves reading
-// them first.
+// Larger results stay in no cache, so streaming stores save reading them first.
 constexpr std::size_t kStreamFrom = std::size_t{16} << 20;
 
 int arraysOf(const MemoryBandwidthOptions& options) {
@@ -60,8 +59,7 @@ double passesOf(const MemoryBandwidthOptions& options) {
   return 0;
 }
 
-/// The memory of all arrays, a stretch for each thread, so that what a thread touched first it uses
-/// in later calls too.
+/// The memory of all arrays, one range a thread: later calls use it from its first toucher.
 struct LoopMemory {
   PageBuffer pages;
   std::size_t stretch = 0;
@@ -96,7 +94,7 @@ class KeptMemory {
   LoopMemory memory_;
 };
 
-/// `bytes`: of each thread's stretch.
+/// `bytes`: of each thread's range.
 LoopMemory loopMemory(std::size_t bytes, const MemoryBandwidthOptions& options) {
   LoopMemory kept = KeptMemory::shared().take();
   if (kept.fits(bytes, options)) return kept;
@@ -109,7 +107,6 @@ LoopMemory loopMemory(std::size_t bytes, const MemoryBandwidthOptions& options) 
           options.hugePages};
 }
 
-/// One thread's part of every array.
 struct Part {
   std::vector<void*> arrays;
   std::size_t bytes;
@@ -168,7 +165,7 @@ MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions& options) {
 
   MemoryBandwidth result;
   result.bytes = passesOf(options) * static_cast<double>(partBytes) * static_cast<double>(threads);
-  // Threads that could not be started: the others must not wait for them.
+  // Some threads could not start: the others must not wait for them.
   std::atomic<bool> cancelled{false};
   std::barrier gate(options.threads);
   const auto work = [&](std::size_t thread) {

@@ -1,5 +1,4 @@
-// What the machine's memory can do: the limit that stands beside every bandwidth of a collective or
-// store.
+// The machine's memory bandwidth: the limit for collectives and stores.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +7,8 @@
 
 namespace gradlink::measure {
 
-/// Loops over float32 arrays of equal length. The reducing ones use the package's own kernels on
-/// threads with fixed parts, without any engine around them: what an engine can reach at best.
+/// Loops over float32 arrays of equal length. The reducing ones use this package's kernels on
+/// threads with fixed parts: the most that an engine can reach.
 enum class MemoryLoop : std::uint8_t {
   copy = 0,              // a = b, by the C library; 1 read, 1 write
   triad = 1,             // a = b + 3 c; 2 reads, 1 write
@@ -21,34 +20,31 @@ inline constexpr int kMemoryLoopCount = 5;
 
 struct MemoryBandwidthOptions {
   MemoryLoop loop = MemoryLoop::copy;
-  /// Bytes of one array; rounded down to whole cache lines for each thread, at least one line each.
+  /// Bytes of one array; rounded down to whole cache lines for each thread, at least one.
   std::size_t bytes = 0;
   /// k; copy and triad ignore it.
   int arrays = 2;
   int threads = 1;
-  /// Passes before the first sample. The arrays are touched beforehand, by the threads that use
-  /// them.
+  /// Passes before the first sample. Each thread has touched its part before.
   int warmup = 2;
   int samples = 10;
-  /// Passes that one sample times together, for arrays so small that starting the threads would
-  /// count.
+  /// Passes of one sample, for arrays so small that starting the threads would count.
   int repeats = 1;
-  /// On huge pages, where the system leaves that to programs: for limits of what lies on them.
+  /// Use huge pages if the system permits: for limits of arrays on them.
   bool hugePages = false;
-  /// Leaves its memory to the next call, which takes it where it fits: the first touch of memory
-  /// may take longer than the loops. A call without it leaves nothing.
+  /// Keeps the memory for the next call, if it fits: first touches may take longer than the loops.
+  /// A call without it frees the memory.
   bool keep = false;
 };
 
 struct MemoryBandwidth {
-  /// Seconds of one pass, a value a sample: from the release of all threads until the last is done.
+  /// Seconds of one pass, for each sample: from the release of all threads to the end of the last.
   std::vector<double> seconds;
-  /// Bytes that one pass reads and writes. Lines that the processor reads only because they are
-  /// about to be written are not counted.
+  /// Bytes that one pass reads and writes, without lines that are read only to be overwritten.
   double bytes = 0;
 };
 
-/// Blocks for the whole measurement. Throws invalidArgument for counts below 1 and outOfMemory.
+/// Blocks. Throws invalidArgument for counts below 1, and outOfMemory.
 MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions&);
 
 }  // namespace gradlink::measure

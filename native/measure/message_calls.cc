@@ -8,7 +8,7 @@ namespace gradlink::measure {
 namespace {
 
 constexpr int kMessageCallTag = 0;
-/// Parts are whole multiples of so many bytes, as nccl-tests'.
+/// Parts are multiples of this many bytes, as in nccl-tests.
 constexpr std::size_t kPartUnit = 16;
 
 bool isPowerOfTwo(int n) { return (n & (n - 1)) == 0; }
@@ -93,7 +93,6 @@ void passRing(Communicator& comm, const Shape& shape, const Buffers& buffers,
               const CallOptions& options) {
   const int n = comm.size();
   const int rank = comm.heldRanks()[0];
-  // A ring of one needs no message.
   if (n == 1) return copyOwn(shape, buffers.out[0], buffers.in[0]);
   const auto send = [&] {
     comm.send(buffers.in[0], shape.count, shape.dtype, (rank + 1) % n, kMessageCallTag, options);
@@ -102,8 +101,7 @@ void passRing(Communicator& comm, const Shape& shape, const Buffers& buffers,
     comm.receive(buffers.out[0], shape.count, shape.dtype, (rank + n - 1) % n, kMessageCallTag,
                  options);
   };
-  // Odd ranks receive first: a send may wait for its receive, and a ring of sends would wait for
-  // ever.
+  // Odd ranks receive first: a send may wait for its receive, so a ring of sends would deadlock.
   if (rank % 2 != 0) {
     receive();
     send();
@@ -149,7 +147,6 @@ void passCube(Communicator& comm, const Shape& shape, const Buffers& buffers,
     const auto send = [&] {
       comm.send(at(own), count, shape.dtype, peer, kMessageCallTag, options);
     };
-    // A send may wait for its receive.
     if (rank < peer) send();
     comm.receive(at(own ^ mask), count, shape.dtype, peer, kMessageCallTag, options);
     if (rank > peer) send();

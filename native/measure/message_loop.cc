@@ -20,7 +20,7 @@ void checkMessages(const Communicator& comm, const MessageOptions& options) {
       throw Error(ErrorCode::invalidArgument, message).withOp("timeMessages").stillUsable();
   };
   const int rank = comm.heldRanks().front();
-  require(comm.heldRanks().size() == 1, "messages are between ranks that each have a communicator");
+  require(comm.heldRanks().size() == 1, "the communicator must hold one rank");
   require(options.peer >= 0 && options.peer < comm.size() && options.peer != rank,
           "peer must be another rank below " + std::to_string(comm.size()) + ", got " +
               std::to_string(options.peer));
@@ -30,7 +30,6 @@ void checkMessages(const Communicator& comm, const MessageOptions& options) {
   require(options.warmup >= 0, "warmup must be at least 0, got " + std::to_string(options.warmup));
 }
 
-/// One rank's two arrays: what it sends, and where what comes goes.
 class MessageArrays {
  public:
   MessageArrays(Communicator& comm, const MessageOptions& options)
@@ -41,7 +40,7 @@ class MessageArrays {
         came_(options.first ? options.answerBytes : options.bytes),
         out_(allocatePages(sent_)),
         in_(allocatePages(came_)) {
-    // Copies take the pattern of max, whose values span the whole type.
+    // Copies use the pattern of max, whose values span the whole type.
     pattern_.dtype = DType::uint8;
     pattern_.op = ReduceOp::max;
     pattern_.size = comm.size();
@@ -49,7 +48,7 @@ class MessageArrays {
     spoil();
   }
 
-  /// What an earlier message left cannot pass for one that came. It also touches the memory.
+  /// Overwrites the receive array, so an earlier message cannot pass; also touches the memory.
   void spoil() {
     if (came_ == 0) return;
     fillPattern(in_.get(), 0, came_, pattern_, options_.peer);

@@ -1,4 +1,4 @@
-// Memory of a measurement: whole pages, so that nothing else shares a cache line or page with it.
+// Memory of a measurement: whole pages, so nothing else shares a cache line or page with it.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ inline Error tooLarge(std::size_t bytes) {
                                            " bytes for a measurement: choose a smaller size");
 }
 
-/// Untouched memory: the first thread that writes a page decides where it lies. Null for 0 bytes.
-/// `huge`: on huge pages, where the system leaves that to programs.
+/// Untouched memory: the thread that first writes a page decides its NUMA node. Null for 0 bytes.
+/// `huge`: on huge pages if the system permits.
 inline PageBuffer allocatePages(std::size_t bytes, bool huge = false) {
   if (bytes == 0) return nullptr;
   const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
   const std::size_t alignment = huge && bytes >= kHugePageBytes ? kHugePageBytes : kPage;
-  // aligned_alloc wants whole multiples of the alignment.
+  // aligned_alloc needs a multiple of the alignment.
   void* memory = nullptr;
   if (rounded < bytes || posix_memalign(&memory, alignment, rounded) != 0) {
     throw tooLarge(bytes);

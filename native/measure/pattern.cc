@@ -11,7 +11,7 @@
 namespace gradlink::measure {
 namespace {
 
-// Elements of one part handed to a thread: enough work to be worth waking it.
+// Elements of a thread's part: enough work for a wake-up.
 constexpr std::size_t kPartElements = 1 << 16;
 
 template <class P>
@@ -44,7 +44,7 @@ std::size_t countWrong(const void* got, std::size_t count, Expected expected) {
   return wrong;
 }
 
-/// Elements of `got`, of so many bytes each, that have not these bits.
+/// Elements of `got`, `size` bytes each, whose bits differ.
 std::size_t countOthers(const void* got, std::size_t count, std::size_t size, std::uint64_t bits) {
   const auto* bytes = static_cast<const std::uint8_t*>(got);
   std::size_t others = 0;

@@ -1,11 +1,11 @@
-// Test data whose reductions are exact in any order, so that a result is right or wrong to the bit,
-// and which differs by rank and index, so that a block in the wrong place is seen.
+// Test data whose reductions are exact in any order, so a result is right or wrong to the bit. It
+// differs by rank and index, so misplaced blocks are detected.
 //
-// Sums of integers wrap, so any value will do. Floats get whole numbers so small that no partial
+// Sums of integers wrap, so any value will do. Floats are whole numbers so small that no partial
 // sum rounds (up to 2^24 over all ranks for float32, 2^11 for float16, 2^8 for bfloat16, 2^4 and
-// 2^3 for float8), for avg multiples of the number of ranks, and for prod powers of two, one of
-// them times a small odd number. Where a type has too few digits for every rank to take part at
-// every index, the ranks take turns and the others give the neutral 0 or 1.
+// 2^3 for float8). For avg they are multiples of the number of ranks; for prod powers of two, one
+// of them times a small odd number. If a type has too few digits, ranks take turns and the others
+// give the neutral 0 or 1.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,6 @@ namespace gradlink::measure {
 struct Pattern {
   DType dtype = DType::float32;
   ReduceOp op = ReduceOp::sum;
-  /// Ranks that are reduced.
   int size = 1;
   std::uint64_t seed = 0;
 };
@@ -27,22 +26,22 @@ struct Pattern {
 /// Writes elements first .. first + count - 1 of `rank`'s input. Uses the thread pool.
 void fillPattern(void* to, std::size_t first, std::size_t count, const Pattern&, int rank);
 
-/// Elements that are not what fillPattern writes for (first, rank).
+/// Elements that differ from fillPattern's for (first, rank).
 std::size_t countWrongInput(const void* got, std::size_t first, std::size_t count, const Pattern&,
                             int rank);
 
-/// Elements that are not the reduction of the first `ranks` ranks' elements first .. first + count
-/// - 1. Of no rank: the op's identity. Those of avg are whole over all ranks only.
+/// Elements that differ from the reduction of the first `ranks` ranks' elements; with no rank, from
+/// the op's identity. avg is exact over all ranks only.
 std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t count,
                                 const Pattern&, int ranks);
 
-/// What these compare with: the bits of element `index`, in the low bytes.
+/// The expected bits of element `index`, in the low bytes.
 std::uint64_t inputBits(std::size_t index, const Pattern&, int rank);
 std::uint64_t reductionBits(std::size_t index, const Pattern&, int ranks);
 
-/// An element that is not what it must be; bits are in the low bytes.
+/// A wrong element; bits are in the low bytes.
 struct WrongElement {
-  /// Whose output it is in; of copies, which of them.
+  /// The rank of the output; for copies, the index of the copy.
   int rank = 0;
   std::uint64_t index = 0;
   std::uint64_t got = 0;

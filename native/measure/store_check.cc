@@ -13,14 +13,14 @@
 namespace gradlink::measure {
 namespace {
 
-// Elements that are expected, then compared: what stays in the first cache.
+// Elements computed, then compared, at a time: they stay in the first-level cache.
 constexpr std::size_t kCheckedBlock = 512;
 using Block = std::array<double, kCheckedBlock>;
 
-// Elements of one part of sumPushed handed to a thread: whole blocks.
+// Elements of a thread's part in sumPushed: whole blocks.
 constexpr std::size_t kCheckedElements = 256 * kCheckedBlock;
 
-// Sums that go on side by side, since each waits for the addition before.
+// Interleaved sums, because each addition depends on the previous one.
 constexpr std::size_t kSideBySide = 4;
 
 template <class T, class Decode>
@@ -50,7 +50,7 @@ float codeOf(float rest, const PushRule& rule) {
   return rest <= -rule.threshold ? -rule.threshold : 0.0F;
 }
 
-/// Adds what `numbers` come to after compression.
+/// Adds the values of `numbers` after compression.
 void addCompressed(const double* numbers, float* residual, std::size_t count, double* sum,
                    const PushRule& rule) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ void addCompressed(const double* numbers, float* residual, std::size_t count, do
   }
 }
 
-/// Elements first .. first + count - 1 of what is expected, at most a block.
+/// Computes expected elements first .. first + count - 1, at most a block.
 void expectBlock(const PushedArray& pushed, const PushRule& rule, std::size_t first,
                  std::size_t count, double* sum) {
   Block numbers;
@@ -91,14 +91,13 @@ void expectBlock(const PushedArray& pushed, const PushRule& rule, std::size_t fi
   }
 }
 
-/// The sums of one array so far.
 struct Compared {
   double magnitude = 0;
   double* differences;
   double* wrong;
 };
 
-/// Goes on with the sums of `outs` devices from `device` on.
+/// Continues the sums of `outs` devices from `device` on.
 template <std::size_t outs>
 void compareSome(const double* expected, const Block* got, std::size_t count, double bound,
                  double* differences, double* wrong) {
@@ -109,7 +108,7 @@ void compareSome(const double* expected, const Block* got, std::size_t count, do
     for (std::size_t out = 0; out < outs; ++out) {
       const double off = std::fabs(got[out][i] - expected[i]);
       difference[out] += off;
-      far[out] += static_cast<std::size_t>(!(off <= bound));  // NaN is wrong
+      far[out] += static_cast<std::size_t>(!(off <= bound));
     }
   }
   std::copy_n(difference.begin(), outs, differences);
@@ -166,7 +165,7 @@ void sumPushed(double* into, const PushedArray& pushed, const PushRule& rule) {
 }
 
 CheckedOuts checkOuts(std::span<const CheckedArray> arrays, const PushRule& rule, double bound) {
-  std::vector<std::size_t> begins;  // of each array's devices
+  std::vector<std::size_t> begins;
   std::size_t outs = 0;
   for (const CheckedArray& array : arrays) {
     begins.push_back(outs);
@@ -176,7 +175,7 @@ CheckedOuts checkOuts(std::span<const CheckedArray> arrays, const PushRule& rule
   result.magnitudes.resize(arrays.size());
   result.differences.resize(outs);
   result.wrong.resize(outs);
-  // The largest first, so that no thread is left alone with one.
+  // The largest first, so no thread is left with one at the end.
   std::vector<std::size_t> order(arrays.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater(),

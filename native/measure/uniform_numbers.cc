@@ -10,10 +10,10 @@
 namespace gradlink::measure {
 namespace {
 
-// Elements of one part handed to a thread: enough work to be worth waking it.
+// Elements of a thread's part: enough work for a wake-up.
 constexpr std::size_t kDrawnElements = std::size_t{1} << 18;
 
-// A Weyl sequence by the golden ratio, mixed by two multiplications. It can begin anywhere.
+// A Weyl sequence by the golden ratio, mixed by two multiplications. It can start anywhere.
 constexpr std::uint32_t kWeylStep = 0x9e3779b9u;
 constexpr std::uint32_t kMixers[] = {0x21f0aaadu, 0x735a2d97u};
 

@@ -1,5 +1,5 @@
-// The gradients that a store is measured with: the same for the same start on every machine,
-// however many threads draw them.
+// The gradients for measuring stores: determined by the start of the stream, on every machine and
+// with any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,16 @@
 
 namespace gradlink::measure {
 
-/// An array and the start of its stream.
 struct DrawnArray {
   void* data = nullptr;
   std::size_t count = 0;
   std::uint32_t start = 0;
 };
 
-/// Uniform numbers from [-1, 1], of a float type. All arrays at once, on the thread pool: threads
-/// touch the memory first where they are.
+/// Uniform numbers from [-1, 1] of a float type. Threads of the pool touch the memory first.
 void drawUniform(std::span<const DrawnArray> arrays, DType);
 
-/// Untouched memory: asks for huge pages, where the system leaves that to programs, and touches all
-/// of it with all threads. What it holds stays.
+/// Requests huge pages if permitted, and touches the memory with all threads. Keeps its contents.
 void touchMemory(void* data, std::size_t bytes);
 
 }  // namespace gradlink::measure

@@ -1,5 +1,5 @@
-// Which elements of a collective's outputs are not what they must be: how many, and the first. The
-// same for memory of the host and of GPUs, which only count.
+// The number of wrong elements in a collective's outputs, and the first of them. Works for host
+// memory and for GPUs, which only count.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gradlink::measure {
 
-/// Calls call(held, part) with every part of every held rank's output that is defined.
+/// Calls call(held, part) for every defined part of every held rank's output.
 template <class Call>
 void eachPart(const Communicator& comm, const CollectiveOptions& options, Call call) {
   const CollectiveRecord& record = *options.collective;
@@ -24,8 +24,7 @@ void eachPart(const Communicator& comm, const CollectiveOptions& options, Call c
   }
 }
 
-/// The first of `count` elements that is wrong; countIn(from, count) counts those of a range, and
-/// is asked about ever smaller halves.
+/// The first wrong one of `count` elements, by bisection with countIn(from, count).
 template <class CountIn>
 std::size_t halveToFirst(std::size_t count, CountIn countIn) {
   std::size_t from = 0;
@@ -38,8 +37,8 @@ std::size_t halveToFirst(std::size_t count, CountIn countIn) {
   return from;
 }
 
-/// Of the held ranks. `data` has countIn(held, part, from, count), and bitsAt(held, index) of one
-/// element. Nothing where a second look finds all right.
+/// The first wrong element of the held ranks; nothing if a second look finds none. `data` has
+/// countIn(held, part, from, count) and bitsAt(held, index).
 template <class Data>
 std::optional<WrongElement> firstWrong(const Communicator& comm, const CollectiveOptions& options,
                                        const Pattern& pattern, Data& data) {

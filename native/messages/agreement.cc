@@ -12,13 +12,12 @@
 namespace gradlink::messages {
 namespace {
 
-// Two ranks exchange whole inputs of this size faster than they agree first; with more ranks
-// everybody's inputs go to everybody, so the sum is bounded instead.
+// Two ranks exchange whole inputs of this size faster than they agree first. With more ranks all
+// inputs go to all ranks, so their sum is limited instead.
 constexpr std::size_t kMostOfOne = 8 << 10;
 constexpr std::size_t kMostOfAll = 64 << 10;
 constexpr std::size_t kLeast = 256;
-// Longer messages than some 4 KiB wait for their receive in MPIs over shared memory, which takes
-// several times as long.
+// Over shared memory, MPIs let messages beyond some 4 KiB wait for their receive, which is slow.
 constexpr std::size_t kEagerPiece = 3968;
 
 constexpr int kMostPieces = 1 + (kMostOfOne + 64) / kEagerPiece;
@@ -81,9 +80,9 @@ void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wai
     announce(ShapeOnWire(kNamesCall), std::as_bytes(std::span(&name, 1)), wait.forNames());
     std::vector<CallName> names(all.size());
     for (int r = 0; r < n; ++r) {
-      const auto told = this->payload(r);
-      std::memcpy(&names[static_cast<std::size_t>(r)], told.data(),
-                  std::min(told.size(), sizeof(name)));
+      const auto nameBytes = this->payload(r);
+      std::memcpy(&names[static_cast<std::size_t>(r)], nameBytes.data(),
+                  std::min(nameBytes.size(), sizeof(name)));
     }
     return names;
   });
@@ -113,7 +112,7 @@ void Agreement::exchangePair(std::size_t own, Wait& wait) {
       count = 0;
     }
   } catch (...) {
-    // The memory is this object's: sends that are given up may stay with MPI no longer than it.
+    // Sends that are given up may use this object's memory as long as it lives.
     std::vector<RequestHandle> receives(requests, requests + std::min(count, 1));
     std::vector<RequestHandle> sends(requests + std::min(count, 1), requests + count);
     link_.giveUp(receives, sends);
@@ -165,7 +164,7 @@ std::vector<std::vector<std::byte>> Agreement::exchange(std::span<const std::byt
     theirs.resize(most);
     batch.receive(theirs.data(), most, from, kMoveTag);
   }
-  // All of one length: MPI then needs to tell nobody how much came.
+  // All have one length, so MPI need not report lengths.
   auto& mine = all[static_cast<std::size_t>(link_.rank())];
   mine.assign(own.begin(), own.end());
   mine.resize(most);

@@ -1,6 +1,5 @@
-// What starts every collective: each rank learns what all others call, and their data where it is
-// short. Messages double in reach from step to step (Bruck's all-gather), so that all have met
-// after log2(size) of them.
+// The start of every collective: each rank learns all calls, and all data if it is short. Messages
+// double in reach from step to step (Bruck's all-gather), so log2(size) of them suffice.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +17,13 @@ class Agreement {
  public:
   explicit Agreement(Link& link);
 
-  /// The most that a rank can bring to a call.
   std::size_t mostBytes() const { return mostBytes_; }
-  /// All ranks announce; throws mismatch on all of them where they announce different calls.
-  /// `payload` is at most mostBytes().
+  /// All ranks announce; throws a mismatch on all if calls differ. `payload`: up to mostBytes().
   void meet(const Shape& shape, std::span<const std::byte> payload, Wait& wait);
-  /// What a rank brought to the last call: until the next one.
+  /// A rank's payload of the last call, valid until the next one.
   std::span<const std::byte> payload(int rank) const;
 
-  /// Everybody's bytes of different lengths, `most` the largest of them, after a rendezvous.
+  /// All-gathers bytes of different lengths, up to `most`, after a rendezvous.
   std::vector<std::vector<std::byte>> exchange(std::span<const std::byte> own, std::size_t most,
                                                Wait& wait);
 
@@ -42,19 +39,18 @@ class Agreement {
     return *reinterpret_cast<const Announcement*>(gathered_.get() +
                                                   offset_[static_cast<std::size_t>(rank)]);
   }
-  /// Brings everybody's announcement here.
   void announce(const ShapeOnWire& shape, std::span<const std::byte> payload, Wait& wait);
-  /// Two ranks: the case whose latency shows most.
+  /// Two ranks: the case with the most visible latency.
   void exchangePair(std::size_t own, Wait& wait);
   void exchangeAll(std::size_t own, Wait& wait);
-  /// Where the announcements are, one after the other.
+  /// Sets the offsets of consecutive announcements.
   void index(std::size_t from, std::size_t to);
 
   Link& link_;
   std::size_t mostBytes_;
   std::size_t capacity_;
   std::unique_ptr<std::byte[]> gathered_;
-  /// Where each rank's announcement begins, and the ends of the first so many of them.
+  /// The beginning and the end of each rank's announcement.
   std::vector<std::size_t> offset_;
   std::vector<std::size_t> ends_;
 };

@@ -1,5 +1,5 @@
-// Collectives with counts: each rank tells its row of the table with the announcement, where that
-// has room for it; then parts go straight where they belong.
+// Collectives with counts: each rank sends its row of the table with the announcement if there is
+// room. Then the parts go directly to their receivers.
 
 #include "core/counted.h"
 #include "core/kernels/copy_bytes.h"
@@ -52,7 +52,6 @@ void RankCommunicator::count(const Call& call, Wait& wait) {
   try {
     table.place(call, heldRanks());
   } catch (const std::exception& error) {
-    // The others wait for this rank's part.
     if (size() > 1) abort(error.what());
     throw;
   }

@@ -15,8 +15,7 @@
 namespace gradlink::messages {
 namespace {
 
-// What only this rendezvous's ranks know: keeps strangers of the host out, and two rendezvous of
-// one name apart. Chosen by rank 0.
+// Rank 0's secret of this rendezvous keeps strangers and other rendezvous of the name apart.
 std::string agreeOnSecret(Communicator& world, const CallOptions& options) {
   std::array<std::uint32_t, 4> words{};
   if (world.heldRanks()[0] == 0 && getrandom(words.data(), sizeof(words), 0) != sizeof(words))

@@ -1,4 +1,4 @@
-// Ranks of an MPI job that share a host reduce there first: only one of a host talks MPI for them.
+// Ranks of an MPI job that share a host reduce there first: one rank of each host uses MPI.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace gradlink::messages {
 
-/// Joins ranks of one host with the engine of the host: those that give the same job and name meet.
+/// Joins the ranks of one host with the host's engine, by job and name.
 using HostJoin = std::function<std::unique_ptr<Communicator>(
     const std::string& job, const std::string& name, int rank, int size, double timeoutMs)>;
 
-/// As join(), and then over the hosts' own engines (core/hierarchical.h). With one rank a host that
-/// is join()'s communicator itself.
+/// As join(), over the hosts' own engines (hierarchical.h); or join()'s result with one rank a
+/// host.
 std::unique_ptr<Communicator> joinOverHosts(const JoinOptions& options, const HostJoin& joinHost);
 
 }  // namespace gradlink::messages

@@ -10,7 +10,7 @@
 namespace gradlink::messages {
 namespace {
 
-/// This process is a server, which has met the others before its end, or was told not to.
+/// This process is a server that has met the others at its end, or must not.
 std::atomic<bool> serves{false};
 
 void meetAll(const std::atomic<bool>* cancelled) {
@@ -28,11 +28,10 @@ void meetAtExit() {
     const char* const given = std::getenv("GRADLINK_NUM_SERVERS");
     const std::string servers = given == nullptr ? "" : given;
     if (servers.empty() || servers == "0") return false;
-    // Handlers run in the opposite order: this one before the one that finalises MPI, which was
-    // registered when MPI was started.
+    // Handlers run in reverse order: this one before MPI's finalization, registered at its start.
     return on_exit(
                [](int status, void*) {
-                 // Who waits for a process that has failed hears of its end at once.
+                 // Ranks that wait for a failed process learn of its end at once.
                  if (status != 0 || serves.load()) return;
                  try {
                    meetAll(nullptr);

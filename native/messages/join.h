@@ -1,10 +1,10 @@
-// Ways into MPI: ranks are processes of an mpirun or srun job, on one host or many.
+// Joining over MPI: ranks are processes of an mpirun or srun job, on one host or many.
 //
-// The MPI is loaded at the first call: the one the launcher's environment speaks of, or that
-// GRADLINK_MPI names. It is initialised once a process and finalised when the process exits.
+// The first call loads the MPI of the launcher's environment, or the one that GRADLINK_MPI names.
+// It is initialized once a process and finalized when the process exits.
 //
-// A process that dies takes the job with it: that is what MPI launchers do. What MPI itself reports
-// as a failure ends the communicator with ERR_SYSTEM and MPI's text.
+// A process that dies takes the job with it: MPI launchers do that. An error of MPI ends the
+// communicator with ERR_SYSTEM and MPI's text.
 #pragma once
 
 #include <atomic>
@@ -17,77 +17,69 @@
 
 namespace gradlink::messages {
 
-/// Which MPI this process uses.
 struct LibraryInfo {
   /// "openmpi", "mpich", or "tcp" for ranks without MPI.
   std::string flavour;
-  /// "Open MPI v4.1.4": the first line of what it says of itself.
+  /// "Open MPI v4.1.4": the first line of the library's version text.
   std::string version;
-  /// The shim that was loaded.
   std::string file;
-  /// Why this one: "GRADLINK_MPI", or the variable of the launcher that told.
+  /// Why this one was chosen: "GRADLINK_MPI", or the launcher's variable.
   std::string chosenBy;
 };
 
-/// Loads it, without initialising MPI. Throws Error(backendUnavailable) that says what was looked
-/// for, where, why that one, and what to do.
+/// Loads the shim without initializing MPI. Throws Error(backendUnavailable) with the remedy.
 const LibraryInfo& libraryInfo();
 
-/// The ranks meet over TCP, whatever MPI there is. Before the first join; throws where this process
-/// has joined over MPI already.
+/// The ranks meet over TCP instead of MPI. Before the first join; throws after one over MPI.
 void useTcp(const tcp::Settings&);
 
-/// This process's place in its job.
+/// This process's rank in its job.
 struct Place {
   int rank = 0;
   int size = 1;
-  /// Whether MPI takes buffers in device memory.
   bool cudaAware = false;
 };
 
-/// Initialises MPI, which waits for all processes of the job. Throws timeout when they have not
-/// come by then, unsupported where the MPI has no MPI_THREAD_MULTIPLE.
+/// Initializes MPI, which waits for all processes of the job. Throws a timeout if they do not come,
+/// and unsupported without MPI_THREAD_MULTIPLE.
 Place start(double timeoutMs = 30000, const std::atomic<bool>* cancelled = nullptr);
 
-/// An MPI communicator's further abilities. backend() is "mpi", or "tcp" where there is none.
+/// An MPI communicator's additional functions. backend() is "mpi", or "tcp" without MPI.
 class MpiCommunicator : public OneRank {
  public:
   using OneRank::OneRank;
 
-  /// The node of each rank, numbered by their lowest ranks: those of equal number share memory.
-  /// From MPI (MPI_Comm_split_type), or, where GRADLINK_RANKS_PER_NODE is k, each k consecutive
-  /// ranks are one. Collective; the result is kept, so that only the first call communicates.
+  /// Each rank's node, numbered by lowest ranks; ranks of one node share memory. From
+  /// MPI_Comm_split_type, or k consecutive ranks each if GRADLINK_RANKS_PER_NODE is k. Collective;
+  /// only the first call communicates.
   virtual const std::vector<int>& nodes(const CallOptions& = {}) = 0;
-  /// This communicator's ranks as ranks of the job (of MPI_COMM_WORLD).
   virtual const std::vector<int>& worldRanks() const = 0;
 };
 
 struct JoinOptions {
-  /// Ranks that give the same name and ranks meet. The same names may be used again once all
-  /// members have joined.
+  /// Ranks with the same name and list meet. A name may be reused once all members have joined.
   std::string name;
-  /// The members' ranks in the job, ascending; this process is among them. Empty: all of the job.
+  /// The members' ranks in the job, ascending, this process included. Empty: the whole job.
   std::vector<int> ranks;
-  /// Until everybody has come, and the default for each call.
+  /// For the rendezvous, and the default of calls.
   double timeoutMs = 30000;
-  /// Looked at while waiting for the others: once true, join gives up with ERR_CLOSED. May be null.
+  /// Checked during the rendezvous: once true, join throws ERR_CLOSED. May be null.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// Blocks until all members have come. Throws timeout naming the missing ranks. Others of the job
-/// need not take part.
+/// Blocks until all members have come; throws a timeout naming the missing. Others may stay away.
 std::unique_ptr<MpiCommunicator> join(const JoinOptions&);
 
-/// As Communicator::split, with what MPI communicators have beside.
+/// Communicator::split with the result's full type.
 std::unique_ptr<MpiCommunicator> splitMpi(MpiCommunicator&, int color, int key,
                                           const CallOptions& = {});
 
-/// Writes `message` to standard error and ends all processes of the job with this status (1 for
-/// 0). Does nothing but write where MPI is not running. Safe from any thread.
+/// Writes `message` to standard error and ends all processes of the job with this status (1 for 0).
+/// Only writes if MPI is not running. Thread-safe.
 void abortJob(const std::string& message, int status = 1);
 
-/// What the process's exit does by itself: ends what is pending and finalises MPI, which may wait
-/// for the other processes of the job to do the same. Nothing of this header may be called after.
+/// Runs at the process's exit by itself: ends pending calls and finalizes MPI, which may wait for
+/// the other processes. Nothing in this header may be called afterwards.
 void finalize();
 
 }  // namespace gradlink::messages

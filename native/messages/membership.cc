@@ -1,4 +1,4 @@
-// How MPI communicators come to be and end: joining by name, splitting, opening wires, closing.
+// How MPI communicators begin and end: joining by name, splitting, opening wires, closing.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace gradlink::messages {
 namespace {
 
-/// GRADLINK_RANKS_PER_NODE; 0 where it is not set.
+/// GRADLINK_RANKS_PER_NODE, or 0.
 int ranksPerNode() {
   const char* text = std::getenv("GRADLINK_RANKS_PER_NODE");
   if (text == nullptr || text[0] == '\0') return 0;
@@ -35,7 +35,7 @@ const std::vector<int>& RankCommunicator::nodes(const CallOptions& o) {
   if (!nodes_.empty()) return nodes_;
   guarded("nodes", [&] {
     Wait wait(link_, "nodes", timeoutOf(o), Wait::Kind::agreement);
-    // Everybody comes first: MPI itself knows no deadline.
+    // All ranks meet first: MPI itself has no deadlines.
     agreement_.meet(kNodesCall, {}, wait);
     std::int32_t lowest = 0;
     if (const int each = ranksPerNode(); each > 0) {

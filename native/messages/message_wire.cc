@@ -15,18 +15,17 @@
 namespace gradlink::messages {
 namespace {
 
-/// Payloads of up to this many bytes go with their frame.
+/// Payloads up to this size are part of their frame.
 constexpr std::size_t kInlineBytes = 8 << 10;
 constexpr std::size_t kFrameBytes = 16 + Wire::kMostHeaderBytes + 16 + kInlineBytes;
-/// Frames that MPI can fill without copying them twice.
+/// Posted frames, which MPI fills without another copy.
 constexpr std::size_t kPosted = 16;
-/// MPI moves what is under way only while somebody looks.
+/// MPI makes progress only in calls.
 constexpr std::chrono::nanoseconds kLongestNapUnderWay = std::chrono::microseconds(50);
 
-/// Of somebody who never waits here: so many find nothing until it is asked who is gone.
+/// A rank that never waits here looks this often before it checks who is gone.
 constexpr std::uint32_t kGlancesBetween = 64;
 
-/// Where a payload begins in its frame.
 constexpr std::size_t payloadAt(std::size_t headerBytes) {
   return (16 + headerBytes + 15) / 16 * 16;
 }
@@ -114,33 +113,33 @@ void MpiWire::send(int destination, std::span<const std::byte> header, const voi
                                                 std::to_string(header.size()));
   }
   const InUse inUse("send");
-  bool news = true;
+  bool hasEvent = true;
   {
     std::lock_guard lock(mutex_);
     const auto to = static_cast<std::size_t>(destination);
     if (closed_ || left_[to]) {
-      if (ticket != 0) told_.push_back(ticket);
+      if (ticket != 0) sent_.push_back(ticket);
     } else {
       bytesSent_[to] += header.size() + bytes;
       Outgoing outgoing{destination, ticket, {}, {}};
       begin(outgoing, FrameKind::message, header, payload, bytes);
       if (bytes <= kInlineBytes) {
-        // The frame has all of it: the caller's memory is free.
-        if (ticket != 0) told_.push_back(std::exchange(outgoing.ticket, 0));
-        news = ticket != 0;
+        // The frame has a copy: the caller's memory is free.
+        if (ticket != 0) sent_.push_back(std::exchange(outgoing.ticket, 0));
+        hasEvent = ticket != 0;
       }
       if (done(outgoing.requests)) {
-        if (outgoing.ticket != 0) told_.push_back(outgoing.ticket);
+        if (outgoing.ticket != 0) sent_.push_back(outgoing.ticket);
         buffers_.give(std::move(outgoing.frame));
       } else {
         fresh_.push_back(std::move(outgoing));
-        news = true;
+        hasEvent = true;
       }
     }
   }
-  if (news) {
-    news_.fetch_add(1);
-    if (asleep_.load()) futexWake(&news_);
+  if (hasEvent) {
+    events_.fetch_add(1);
+    if (asleep_.load()) futexWake(&events_);
   }
 }
 
@@ -160,8 +159,7 @@ void MpiWire::release(std::uint64_t token) {
   delete message;
 }
 
-// Takes one frame that has come, and posts the receive of its payload: in the order of the frames,
-// which is that of the payloads.
+// Takes one received frame and posts the receive of its payload. Payloads have the order of frames.
 bool MpiWire::arrive() {
   MessageStatus status;
   if (!link_.test(&posted_.front().request, &status)) return false;
@@ -222,8 +220,7 @@ bool MpiWire::deliver(WireEvents& events) {
   return any;
 }
 
-// Sends that are over, and those whose receiver has left: their memory is the caller's again, and
-// nobody will read what MPI may still hold of it.
+// Completes sends that are done or whose receiver has left, even if MPI still holds those.
 void MpiWire::finish(WireEvents& events) {
   for (std::size_t i = 0; i < outgoing_.size();) {
     Outgoing& outgoing = outgoing_[i];
@@ -241,20 +238,20 @@ void MpiWire::finish(WireEvents& events) {
   }
 }
 
-void MpiWire::tell(WireEvents& events) {
+void MpiWire::takeSent(WireEvents& events) {
   std::lock_guard lock(mutex_);
-  events.sent.insert(events.sent.end(), told_.begin(), told_.end());
-  told_.clear();
+  events.sent.insert(events.sent.end(), sent_.begin(), sent_.end());
+  sent_.clear();
   std::move(fresh_.begin(), fresh_.end(), std::back_inserter(outgoing_));
   fresh_.clear();
 }
 
-/// Of a transport that outlives those who die.
+/// For transports that outlive a dead process.
 void MpiWire::notice(WireEvents& events) {
   const Shim& mpi = shim();
   if (mpi.goneAbove == nullptr) return;
   for (int r = mpi.goneAbove(link_.comm(), -1); r >= 0; r = mpi.goneAbove(link_.comm(), r)) {
-    // What it sent last has come, and is delivered first.
+    // Everything that it sent is here and is delivered first.
     while (arrive()) continue;
     if (underway_ > 0) deliver(events);
     const auto at = static_cast<std::size_t>(r);
@@ -277,8 +274,8 @@ void MpiWire::poll(WireEvents& events, Deadline until) {
   const InUse inUse("poll");
   Pause pause;
   for (;;) {
-    const std::uint32_t seen = news_.load();
-    tell(events);
+    const std::uint32_t seen = events_.load();
+    takeSent(events);
     while (arrive()) pause.reset();
     if (underway_ > 0) deliver(events);
     finish(events);
@@ -286,7 +283,7 @@ void MpiWire::poll(WireEvents& events, Deadline until) {
     const std::chrono::nanoseconds nap = pause.nap();
     if (nap.count() == 0) {
       if (!until.passed()) continue;
-      // Who only looks in between never rests here.
+      // Without waits, gone ranks are checked for here.
       if (++glances_ % kGlancesBetween == 0) notice(events);
       return;
     }
@@ -300,19 +297,19 @@ void MpiWire::poll(WireEvents& events, Deadline until) {
         std::chrono::duration_cast<std::chrono::nanoseconds>(until.at() - Deadline::Clock::now());
     const auto most = std::min(busy ? std::min(nap, kLongestNapUnderWay) : nap, left);
     asleep_.store(true);
-    if (news_.load() == seen) {
+    if (events_.load() == seen) {
       const timespec time{0, std::max<long>(most.count(), 1)};
-      syscall(SYS_futex, &news_, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0);
+      syscall(SYS_futex, &events_, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0);
     }
     asleep_.store(false);
-    if (news_.load() != seen) pause.reset();
+    if (events_.load() != seen) pause.reset();
   }
 }
 
 void MpiWire::wake() {
   woken_.store(true);
-  news_.fetch_add(1);
-  if (asleep_.load()) futexWake(&news_);
+  events_.fetch_add(1);
+  if (asleep_.load()) futexWake(&events_);
 }
 
 std::vector<std::uint64_t> MpiWire::bytesSent() const {
@@ -334,9 +331,9 @@ void MpiWire::close(Deadline until) {
   const InUse inUse("close");
   WireEvents unheard;
   Pause pause;
-  // What comes meanwhile is taken and dropped, so that peers' sends end, too.
+  // Received messages are dropped, so the peers' sends end, too.
   const auto drain = [&] {
-    tell(unheard);
+    takeSent(unheard);
     while (arrive()) pause.reset();
     if (underway_ > 0) deliver(unheard);
     finish(unheard);
@@ -369,7 +366,7 @@ void MpiWire::close(Deadline until) {
   }
   const bool clean = sends.empty();
   link_.giveUp(receives, sends);
-  // MPI may still read what did not get away.
+  // MPI may still read the messages that were not sent.
   if (!clean) {
     for (Outgoing& outgoing : outgoing_) static_cast<void>(outgoing.frame.memory.release());
   }

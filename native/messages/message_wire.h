@@ -1,5 +1,5 @@
-// A wire over MPI. A message is a frame: the header with a short payload behind it; a long payload
-// follows on its own, from the sender's memory into a buffer of the receiver's.
+// A wire over MPI. A message is a frame: the header and a short payload. A long payload follows
+// separately, from the sender's memory to a buffer of the receiver.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace gradlink::messages {
 
 class MpiWire final : public Wire, private AtEnd {
  public:
-  /// Takes the MPI communicator.
+  /// Takes ownership of the MPI communicator.
   explicit MpiWire(CommHandle comm);
   ~MpiWire() override;
 
@@ -48,12 +48,11 @@ class MpiWire final : public Wire, private AtEnd {
   };
   static_assert(sizeof(FrameHead) == 16);
 
-  /// A frame that waits for a message to come.
   struct Posted {
     RequestHandle request;
     WireBuffer frame;
   };
-  /// A message that has come, or whose payload is on its way. A token is its address.
+  /// A message that has come, or whose payload is still coming. Its address is its token.
   struct Incoming {
     int source;
     FrameHead head;
@@ -68,7 +67,7 @@ class MpiWire final : public Wire, private AtEnd {
     std::vector<RequestHandle> requests;
   };
 
-  /// MPI tells of receives that are still open when it is finalised.
+  /// Cancels open receives: MPI reports them when it is finalized.
   void atEnd() override;
   void post();
   void begin(Outgoing& outgoing, FrameKind kind, std::span<const std::byte> header,
@@ -77,34 +76,33 @@ class MpiWire final : public Wire, private AtEnd {
   bool deliver(WireEvents& events);
   void finish(WireEvents& events);
   bool done(std::vector<RequestHandle>& requests);
-  void tell(WireEvents& events);
+  void takeSent(WireEvents& events);
   void notice(WireEvents& events);
   void sleep(std::chrono::nanoseconds most);
 
   Link link_;
   WireBuffers buffers_;
   std::deque<Posted> posted_;
-  /// Of each source, in the order of its sends.
+  /// By source, in the order of sends.
   std::vector<std::deque<std::unique_ptr<Incoming>>> incoming_;
-  /// Messages in `incoming_`.
   std::size_t underway_ = 0;
   std::uint32_t glances_ = 0;
-  /// Sends that poll() watches.
+  /// Sends that poll() tests.
   std::vector<Outgoing> outgoing_;
   std::vector<bool> left_;
 
   /// Keeps a frame and its payload together; guards what follows.
   mutable std::mutex mutex_;
   std::vector<Outgoing> fresh_;
-  std::vector<std::uint64_t> told_;
+  std::vector<std::uint64_t> sent_;
   std::unordered_set<Incoming*> delivered_;
   std::unordered_set<void*> memory_;
   std::vector<std::uint64_t> bytesSent_;
   std::vector<std::uint64_t> bytesReceived_;
   bool closed_ = false;
 
-  /// Raised by what may end a poll's sleep; its sleeper.
-  std::atomic<std::uint32_t> news_{0};
+  /// Raised by events that may end a poll's sleep.
+  std::atomic<std::uint32_t> events_{0};
   std::atomic<bool> asleep_{false};
   std::atomic<bool> woken_{false};
 };

@@ -12,19 +12,17 @@
 namespace gradlink::messages {
 namespace {
 
-/// A piece that is passed on: long enough for MPI to be at its best, short enough that passing on
-/// begins early.
+/// A piece of a pipeline: long enough for bandwidth, short enough that forwarding begins early.
 constexpr std::size_t kPieceBytes = 256 << 10;
-/// Pieces whose receives are posted ahead.
 constexpr std::size_t kReceivesAhead = 8;
 
-/// The parts of a broadcast: one for each rank but the root, in the order of the ranks.
+/// The parts of a broadcast: one for each rank but the root, in rank order.
 struct Parts {
   std::size_t bytes;
   int size;
   int root;
 
-  /// A rank alone has nobody to send to: then there are no parts.
+  /// A single rank has nobody to send to.
   std::size_t others() const {
     return std::max<std::size_t>(static_cast<std::size_t>(size), 2) - 1;
   }
@@ -53,7 +51,7 @@ void runBroadcast(Link& link, const StagedCall& call, Wait& wait) {
   const Parts parts{bytes, link.size(), root};
   if (link.size() == 1 || me == root) {
     Batch batch(link);
-    // Piece by piece around the ranks, so that all can begin to pass on.
+    // Round robin over the ranks, so all can start to forward early.
     for (std::size_t at = 0; link.size() > 1 && at < parts.length(root == 0 ? 1 : 0);
          at += kPieceBytes) {
       for (int i = 1; i < link.size(); ++i) {
@@ -149,7 +147,7 @@ void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow>
   }
   std::vector<double> weights;
   for (const auto& [rank, weight] : own.terms) weights.push_back(weight);
-  // Two pieces are on the way at once: while one is summed up the next one comes.
+  // Two pieces at once: one is summed while the next one arrives.
   const std::size_t step = kPieceBytes / elementSize;
   std::byte* const memory = scratch.take(2 * own.terms.size() * kPieceBytes);
   std::vector<const void*> src[2];
@@ -173,7 +171,7 @@ void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow>
     if (at + step < call.shape.count) begin(at + step);
     wait.came();
     const std::size_t set = at / step % 2;
-    // The sum may overwrite what goes out.
+    // The sum may overwrite data being sent.
     batches[set]->wait(wait);
     weightedSum(call.out + at * elementSize, src[set], weights, lengthAt(at), call.shape.dtype,
                 own.divisor);

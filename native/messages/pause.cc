@@ -12,21 +12,20 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// A look takes some 50 to 300 ns. Where each rank of the host has a core, waiting out a message is
-/// cheaper than anything else; where they share cores, the awaited rank may need this very one.
+/// A look takes some 50 to 300 ns. With a core for each rank, spinning is cheapest; with shared
+/// cores, the awaited rank may need this one.
 constexpr std::uint32_t kLooksWithOwnCore = 2000;
 constexpr std::uint32_t kLooksOversubscribed = 50;
 
-/// Yielding costs 0.3 us where nobody else wants the core, and lets a rank that shares it go on.
+/// Yielding costs 0.3 us without competition, and lets a rank on the same core run.
 constexpr nanoseconds kYielding = std::chrono::microseconds(500);
-/// A sleep is this share of the wait so far, and at most kLongest: an idle rank looks some 500
-/// times a second.
+/// A sleep is this share of the wait so far, up to kLongest: idle ranks look 500 times a second.
 constexpr int kShare = 8;
 constexpr nanoseconds kLongest = std::chrono::milliseconds(2);
-/// How often the rest is looked at while yielding.
+/// How often the other conditions are checked while yielding.
 constexpr std::uint32_t kRest = 64;
 
-/// Whether this host has a core for each of its ranks, as far as the launcher tells.
+/// Whether this host has a core for each of its ranks, as far as the launcher says.
 bool haveOwnCores() {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_TASKS_PER_NODE",
                            "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "LOCAL_WORLD_SIZE", "WORLD_SIZE"}) {

@@ -1,6 +1,5 @@
-// Waiting for MPI, which offers only looking: first without pause, then giving the core to others
-// between looks, then sleeping for a share of the time waited so far. What sleeping adds to a wait
-// is bounded by that share, and what looking costs by the longest sleep.
+// Waiting for MPI, which can only be polled: first by spinning, then with yields, then with sleeps.
+// A share of the wait so far limits the latency, the longest sleep the polling cost.
 #pragma once
 
 #include <chrono>
@@ -12,24 +11,22 @@ namespace gradlink::messages {
 
 class Pause {
  public:
-  /// After a look that found nothing. True now and then: time to look at what can end the wait,
-  /// too.
+  /// Call after a poll that found nothing. True now and then: check the other conditions, too.
   bool after() {
     if (++looks_ < most_) return false;
     return slow();
   }
-  /// Something came: what comes next is likely to be near.
+  /// Call after progress: the next event is likely soon.
   void reset() {
     looks_ = 0;
     sleeping_ = false;
   }
-  /// As after(), for those who sleep in their own way: for how long now; 0: not yet.
+  /// As after(), for callers with their own way to sleep: how long to sleep now, or 0.
   std::chrono::nanoseconds nap();
 
  private:
   bool slow();
 
-  /// Looks without pause.
   static std::uint32_t mostLooks();
 
   const std::uint32_t most_ = mostLooks();

@@ -11,7 +11,7 @@
 namespace gradlink::messages {
 namespace {
 
-/// Short messages that may be on their way at once before sends wait.
+/// Short messages that may be pending before sends wait.
 constexpr std::size_t kMostOutgoing = 256;
 
 }  // namespace
@@ -53,9 +53,9 @@ void Messages::send(const void* data, std::size_t count, DType dtype, int destin
   if (!link_.test(&message.request)) outgoing_.push_back(std::move(message));
   if (!envelope.isLong) return;
 
-  // From here on the receiver counts on this message: giving up ends the communicator.
+  // The receiver now counts on this message: giving up ends the communicator.
   wait.as(Wait::Kind::data);
-  // One that it cannot take is refused by a failure, which ends this wait.
+  // A receiver that cannot take it fails the communicator, which ends this wait.
   std::int32_t ready = 0;
   RequestHandle request;
   link_.irecv(&ready, sizeof(ready), destination, kAnswerTag, &request);
@@ -114,7 +114,7 @@ Received Messages::receive(void* data, std::size_t count, DType dtype, int sourc
   const Wanted wanted{data, count, dtype, source, tag};
   wait.as(Wait::Kind::message).on(source);
   Received received{};
-  // What was set aside is looked through once; after that only what comes.
+  // Messages set aside are searched once; after that only new ones.
   for (std::size_t seen = 0;;) {
     for (; seen < unexpected_.size(); ++seen) {
       if (!take(unexpected_[seen], wanted, copyIn, wait, received)) continue;

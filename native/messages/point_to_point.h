@@ -1,6 +1,5 @@
-// Point-to-point messages of a communicator. A short one goes with its envelope, and its send
-// returns without its receive; a long one waits until its receiver has answered, so that one that
-// does not fit is an error on both sides.
+// Point-to-point messages. A short one goes with its envelope, and its send returns at once. A long
+// one waits until its receiver has answered, so a length mismatch is an error on both sides.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace gradlink::messages {
 
-/// Messages of up to this many bytes are sent without waiting for their receive.
+/// Messages up to this size are sent without waiting for their receive.
 inline constexpr std::size_t kEagerBytes = 8 << 10;
 
 class Messages {
@@ -26,11 +25,10 @@ class Messages {
   Received receive(void* data, std::size_t count, DType, int source, int tag, Wait& wait,
                    const CopyIn* copyIn = nullptr);
 
-  /// True when no send is on its way any more.
   bool idle();
 
  private:
-  /// A short message that MPI has not taken yet.
+  /// A short message that MPI has not sent yet.
   struct Outgoing {
     RequestHandle request;
     std::unique_ptr<std::byte[]> bytes;
@@ -38,7 +36,7 @@ class Messages {
   void sweep();
   bool take(Unexpected& message, const Wanted& wanted, const CopyIn* copyIn, Wait& wait,
             Received& received);
-  /// The next message of this source, set aside; false when there is none.
+  /// Sets aside the next message of this source; false if there is none.
   bool fetch(int source);
 
   Link& link_;

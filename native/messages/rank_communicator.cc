@@ -37,7 +37,7 @@ const char* RankCommunicator::backend() const { return nameOfTransport(); }
 void RankCommunicator::run(const Call& call) {
   const Kind kind = call.shape.kind;
   if (kind == Kind::allReduce && pairAllReduce(call.shape, call.buffers, call.options)) return;
-  // Of the collectives with counts those that are no sum to each rank: for that MPI has stages.
+  // Counted collectives, unless they are a sum for each rank, which MPI does in stages.
   const bool counts = isCounted(kind) && !hasOp(kind);
   const bool weighs = kind == Kind::neighborAllReduce;
   if (!isPlain(kind) && !counts && !weighs && !isMessage(kind)) return compose(call);
@@ -66,8 +66,7 @@ void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wa
   runMoves(link_, call, wait);
 }
 
-// The announcement carries the data: every rank computes its own result from what the others
-// brought.
+// The announcement carries the data: every rank computes its own result.
 void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait& wait) {
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const std::size_t mine = inBlocks(shape, size(), rank()) * block;
@@ -81,8 +80,7 @@ void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait&
   runDirect({shape, in_, out_, {}}, 0, shape.count);
 }
 
-// The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
-// need. False for what is not one, and for what the general way refuses.
+// A fast path of oneShot() for the most frequent small call. False for other or invalid calls.
 bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
                                      const CallOptions& options) {
   const std::size_t elementSize = sizeOf(shape.dtype);
@@ -103,8 +101,8 @@ bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
 
 void RankCommunicator::weigh(const Call& call, Wait& wait) {
   const Neighborhood& own = call.neighborhoods[0];
-  // The rendezvous tells the weights, too: then each rank hears from its sources alone. What a sum
-  // is divided by concerns its own rank only.
+  // The rendezvous includes the weights, so a rank then needs its sources only, and its own
+  // divisor.
   auto rows = resolveNeighbors(exchangeNeighborhoods(call.shape, own, wait));
   rows[static_cast<std::size_t>(rank())].divisor = own.divisor;
   runNeighbors(link_,
@@ -115,14 +113,12 @@ void RankCommunicator::weigh(const Call& call, Wait& wait) {
 
 namespace {
 
-/// One of a rank's neighbors, as it travels.
 struct Edge {
   std::int32_t rank;
   std::int32_t isSource;
   double weight;
 };
 
-/// What stands before them.
 struct Summary {
   double selfWeight;
   std::uint32_t edges;
@@ -131,7 +127,7 @@ struct Summary {
 
 }  // namespace
 
-// With the announcement where every rank's list is short, as in sparse graphs; else after it.
+// Sent with the announcement if every rank's list is short, as in sparse graphs; else after it.
 std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& shape,
                                                                   const Neighborhood& own,
                                                                   Wait& wait) {
@@ -142,12 +138,13 @@ std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& s
   for (const Neighbor& n : own.sources) edges.push_back({n.rank, 1, n.weight});
   for (const Neighbor& n : own.destinations) edges.push_back({n.rank, 0, n.weight});
   const Summary mine{own.selfWeight, static_cast<std::uint32_t>(edges.size()), own.check ? 1u : 0u};
-  std::vector<std::byte> told(sizeof(Summary) + edges.size() * sizeof(Edge));
-  std::memcpy(told.data(), &mine, sizeof(mine));
+  std::vector<std::byte> announced(sizeof(Summary) + edges.size() * sizeof(Edge));
+  std::memcpy(announced.data(), &mine, sizeof(mine));
   if (!edges.empty()) {
-    std::memcpy(told.data() + sizeof(mine), edges.data(), edges.size() * sizeof(Edge));
+    std::memcpy(announced.data() + sizeof(mine), edges.data(), edges.size() * sizeof(Edge));
   }
-  agreement_.meet(shape, std::span(told).first(fits(edges.size()) ? told.size() : sizeof(mine)),
+  agreement_.meet(shape,
+                  std::span(announced).first(fits(edges.size()) ? announced.size() : sizeof(mine)),
                   wait);
   std::vector<Neighborhood> all(static_cast<std::size_t>(size()));
   std::vector<std::span<const std::byte>> lists(all.size());
@@ -179,7 +176,7 @@ std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& s
   return all;
 }
 
-// Short ones travel in the host's memory, beside what is said of them.
+// Short ones are sent from host memory, next to their envelope.
 std::size_t RankCommunicator::leastGpuMessage() const {
   return takesGpuMemory() ? kEagerBytes + 1 : SIZE_MAX;
 }

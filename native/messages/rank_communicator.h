@@ -20,7 +20,7 @@ namespace gradlink::messages {
 
 class RankCommunicator final : public MpiCommunicator {
  public:
-  /// Takes the MPI communicator.
+  /// Takes ownership of the MPI communicator.
   RankCommunicator(CommHandle comm, std::vector<int> worldRanks, double timeoutMs);
   ~RankCommunicator() override;
 
@@ -34,7 +34,7 @@ class RankCommunicator final : public MpiCommunicator {
 
   std::size_t leastGpuMessage() const override;
 
-  /// Memory of this process alone: MPI maps nothing into others.
+  /// Memory of this process only: MPI cannot map it into others.
   void* allocShared(std::size_t bytes) override;
   void freeShared(void* memory) override;
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
@@ -59,7 +59,7 @@ class RankCommunicator final : public MpiCommunicator {
     try {
       return body();
     } catch (const Error& error) {
-      // What MPI reports has no other way to the peers.
+      // The peers cannot learn of MPI's error otherwise.
       if (error.code == ErrorCode::system && !link_.ended()) {
         link_.failAll(error.code, rank(), op, error.what());
       }

@@ -12,18 +12,17 @@
 namespace gradlink::messages {
 namespace {
 
-/// Ranks say that they wait after half of their time or this, so that who gives up knows whom for.
+/// Ranks announce their wait after half of their time or this, so timeouts name the late rank.
 constexpr double kAnnounceAfterMs = 1000;
-/// How long requests are waited for after a failure. A receive that is not taken back by then would
-/// leave MPI writing to memory that is somebody else's.
+/// The wait for requests after a failure. MPI could later write to the freed memory of a receive.
 constexpr double kGiveUpMs = 10000;
 constexpr double kGiveUpSendsMs = 200;
 
-enum class TellingKind : std::uint32_t { waiting, failure };
+enum class ControlKind : std::uint32_t { waiting, failure };
 
 /// Followed by the operation, a zero byte and the message.
-struct Telling {
-  TellingKind kind;
+struct ControlMessage {
+  ControlKind kind;
   std::int32_t code;
   std::int32_t rank;
   std::uint32_t reserved;
@@ -81,16 +80,16 @@ void Link::giveUp(std::vector<RequestHandle>& receives, std::vector<RequestHandl
   sends.clear();
 }
 
-void Link::tellAll(const void* data, std::size_t bytes, int tag) {
+void Link::sendToAll(const void* data, std::size_t bytes, int tag) {
   auto copy = std::make_unique<std::byte[]>(bytes);
   copyBytes(copy.get(), data, bytes);
   std::lock_guard lock(mutex_);
   for (int r = 0; r < size_; ++r) {
     RequestHandle request;
     if (r == rank_ || mpi_.isend(copy.get(), bytes, r, tag, comm_, &request) != 0) continue;
-    told_.push_back(request);
+    controlSends_.push_back(request);
   }
-  tellings_.push_back(std::move(copy));
+  controlData_.push_back(std::move(copy));
 }
 
 void Link::setFailure(Error error) {
@@ -100,12 +99,12 @@ void Link::setFailure(Error error) {
   ended_.store(true, std::memory_order_release);
 }
 
-/// Of a job that goes on without who dies: its processes are watched here.
+/// For jobs that outlive a dead process: its peers check for it here.
 void Link::notice() {
   if (mpi_.goneAbove == nullptr) return;
   std::vector<int> gone;
   for (int r = mpi_.goneAbove(comm_, -1); r >= 0; r = mpi_.goneAbove(comm_, r)) gone.push_back(r);
-  // What it said last has come before its end.
+  // Its last messages have come before its end.
   hear();
   for (const int rank : gone) {
     if (hasLeft(rank)) continue;
@@ -135,18 +134,18 @@ void Link::hear() {
     clean_ = clean_ && goodbye.clean != 0;
     ++goodbyes_;
   }
-  while (probe(kAnySourceOfShim, kTellingTag, &status)) {
-    std::vector<char> bytes(std::max(status.bytes, sizeof(Telling)) + 1);
+  while (probe(kAnySourceOfShim, kControlTag, &status)) {
+    std::vector<char> bytes(std::max(status.bytes, sizeof(ControlMessage)) + 1);
     receiveProbed(bytes.data(), status.bytes, status);
-    Telling telling;
-    std::memcpy(&telling, bytes.data(), sizeof(telling));
-    if (telling.kind == TellingKind::waiting) {
-      waiting_[static_cast<std::size_t>(status.source)] = telling.call;
+    ControlMessage control;
+    std::memcpy(&control, bytes.data(), sizeof(control));
+    if (control.kind == ControlKind::waiting) {
+      waiting_[static_cast<std::size_t>(status.source)] = control.call;
       continue;
     }
-    const char* op = bytes.data() + sizeof(Telling);
+    const char* op = bytes.data() + sizeof(ControlMessage);
     const char* text = op + std::strlen(op) + 1;
-    setFailure(Error(static_cast<ErrorCode>(telling.code), text).withRank(telling.rank).withOp(op));
+    setFailure(Error(static_cast<ErrorCode>(control.code), text).withRank(control.rank).withOp(op));
   }
 }
 
@@ -161,13 +160,14 @@ void Link::check(const char* op) {
 void Link::failAll(ErrorCode code, int rank, const std::string& op, const std::string& message) {
   if (ended()) return;
   setFailure(Error(code, message).withRank(rank).withOp(op));
-  const Telling telling{TellingKind::failure, static_cast<std::int32_t>(code), rank, 0, call_};
-  std::string bytes(reinterpret_cast<const char*>(&telling), sizeof(telling));
+  const ControlMessage control{ControlKind::failure, static_cast<std::int32_t>(code), rank, 0,
+                               call_};
+  std::string bytes(reinterpret_cast<const char*>(&control), sizeof(control));
   bytes += op;
   bytes += '\0';
   bytes += message;
   bytes += '\0';
-  tellAll(bytes.data(), bytes.size(), kTellingTag);
+  sendToAll(bytes.data(), bytes.size(), kControlTag);
 }
 
 void Link::end(ErrorCode code, int rank, const char* op, const std::string& message) {
@@ -187,8 +187,8 @@ int Link::leftBeforeCall() const {
 void Link::announceWaiting() {
   if (announced_ == call_) return;
   announced_ = call_;
-  const Telling telling{TellingKind::waiting, 0, rank_, 0, call_};
-  tellAll(&telling, sizeof(telling), kTellingTag);
+  const ControlMessage control{ControlKind::waiting, 0, rank_, 0, call_};
+  sendToAll(&control, sizeof(control), kControlTag);
 }
 
 std::vector<int> Link::missing() const {
@@ -208,7 +208,7 @@ void Link::leave() {
   failAll(ErrorCode::peerLost, rank_, "leave",
           "rank " + me + " was lost: its JavaScript environment ended");
   std::lock_guard lock(mutex_);
-  // For this rank itself it is another matter than for its peers.
+  // This rank gets another error than its peers.
   failure_ = Error(ErrorCode::closed, "the communicator is closed: its environment ended");
 }
 
@@ -218,9 +218,9 @@ void Link::close(bool clean) {
   if (!Runtime::get().running()) return;
   listen();
   const Goodbye goodbye{call_, clean && clean_ && !ended() ? 1u : 0u};
-  tellAll(&goodbye, sizeof(goodbye), kLeftTag);
-  Runtime::get().retire(
-      {comm_, size_ - 1 - goodbyes_, goodbye.clean != 0, std::move(told_), std::move(tellings_)});
+  sendToAll(&goodbye, sizeof(goodbye), kLeftTag);
+  Runtime::get().retire({comm_, size_ - 1 - goodbyes_, goodbye.clean != 0, std::move(controlSends_),
+                         std::move(controlData_)});
 }
 
 void Wait::start() {

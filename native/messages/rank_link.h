@@ -1,5 +1,5 @@
-// One rank's place on one MPI communicator: sending, receiving and waiting with deadlines, and what
-// ranks tell each other beside their calls: that one has left, that one waits, that it is all over.
+// One rank on one MPI communicator: sending, receiving, waiting with deadlines, and control
+// messages between ranks: a rank has left, waits, or has failed.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ class Wait;
 class Link {
  public:
   explicit Link(CommHandle comm);
-  /// Of another MPI than the loaded one: of a test's.
+  /// For tests with another MPI than the loaded one.
   Link(CommHandle comm, const Shim& mpi);
 
   int rank() const { return rank_; }
@@ -46,7 +46,7 @@ class Link {
     checkMpi("wait", mpi_.testAll(requests, count, &done));
     return done;
   }
-  /// Waits; where that fails the request is given up first.
+  /// Waits; on failure the request is given up first.
   void await(RequestHandle* request, Wait& wait, MessageStatus* status = nullptr);
   bool probe(int source, int tag, MessageStatus* status) {
     bool found = false;
@@ -58,8 +58,8 @@ class Link {
     checkMpi("receive", mpi_.receive(data, bytes, status.source, status.tag, comm_, &got));
   }
 
-  /// Ends requests after a failure: receives are taken back, so that their memory is free when this
-  /// returns; sends may stay with MPI, which only reads.
+  /// Ends requests after a failure. Receives are cancelled, so their memory is free afterwards;
+  /// sends may stay with MPI, which only reads.
   void giveUp(std::vector<RequestHandle>& receives, std::vector<RequestHandle>& sends);
   void giveUpReceive(RequestHandle request);
 
@@ -68,31 +68,31 @@ class Link {
   std::uint64_t call() const { return call_; }
   void beginCall() { ++call_; }
 
-  // ---- what can end a wait
+  // ---- conditions that end a wait
 
-  /// Takes what the others have told.
+  /// Handles control messages of the other ranks.
   void listen();
-  /// Ends with another, which outlives this one.
+  /// Fails with another link, which outlives this one.
   void follow(Link* above) { above_ = above; }
-  /// Throws what has ended the communicator.
+  /// Throws the error that ended the communicator.
   void check(const char* op);
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  /// Ends the communicator on all ranks, unless something else did first.
+  /// Ends the communicator on all ranks, unless it has ended.
   void failAll(ErrorCode code, int rank, const std::string& op, const std::string& message);
-  /// The same, and throws what ended it.
+  /// failAll(), then throws the first error.
   [[noreturn]] void end(ErrorCode code, int rank, const char* op, const std::string& message);
-  /// A rank that left in good order before it came to the current call; -1: none.
+  /// A rank that left in good order before the current call, or -1.
   int leftBeforeCall() const;
   bool allLeft() const { return size_ > 1 && goodbyes_ == size_ - 1; }
   bool hasLeft(int rank) const { return left_[static_cast<std::size_t>(rank)] != kHere; }
   /// Tells the others that this rank waits in the current call; once a call.
   void announceWaiting();
-  /// Ranks that have not said that they came to the current call.
+  /// Ranks that have not announced that they came to the current call.
   std::vector<int> missing() const;
 
-  /// In good order. `clean`: no request of this communicator is open.
+  /// Leaves in good order. `clean`: no request of this communicator is open.
   void close(bool clean);
-  /// Own calls end with closed, those of peers with peerLost. From any thread.
+  /// Own calls end with closed, those of peers with peerLost. Thread-safe.
   void leave();
 
  private:
@@ -100,7 +100,7 @@ class Link {
 
   void hear();
   void notice();
-  void tellAll(const void* data, std::size_t bytes, int tag);
+  void sendToAll(const void* data, std::size_t bytes, int tag);
   void setFailure(Error error);
 
   const Shim& mpi_;
@@ -110,7 +110,7 @@ class Link {
   int size_ = 0;
   std::uint64_t call_ = 0;
   std::uint64_t announced_ = 0;
-  /// Calls each rank had made when it left; the last call each was heard to wait in.
+  /// Each rank's number of calls when it left, and the last call it announced to wait in.
   std::vector<std::uint64_t> left_;
   std::vector<std::uint64_t> waiting_;
   int goodbyes_ = 0;
@@ -120,37 +120,37 @@ class Link {
   std::mutex mutex_;
   std::atomic<bool> ended_{false};
   std::optional<Error> failure_;
-  std::vector<RequestHandle> told_;
-  std::vector<std::unique_ptr<std::byte[]>> tellings_;
+  std::vector<RequestHandle> controlSends_;
+  std::vector<std::unique_ptr<std::byte[]>> controlData_;
 };
 
-/// One call's wait: how long it may take, and for whom.
+/// The wait of one call: its deadline and the awaited rank.
 class Wait {
  public:
   enum class Kind {
     agreement,  // a rank that left before this call will never come
-    data,       // everybody has come
-    message,    // of one peer; failing changes nothing
+    data,       // all ranks have come
+    message,    // of one peer; a failure changes nothing
   };
 
-  /// `name`: what the caller named the call; null: nothing.
+  /// `name`: the caller's name for the call, or null.
   Wait(Link& link, const char* op, double timeoutMs, Kind kind, const char* name = nullptr)
       : link_(link), op_(op), name_(name), timeoutMs_(timeoutMs), kind_(kind) {}
 
   const char* op() const { return op_; }
   const char* name() const { return name_; }
-  /// For names of calls, which get deadlineOfNames().
+  /// For exchanging names, within deadlineOfNames().
   Wait& forNames();
   Wait& as(Kind kind) {
     kind_ = kind;
     return *this;
   }
-  /// Whom the wait is for; kAnySource: for anybody.
+  /// The awaited rank, or kAnySource.
   Wait& on(int rank) {
     awaited_ = rank;
     return *this;
   }
-  /// After a look that found nothing. Throws what ends the wait.
+  /// Call after a look that found nothing. Throws if the wait must end.
   void pause() {
     if (pause_.after()) [[unlikely]]
       look();
@@ -158,7 +158,6 @@ class Wait {
   void came() { pause_.reset(); }
 
  private:
-  /// Its clock, unless that runs.
   void start();
   void look();
   [[noreturn]] void timeout();
@@ -169,7 +168,7 @@ class Wait {
   double timeoutMs_;
   Kind kind_;
   int awaited_ = -1;
-  /// Looks since it was seen that what is awaited can not come any more.
+  /// The awaited event has become impossible since the last look.
   bool doomed_ = false;
   bool started_ = false;
   Deadline deadline_ = Deadline::never();
@@ -177,7 +176,7 @@ class Wait {
   Pause pause_;
 };
 
-/// Requests of one call that are waited for together; those left are given up at the end.
+/// Requests of one call that are waited for together; the destructor gives up the rest.
 class Batch {
  public:
   explicit Batch(Link& link) : link_(&link) {}
@@ -185,10 +184,10 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
   ~Batch();
 
-  /// Cut into messages where there is more than MPI can count.
+  /// Splits what MPI cannot count.
   void send(const void* data, std::size_t bytes, int destination, int tag);
   void receive(void* data, std::size_t bytes, int source, int tag);
-  /// Looks once; true when none is left.
+  /// Looks once; true if none is left.
   bool progress() {
     advance(receives_);
     advance(sends_);

@@ -16,19 +16,19 @@
 namespace gradlink::messages {
 namespace {
 
-// here: a member has come. call: the lowest rank, the leader,
-// has heard it. present: the member heard that, and from now on waits for what the leader decides.
+// here: a member has come. call: the leader (the lowest rank) knows. present: the member knows
+// that, and from now on waits for the leader's decision.
 enum class Step : std::uint32_t { here, call, present, go, failed };
 
-/// Followed by the name, a zero byte, and the reason where it has failed.
+/// Followed by the name, a zero byte, and the reason after a failure.
 struct Note {
   Step step;
   std::int32_t code;
   std::int32_t rank;
   std::uint32_t reserved;
-  /// Which of the member's attempts at this name: one that gave up leaves notes behind.
+  /// The member's attempt at this name: an attempt that gave up leaves notes behind.
   std::uint64_t attempt;
-  /// Of the members, as the sender was told.
+  /// The member count that the sender knows.
   std::uint64_t members;
 };
 
@@ -38,15 +38,15 @@ struct Arrived {
   std::string text;
 };
 
-/// What has come for names that somebody here may be waiting for. Notes that nobody asks for stay.
-class Desk {
+/// Received notes by name. Notes for names that nobody waits for stay.
+class NoteInbox {
  public:
-  static Desk& get() {
-    static Desk* const desk = new Desk;
-    return *desk;
+  static NoteInbox& get() {
+    static NoteInbox* const inbox = new NoteInbox;
+    return *inbox;
   }
 
-  /// A number for this attempt; throws where this process is at that name already.
+  /// A number for this attempt; throws if this process is already meeting under that name.
   std::uint64_t open(const std::string& name) {
     std::lock_guard lock(mutex_);
     if (!open_.insert({name, true}).second) {
@@ -60,7 +60,6 @@ class Desk {
     open_.erase(name);
   }
 
-  /// The notes that have come for a name, taken away.
   std::vector<Arrived> take(const std::string& name) {
     std::lock_guard lock(mutex_);
     const Shim& mpi = shim();
@@ -128,8 +127,8 @@ class Rendezvous {
         cancelled_(cancelled),
         me_(Runtime::get().place().rank),
         digest_(digestOf(ranks)),
-        attempt_(Desk::get().open(name)) {}
-  ~Rendezvous() { Desk::get().close(name_); }
+        attempt_(NoteInbox::get().open(name)) {}
+  ~Rendezvous() { NoteInbox::get().close(name_); }
 
   void run() {
     if (ranks_.size() > 1) {
@@ -146,7 +145,7 @@ class Rendezvous {
   Error failure(ErrorCode code, const std::string& text, int rank = -1) const {
     return Error(code, "join '" + name_ + "': " + text).withRank(rank).withOp("join").stillUsable();
   }
-  /// `decided`: only the leader can end the rendezvous, by its own deadline.
+  /// `decided`: only the leader can end the rendezvous, by its deadline.
   void pause(bool decided = false) {
     if (!pause_.after()) return;
     if (!decided && cancelled_ != nullptr && cancelled_->load()) {
@@ -156,8 +155,7 @@ class Rendezvous {
     gone_ = firstGone();
   }
 
-  /// Of a job that outlives those who die: who is gone of those that this process waits for, -1:
-  /// nobody. The leader is waited for by all, and itself waits for all.
+  /// A dead process that this one waits for, or -1. All wait for the leader, which waits for all.
   int firstGone() const {
     const Shim& mpi = shim();
     if (mpi.goneAbove == nullptr) return -1;
@@ -168,7 +166,7 @@ class Rendezvous {
     }
     return rank;
   }
-  /// What somebody said last came before its end: asked once that has been taken.
+  /// Checked after reading messages: the last ones come before the end of their sender.
   void throwGone() const {
     if (gone_ < 0) return;
     throw failure(
@@ -178,11 +176,11 @@ class Rendezvous {
   }
 
   void lead() {
-    /// Of each member that has come: its attempt, and whether it waits for the decision.
+    /// For each member that has come: its attempt, and whether it waits for the decision.
     std::map<int, std::pair<std::uint64_t, bool>> come;
     try {
       for (std::size_t present = 1; present < ranks_.size();) {
-        for (const Arrived& arrived : Desk::get().take(name_)) {
+        for (const Arrived& arrived : NoteInbox::get().take(name_)) {
           if (arrived.note.step != Step::here && arrived.note.step != Step::present) continue;
           if (!std::binary_search(ranks_.begin(), ranks_.end(), arrived.from) ||
               arrived.note.members != digest_) {
@@ -197,7 +195,7 @@ class Rendezvous {
             if (waits) --present;
             attempt = arrived.note.attempt;
             waits = false;
-            Desk::get().send(arrived.from, note(Step::call, attempt), name_);
+            NoteInbox::get().send(arrived.from, note(Step::call, attempt), name_);
           } else if (arrived.note.attempt == attempt && !waits) {
             waits = true;
             ++present;
@@ -210,15 +208,15 @@ class Rendezvous {
       }
     } catch (const Error& error) {
       for (const auto& [rank, state] : come) {
-        Note told = note(Step::failed, state.first);
-        told.code = static_cast<std::int32_t>(error.code);
-        told.rank = error.rank;
-        Desk::get().send(rank, told, name_, error.what());
+        Note decision = note(Step::failed, state.first);
+        decision.code = static_cast<std::int32_t>(error.code);
+        decision.rank = error.rank;
+        NoteInbox::get().send(rank, decision, name_, error.what());
       }
       throw;
     }
     for (const auto& [rank, state] : come) {
-      Desk::get().send(rank, note(Step::go, state.first), name_);
+      NoteInbox::get().send(rank, note(Step::go, state.first), name_);
     }
   }
 
@@ -239,13 +237,13 @@ class Rendezvous {
 
   void follow() {
     const int leader = ranks_[0];
-    Desk::get().send(leader, note(Step::here, attempt_), name_);
+    NoteInbox::get().send(leader, note(Step::here, attempt_), name_);
     for (bool present = false;;) {
-      for (const Arrived& arrived : Desk::get().take(name_)) {
+      for (const Arrived& arrived : NoteInbox::get().take(name_)) {
         if (arrived.note.attempt != attempt_) continue;
         if (arrived.note.step == Step::call) {
           present = true;
-          Desk::get().send(leader, note(Step::present, attempt_), name_);
+          NoteInbox::get().send(leader, note(Step::present, attempt_), name_);
         } else if (arrived.note.step == Step::go) {
           return;
         } else if (arrived.note.step == Step::failed) {
@@ -256,7 +254,6 @@ class Rendezvous {
         }
       }
       throwGone();
-      // Who is present is counted on.
       pause(present);
       if (!present && deadline_.passed()) {
         throw failure(ErrorCode::timeout,
@@ -285,7 +282,7 @@ CommHandle meet(const std::string& name, const std::vector<int>& ranks, Deadline
   Rendezvous(name, ranks, deadline, cancelled).run();
   CommHandle made;
   const Shim& mpi = shim();
-  // MPI promises tags of up to 32767.
+  // MPI guarantees tags up to 32767.
   const int tag = static_cast<int>(std::hash<std::string>()(name) % 32768);
   checkMpi("join",
            mpi.createGroup(mpi.world(), ranks.data(), static_cast<int>(ranks.size()), tag, &made));

@@ -1,5 +1,4 @@
-// Ranks of a job that find each other by a name, so that a part of a job can make a communicator
-// without the rest, in any order and on several threads, and a rank that does not come is named.
+// Lets some ranks of a job find each other by name, in any order, and names a missing one.
 #pragma once
 
 #include <atomic>
@@ -11,9 +10,9 @@
 
 namespace gradlink::messages {
 
-/// Blocks until all of `ranks` (of the job, ascending, this process among them) have come with this
-/// name. The lowest of them decides for all, so that nobody is left in an MPI call that others
-/// never make. Throws peerLost for one that is gone, where the job outlives it.
+/// Blocks until all of `ranks` (ascending, of the job, this process included) have come with this
+/// name. The lowest decides for all, so no rank is left alone in an MPI call. Throws peerLost for a
+/// rank that is gone, if the job outlives it.
 CommHandle meet(const std::string& name, const std::vector<int>& ranks, Deadline deadline,
                 const std::atomic<bool>* cancelled);
 

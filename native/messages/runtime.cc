@@ -18,16 +18,16 @@
 namespace gradlink::messages {
 namespace {
 
-/// How often somebody who waits for the start looks whether he is still wanted.
+/// How often a wait for the start checks for cancellation.
 constexpr std::chrono::milliseconds kGlance(50);
 constexpr double kNamingMs = 5000;
-/// How long finalising waits for calls of other threads, which look every few milliseconds.
+/// How long finalizing waits for calls of other threads, which check every few milliseconds.
 constexpr double kLastCallsMs = 10000;
-/// How long it waits for the peers' last messages, which some MPIs miss aloud.
+/// How long it waits for the peers' last messages; some MPIs complain about unreceived ones.
 constexpr double kLastMessagesMs = 200;
-/// How long the last words of a process that aborts its job may take to be read.
-constexpr std::chrono::seconds kLastWords(1);
-/// What an MPI has already taken over when it says that it is there.
+/// How long the last message of a process that aborts its job may take to be read.
+constexpr std::chrono::seconds kAbortReadTimeout(1);
+/// Some MPIs have received messages of this size when they report them.
 constexpr std::size_t kShortBytes = 4096;
 
 }  // namespace
@@ -51,7 +51,7 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
     state_.store(State::starting);
     std::thread([this, timeoutMs] { serve(timeoutMs); }).detach();
   }
-  // Who knows deadlines names the missing, a little later.
+  // A transport with deadlines names the missing ranks, a little later.
   const bool names = shim().blames != nullptr;
   const Deadline deadline = Deadline::in(names ? timeoutMs + kNamingMs : timeoutMs);
   while (state_.load() == State::starting) {
@@ -92,7 +92,7 @@ bool takesGpuMemory() {
   return wanted == "yes" || Runtime::get().place().cudaAware;
 }
 
-// MPI wants the thread that initialised it to finalise it.
+// MPI wants the thread that initialized it to finalize it.
 void Runtime::serve(double timeoutMs) {
   const Shim& mpi = shim();
   bool multiple = false;
@@ -103,7 +103,7 @@ void Runtime::serve(double timeoutMs) {
   if (error == 0) place.cudaAware = mpi.cudaAware();
   std::unique_lock lock(mutex_);
   error_ = error;
-  // Nothing is left of a meeting over TCP that failed.
+  // Nothing is left of a failed rendezvous over TCP.
   if (error != 0 && mpi.blames != nullptr) {
     state_.store(State::failed);
     changed_.notify_all();
@@ -112,7 +112,7 @@ void Runtime::serve(double timeoutMs) {
   multiple_ = multiple;
   place_ = place;
   state_.store(State::running);
-  // Registered after MPI is loaded, so that it runs before MPI's own destructors.
+  // Registered after MPI is loaded, so it runs before MPI's destructors.
   std::atexit([] { Runtime::get().finalize(); });
   changed_.notify_all();
   changed_.wait(lock, [&] { return state_.load() == State::ending; });
@@ -207,7 +207,7 @@ bool Runtime::sweepOne(Retired& retired) {
     retired.clean = retired.clean && goodbye.clean != 0;
   }
   if (retired.awaited > 0 || !retired.sends.empty() || !retired.clean) return false;
-  // What nobody here asked for while the communicator was open.
+  // Messages that were never received while the communicator was open.
   std::unique_ptr<std::byte[]> rest;
   while (mpi.probe(kAnySourceOfShim, kAnyTagOfShim, retired.comm, &found, &status) == 0 && found) {
     rest.reset(new std::byte[status.bytes + 1]);
@@ -232,12 +232,12 @@ void finalize() { Runtime::get().finalize(); }
 
 namespace {
 
-/// Waits until what this process wrote to its standard error has been read. MPICH's proxy ends
-/// with a job that is aborted, and what it had not read from the pipe by then is lost: the reason.
+/// Waits until this process's standard error has been read. MPICH's proxy ends with an aborted job
+/// and loses what it has not read from the pipe.
 void waitUntilRead() {
   struct stat error = {};
   if (fstat(STDERR_FILENO, &error) != 0 || !S_ISFIFO(error.st_mode)) return;
-  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  const auto deadline = std::chrono::steady_clock::now() + kAbortReadTimeout;
   for (int unread = 0; ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0;) {
     if (std::chrono::steady_clock::now() > deadline) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -248,7 +248,7 @@ void waitUntilRead() {
 
 void abortJob(const std::string& message, int status) {
   const std::string line = message + "\n";
-  // Not through a stream: this may be the last thing that the process does.
+  // Not through a stream: this may be the process's last action.
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t put = write(STDERR_FILENO, line.data() + done, line.size() - done);
     if (put <= 0) break;

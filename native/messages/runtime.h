@@ -1,5 +1,5 @@
-// What a process needs of MPI only once: its initialisation and its end, and the communicators that
-// are closed here but that other ranks may still write to.
+// The process-wide part of MPI: its initialization and end, and closed communicators that other
+// ranks may still write to.
 #pragma once
 
 #include <atomic>
@@ -15,29 +15,26 @@
 
 namespace gradlink::messages {
 
-/// Tags that have the same meaning on every communicator of the engine.
+/// Tags with the same meaning on every communicator of the engine.
 inline constexpr int kLeftTag = 1;
 
 /// The last message of a rank on a communicator.
 struct Goodbye {
   /// Collective calls it took part in.
   std::uint64_t calls = 0;
-  /// Everything it began there has ended; otherwise the communicator is never freed.
+  /// All its requests have ended; otherwise the communicator is never freed.
   std::uint64_t clean = 1;
 };
 
-/// A communicator that this rank has closed.
 struct Retired {
   CommHandle comm;
-  /// Peers whose goodbye has not come.
   int awaited = 0;
   bool clean = true;
-  /// What is on its way to the peers, with the memory it is in.
+  /// Pending sends and their memory.
   std::vector<RequestHandle> sends;
   std::vector<std::unique_ptr<std::byte[]>> memory;
 };
 
-/// What must be done before MPI is finalised, where nobody has closed it.
 class AtEnd {
  public:
   virtual void atEnd() = 0;
@@ -54,20 +51,19 @@ class Runtime {
     return *runtime;
   }
 
-  /// Initialises MPI on a thread of its own, which also finalises it. Over TCP a later call tries
-  /// again what has failed; an MPI that failed stays so.
+  /// Initializes MPI on a new thread, which also finalizes it. Over TCP a later call retries after
+  /// a failure; a failed MPI stays failed.
   const Place& start(double timeoutMs, const std::atomic<bool>* cancelled);
   const Place& place() const { return place_; }
-  /// Running: initialised, and not on the way to its end.
   bool running() const { return state_.load(std::memory_order_acquire) == State::running; }
 
-  /// Keeps a closed communicator until all peers have closed theirs, then frees it: MPI may give
-  /// its identity to a new one only when no message for it is on the way any more.
+  /// Keeps a closed communicator until all peers have closed theirs, then frees it: MPI may reuse
+  /// its identity only when no message for it is pending.
   void retire(Retired);
-  /// Frees what has become free.
+  /// Frees communicators that all peers have closed.
   void sweep();
 
-  /// Told when no call is in MPI any more, from the thread that finalises.
+  /// Registers cleanup, which runs on the finalizing thread when no call is in MPI any more.
   void watch(AtEnd*);
   void unwatch(AtEnd*);
 
@@ -75,13 +71,12 @@ class Runtime {
 
  private:
   friend class InUse;
-  /// `failed`: as idle, after an attempt whose error has been told.
+  /// `failed`: idle again, after an attempt whose error has been thrown.
   enum class State : int { idle, starting, failed, running, ending, ended };
 
   Runtime() = default;
   void serve(double timeoutMs);
   bool sweepOne(Retired&);
-  /// At the end: takes what the peers have said last.
   void drain();
 
   std::mutex mutex_;
@@ -97,7 +92,7 @@ class Runtime {
   std::vector<Retired> retired_;
 };
 
-/// While one lives MPI is not finalised. Throws closed where it is about to be.
+/// MPI is not finalized while one lives. Throws closed if it is about to be.
 class InUse {
  public:
   explicit InUse(const char* op) : runtime_(Runtime::get()) {
@@ -115,11 +110,11 @@ class InUse {
   Runtime& runtime_;
 };
 
-/// Whether messages may lie in GPUs' memory: as the MPI says, or as GRADLINK_MPI_CUDA does (yes,
-/// no, auto). Never over TCP. Throws invalidArgument for another value.
+/// Whether messages may lie in GPU memory: as MPI says, or GRADLINK_MPI_CUDA (yes, no, auto). Never
+/// over TCP. Throws invalidArgument for another value.
 bool takesGpuMemory();
 
-/// An Error for what MPI reports: what was being done and MPI's text.
+/// An Error for a failure of MPI: the activity and MPI's text.
 Error mpiError(const std::string& doing, int error);
 inline void checkMpi(const char* doing, int error) {
   if (error != 0) [[unlikely]]

@@ -1,4 +1,4 @@
-// Memory that calls use again and again.
+// Reusable memory of calls.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace gradlink::messages {
 
 class Scratch {
  public:
-  /// At least this many bytes, 64-byte aligned; what was there before is gone.
+  /// At least this many bytes, 64-byte aligned; earlier contents are lost.
   std::byte* take(std::size_t bytes) {
     if (bytes <= bytes_) return memory_.get();
     memory_.reset();

@@ -13,15 +13,13 @@
 namespace gradlink::messages {
 namespace {
 
-/// Stages on the way at once: one arrives while another is reduced and a third goes out.
+/// Concurrent stages: one arrives, another is reduced, a third is sent.
 constexpr std::size_t kStagesAtOnce = 4;
-/// A stage's inputs together: what is reduced soon after it came stays in the second-level cache.
+/// The inputs of a stage together: they stay in the second-level cache until they are reduced.
 constexpr std::size_t kStageBytes = 256 << 10;
 constexpr std::size_t kFewestStageBytes = 16 << 10;
-/// Two ranks swap whole arrays of up to this many bytes: one trip instead of two is faster than
-/// half of the sum each.
+/// Two ranks swap whole arrays up to this size: one trip is faster than two with half the sum.
 constexpr std::size_t kMostSwapped = 1 << 20;
-/// Parts begin at whole cache lines.
 constexpr std::size_t kLine = 64;
 
 std::size_t roundUp(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
@@ -40,8 +38,7 @@ Range shareOf(std::size_t count, int part, int parts, std::size_t elementSize) {
   return {begin, std::min(count, begin + each)};
 }
 
-/// A way through all other ranks that begins at another one for each rank, so that they do not all
-/// turn to the same at once.
+/// Visits all other ranks, starting at a different one on each rank to spread the load.
 template <class Body>
 void forOthers(const Link& link, Body body) {
   for (int i = 1; i < link.size(); ++i) body((link.rank() + i) % link.size());
@@ -62,7 +59,7 @@ class Reduction {
     step_ = std::max<std::size_t>(1, std::min(step_, longest));
     stages_ = (longest + step_ - 1) / step_;
     slotBytes_ = roundUp(step_ * elementSize_, kLine);
-    // Of each stage: the peers' inputs and, where they go nowhere else, the results.
+    // For each stage: the peers' inputs and, if they go nowhere else, the results.
     slots_ = peers + (isScan(call.shape.kind) ? peers : 1);
     memory_ = scratch.take(kStagesAtOnce * slots_ * slotBytes_);
   }
@@ -127,14 +124,13 @@ class Reduction {
     });
   }
 
-  /// Whether anything came of it.
   bool advance(Stage& stage) {
     const State before = stage.state;
     if (stage.state == State::incoming && !stage.inputs.receiving()) {
       reduce(stage);
       stage.state = State::outgoing;
     }
-    // In place, results overwrite what goes out.
+    // In place, results overwrite data being sent.
     if (stage.state == State::outgoing && !stage.inputs.sending()) {
       receiveResults(stage);
       stage.state = State::results;
@@ -168,7 +164,7 @@ class Reduction {
     }
   }
 
-  /// Of the own part every rank's result, which differ.
+  /// Computes every rank's result of the own part; they differ.
   void scan(Stage& stage, const Range& own) {
     const int tag = kResultsTag + static_cast<int>(stage.number % kStageTags);
     int slotNumber = std::max(1, size_ - 1);
@@ -178,7 +174,7 @@ class Reduction {
       reduceFor(peer, to, own);
       stage.results.send(to, bytes(own), peer, tag);
     });
-    // Last, as in place it overwrites what the others' results are made of.
+    // Last: in place it overwrites the inputs of the others' results.
     reduceFor(link_.rank(), out(own), own);
   }
   void reduceFor(int rank, std::byte* to, const Range& range) {
@@ -196,7 +192,7 @@ class Reduction {
     const int tag = kResultsTag + static_cast<int>(stage.number % kStageTags);
     forOthers(link_, [&](int peer) {
       const Range theirs = piece(peer, stage.number);
-      // Nobody computes what is the identity.
+      // The identity needs no computation.
       if (isScan(call_.shape.kind) && scannedRanks(call_.shape.kind, link_.rank()) == 0) {
         return reduceFor(link_.rank(), out(theirs), theirs);
       }
@@ -217,7 +213,6 @@ class Reduction {
   std::deque<std::unique_ptr<Stage>> active_;
 };
 
-/// Both ranks of two sum up both inputs.
 void swapAndReduce(Link& link, const StagedCall& call, Scratch& scratch, Wait& wait) {
   const std::size_t bytes = call.shape.count * sizeOf(call.shape.dtype);
   std::byte* const theirs = scratch.take(bytes);
@@ -225,7 +220,7 @@ void swapAndReduce(Link& link, const StagedCall& call, Scratch& scratch, Wait& w
   Batch batch(link);
   batch.receive(theirs, bytes, peer, kPartsTag);
   batch.send(call.in, bytes, peer, kPartsTag);
-  // In place, the sum overwrites what goes out.
+  // In place, the sum overwrites data being sent.
   batch.wait(wait.on(peer));
   const void* src[] = {call.in, theirs};
   if (link.rank() == 1) std::swap(src[0], src[1]);
@@ -241,7 +236,6 @@ void runReduction(Link& link, const StagedCall& call, Scratch& scratch, Wait& wa
     return swapAndReduce(link, call, scratch, wait);
   }
   StagedCall own = call;
-  // Only the root has an output.
   if (call.shape.kind == Kind::reduce && link.rank() != call.shape.root) own.out = nullptr;
   Reduction(link, own, scratch).run(wait);
 }

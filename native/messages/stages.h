@@ -1,5 +1,4 @@
-// Collectives whose data is too long to go with their announcement: cut into stages, several of
-// which are on the way at once, so that reducing and sending overlap.
+// Collectives too long for the announcement, in concurrent stages: reducing and sending overlap.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +14,25 @@ namespace gradlink::messages {
 
 struct StagedCall {
   Shape shape;
-  /// This rank's; null where the call does not need it.
+  /// This rank's; null if unneeded.
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
 };
 
-/// allReduce, reduce, reduceScatter. Each rank reduces a part, from everybody's inputs at once and
-/// in the order of the ranks: results do not depend on the number of stages, and are the same bits
-/// as the embedded engine's. Everybody has met.
+/// allReduce, reduce, reduceScatter. Each rank reduces a part from all inputs in rank order: the
+/// bits do not depend on the number of stages and equal the embedded engine's. All ranks have met.
 void runReduction(Link& link, const StagedCall& call, Scratch& scratch, Wait& wait);
 
-/// Each rank but the root gets a part and passes it on to the others, so that the root sends every
-/// byte once.
+/// Each rank but the root gets a part and forwards it, so the root sends every byte once.
 void runBroadcast(Link& link, const StagedCall& call, Wait& wait);
 
-/// allGather, gather, scatter, allToAll: blocks go straight where they belong.
+/// allGather, gather, scatter, allToAll: blocks go directly to their receivers.
 void runMoves(Link& link, const StagedCall& call, Wait& wait);
 
-/// allToAllV, allGatherV, gatherV, scatterV, of which everybody has told the counts.
+/// allToAllV, allGatherV, gatherV, scatterV, with the counts of all ranks.
 void runCountedMoves(Link& link, const Call& call, const CountedTable& table, Wait& wait);
 
-/// neighborAllReduce, with everybody's rows.
+/// neighborAllReduce, with the rows of all ranks.
 void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow> rows,
                   Scratch& scratch, Wait& wait);
 

@@ -1,22 +1,20 @@
-// MPI's tags on a communicator of the engine. Each communicator and each wire has an MPI
-// communicator of its own, so that none of them is ever anybody else's.
+// MPI's tags on a communicator of the engine. Each communicator and wire has an MPI communicator.
 #pragma once
 
 #include "messages/runtime.h"
 
 namespace gradlink::messages {
 
-// kLeftTag, the last message of a rank, is 1 (runtime.h).
-inline constexpr int kTellingTag = 2;  // failures, and who waits
-inline constexpr int kAgreeTag = 3;    // what starts every collective
-inline constexpr int kMessageTag = 4;  // point to point: envelopes, with short messages in them
-inline constexpr int kAnswerTag = 5;   // the receiver of a long message is ready, or is not
-inline constexpr int kLongTag = 6;     // a long message
-inline constexpr int kMoveTag = 7;     // data of collectives that only move it
-inline constexpr int kFrameTag = 8;    // of wires
-inline constexpr int kPayloadTag = 9;  // likewise
-inline constexpr int kMeetTag = 10;    // on the world: who joins what
-/// Data of the stages of one call, which may come in any order: each stage has its own, of so many.
+inline constexpr int kControlTag = 2;  // failures and waiting ranks
+inline constexpr int kAgreeTag = 3;    // the announcements of collectives
+inline constexpr int kMessageTag = 4;  // point to point: envelopes with short messages
+inline constexpr int kAnswerTag = 5;   // whether the receiver of a long message is ready
+inline constexpr int kLongTag = 6;
+inline constexpr int kMoveTag = 7;     // collectives that only move data
+inline constexpr int kFrameTag = 8;    // wires
+inline constexpr int kPayloadTag = 9;  // wires
+inline constexpr int kMeetTag = 10;    // on the world: rendezvous
+/// Stages of one call, whose data may come in any order: each has a tag modulo this.
 inline constexpr int kStageTags = 256;
 inline constexpr int kPartsTag = 1024;
 inline constexpr int kResultsTag = kPartsTag + kStageTags;

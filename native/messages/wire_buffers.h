@@ -1,4 +1,4 @@
-// Buffers of a wire that are used again.
+// Reusable buffers of a wire.
 #pragma once
 
 #include <bit>
@@ -24,7 +24,7 @@ struct WireBuffer {
   std::byte* data() const { return memory.get(); }
 };
 
-/// Of any thread. Sizes are rounded up to powers of two; few of each are kept.
+/// Thread-safe. Sizes are rounded up to powers of two; a few of each are kept.
 class WireBuffers {
  public:
   WireBuffer take(std::size_t bytes) {

@@ -1,5 +1,4 @@
-// NCCL's types and constants with the layout its library has: written down here, because nothing of
-// NCCL is needed to build.
+// NCCL's types and constants in its binary layout, so building needs no NCCL.
 #pragma once
 
 #include <climits>
@@ -25,18 +24,17 @@ inline constexpr Result kRemoteError = 6;
 inline constexpr Result kInProgress = 7;
 inline constexpr Result kTimeout = 8;
 
-/// ncclUniqueId: travels by value.
+/// ncclUniqueId, passed by value.
 struct UniqueId {
   char bytes[128];
 };
 
 inline constexpr int kUndefined = INT_MIN;
 inline constexpr std::uint32_t kConfigMagic = 0xcafebeef;
-/// The version whose layout Config has: older libraries read the part of it that they know, newer
-/// ones take their defaults for what came after it.
+/// Config's version: older libraries read the part they know, newer ones add their defaults.
 inline constexpr std::uint32_t kConfigVersion = 23007;
 
-/// ncclConfig_t as of kConfigVersion, every field left to the library's default.
+/// ncclConfig_t as of kConfigVersion; the library chooses every field.
 struct Config {
   std::size_t size = 96;
   std::uint32_t magic = kConfigMagic;
@@ -74,7 +72,7 @@ struct Simulation {
   std::size_t size = 24;
   std::uint32_t magic = kSimulationMagic;
   std::uint32_t version = kConfigVersion;
-  /// Microseconds; negative where the library has none.
+  /// Microseconds; negative if unknown.
   float estimatedTime = -1;
 };
 static_assert(sizeof(Simulation) == 24 && offsetof(Simulation, estimatedTime) == 16,
@@ -88,19 +86,19 @@ constexpr int typeOf(DType dtype) {
   return kTypes[static_cast<int>(dtype)];
 }
 
-/// The type that elements have where they are only moved. Before 2.28 the library refuses float8 on
-/// GPUs of compute capability below 9.0, also where nothing is added, and the communicator with it.
+/// The type for calls that only move elements. Before 2.28 the library refuses float8 on GPUs of
+/// compute capability below 9.0 even then, and fails the communicator.
 constexpr int movedAs(DType dtype) { return isFloat8(dtype) ? kUint8Type : typeOf(dtype); }
 
-/// NCCL's max comes before its min. The average of one rank is its sum: as an average the library
-/// refuses float8 there (2.28.9, src/device/onerank.cu).
+/// NCCL's max comes before its min. The average over one rank is its sum: the library refuses
+/// float8 averages there (2.28.9, src/device/onerank.cu).
 constexpr int opOf(ReduceOp op, int ranks) {
   constexpr int kOps[kReduceOpCount] = {0, 1, 3, 2, 4};
   if (op == ReduceOp::avg && ranks == 1) op = ReduceOp::sum;
   return kOps[static_cast<int>(op)];
 }
 
-/// ncclScalarHostImmediate: the factor of a scaled sum is read at the call.
+/// ncclScalarHostImmediate: the factor of a scaled sum is read during the call.
 inline constexpr int kHostScalar = 1;
 inline constexpr int kWindowSymmetric = 1;
 

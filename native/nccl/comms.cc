@@ -10,40 +10,38 @@
 namespace gradlink::nccl {
 namespace {
 
-/// How long what this rank has in hand may go on after a peer was lost. A peer that is done with a
-/// call may end at once, and this rank then has all that the call needs.
-constexpr double kPartingMs = 100;
+/// How long running work may continue after a peer was lost. A peer that is done with a call may
+/// exit at once, and this rank then has all it needs.
+constexpr double kLostPeerMs = 100;
 
-/// How long aborted work may take to leave the device before it is left to itself.
+/// How long aborted work may take to leave the device before it is abandoned.
 constexpr double kGraceMs = 5000;
 
 std::string rankText(const Comms::Member& member) {
   return "rank " + std::to_string(member.rank) + " (" + member.device.label() + ")";
 }
 
-/// Looks for trouble; a lost peer is not trouble where `done` comes true all the same.
+/// Checks for failures; a lost peer is none if `done` becomes true anyway.
 void lookUnlessDone(const Watch& watch, const std::function<bool()>& done) {
   try {
     if (watch.look) watch.look();
   } catch (const Error& lost) {
     if (lost.code != ErrorCode::peerLost) throw;
     try {
-      cuda::await(done, Deadline::in(std::min(kPartingMs, watch.leftMs())), watch.op);
+      cuda::await(done, Deadline::in(std::min(kLostPeerMs, watch.leftMs())), watch.op);
     } catch (const Error&) {
       throw lost;
     }
   }
 }
 
-/// The library's first version in which the ends of members of one group are safe beside each
-/// other: before, two threads of its own could wait for the same third.
+/// The first version whose aborts of one group are safe together: two could join one thread before.
 constexpr int kAbortsTogether = 22703;
 
-/// How long the abort of one member may take before that of the next begins all the same.
+/// How long to wait for the abort of one member before starting the next.
 constexpr std::chrono::seconds kOneAfterTheOther(1);
 
-/// Each on a thread of its own: some versions of the library let an abort wait for that of another
-/// communicator of the process.
+/// Each on its own thread: in some versions an abort waits for another communicator's.
 void abortAll(const Library& library, const Comms::Members& members) {
   std::vector<std::future<void>> aborts;
   for (const auto& member : members) {
@@ -55,7 +53,7 @@ void abortAll(const Library& library, const Comms::Members& members) {
       try {
         member.device.makeCurrent();
       } catch (const Error&) {
-        // A broken context: the library's own part can end even so.
+        // A broken context: the library's own part can still end.
       }
       library.commAbort(member.handle);
       member.handle = nullptr;
@@ -189,8 +187,8 @@ void Comms::throwLate(const Watch& watch) const {
                   (members_.size() < static_cast<std::size_t>(size_)
                        ? ". Did every rank make this call? timeoutMs sets the deadline"
                        : ". timeoutMs sets the deadline"));
-  // That all of several wait for one another says nothing of which is stuck; nor does one here
-  // where it may wait for those of another process.
+  // If all ranks of a group are held here, their waiting tells nothing of which is stuck; nor does
+  // one that may wait for another process.
   const bool holdsAll = members_.size() == static_cast<std::size_t>(size_);
   if (late.size() == 1 && members_.size() > 1 && holdsAll) error.withRank(late.front()->rank);
   throw error.withOp(watch.op);
@@ -236,8 +234,7 @@ void Comms::abort() {
     try {
       cuda::await([&] { return member->stream.done(); }, grace, "ending aborted work");
     } catch (const Error&) {
-      // The device fails, or never comes back: there is nothing left to wait for, and who gave it
-      // memory back would.
+      // The device failed or hangs: waiting is pointless, and freeing memory would wait.
       static const cuda::KeepMemory& forEver = *new cuda::KeepMemory;
       static_cast<void>(forEver);
     }

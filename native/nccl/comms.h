@@ -1,9 +1,8 @@
-// The held ranks' handles in the library, each with its GPU, stream and event: rendezvous,
-// launching, waiting and ending. Not thread-safe: NCCL allows one thread at a time in a
-// communicator.
+// The held ranks' NCCL handles, each with its GPU, stream and event: rendezvous, launch, wait, end.
+// Not thread-safe: NCCL allows one thread at a time in a communicator.
 //
-// Handles are non-blocking: what the library does in the background is asked about with a deadline,
-// so that nothing can hang here. The one exception is the blocking kind, of which see open().
+// Handles are non-blocking and polled with a deadline, so nothing can hang here. The exception is
+// the blocking kind: see open().
 #pragma once
 
 #include <functional>
@@ -28,25 +27,24 @@
 
 namespace gradlink::nccl {
 
-/// What one wait is for and what ends it early.
+/// What one wait is for, and what ends it early.
 struct Watch {
   /// The operation, for messages: "allReduce".
   const char* op;
   Deadline deadline;
   /// Called now and then; throws to end the wait. May be empty.
   std::function<void()> look;
-  /// What the caller named the operation; null: nothing.
   const char* name = nullptr;
 
-  /// Milliseconds until the deadline, infinity without one; 0 when it has passed.
+  /// Milliseconds until the deadline; infinity without one, 0 once passed.
   double leftMs() const;
 };
 
-/// A group of the calling thread: what is called between its begin and its end is one launch.
+/// A group of the calling thread: its calls are one launch.
 class Group {
  public:
   explicit Group(const Library& library);
-  /// What was called in a group that is left by an exception is not launched by us.
+  /// After an exception the group's calls are not launched.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -69,9 +67,8 @@ class Comms {
     cuda::Stream stream;
     cuda::Event done;
     abi::CommHandle handle = nullptr;
-    /// Scratch of scans: where blocks are put together, by the stream that they are queued on, and
-    /// some elements of each type and op's identity. Both only grow, since what was queued, or
-    /// captured in a graph, goes on using them.
+    /// Scratch of scans: blocks by stream, and identity elements by type and op. Both only grow,
+    /// because queued work and captured graphs keep using them.
     mutable std::map<cuda::StreamHandle, std::vector<cuda::DeviceMemory>> scans;
     mutable std::map<std::pair<DType, ReduceOp>, cuda::PinnedMemory> identities;
   };
@@ -85,35 +82,32 @@ class Comms {
   const Members& members() const { return members_; }
   int size() const { return size_; }
 
-  /// Meets the other ranks. Blocking: only once everybody is known to come, as nothing can end it;
-  /// for simulations, which a non-blocking group would run instead.
-  /// Several ids only where the library takes them.
+  /// Meets the other ranks. Blocking: only once all are known to come, as nothing can end it; for
+  /// simulations, which a non-blocking group would run for real. Several ids only if supported.
   void open(std::span<const UniqueId>, const Watch&, bool blocking = false);
 
-  /// Calls queue(i) for each member, its GPU being current, as one group, and returns when the
-  /// library has launched all of it.
+  /// Calls queue(i) for each member on its GPU as one group; returns once the library launched it.
   void group(const Watch&, const std::function<abi::Result(std::size_t)>& queue);
-  /// Held from before group() until after finish(): what has been launched may wait for ranks of
-  /// this process that have yet to launch, and they for memory that is given back, which waits for
-  /// what has been launched.
+  /// Hold from before group() until after finish(). Launched work may wait for ranks of this
+  /// process yet to launch, and those for memory being freed, which waits for launched work.
   [[nodiscard]] std::unique_ptr<cuda::Launching> inFlight(const Watch&) const;
-  /// Waits until streams[i] is past what was queued for member i, looking for trouble meanwhile.
+  /// Waits until streams[i] has completed member i's work; checks for failures meanwhile.
   void finish(const Watch&, std::span<cuda::Stream* const> streams);
-  /// Throws what the library reports of these communicators.
+  /// Throws the library's error of these communicators.
   void check(const char* op) const;
 
-  /// Ends what is queued and frees the handles. Returns when the members' own streams are free.
+  /// Ends queued work and frees the handles. Returns when the members' streams are idle.
   void abort();
-  /// Frees the handles in good order; aborts where that fails.
+  /// Frees the handles in good order; aborts if that fails.
   void close(Deadline);
-  /// After one of the two: gives the members' streams back. There are no members from then on.
+  /// Call after one of the two: releases the members' streams.
   void dissolve() { members_.clear(); }
 
  private:
-  /// Whether others hold ranks, other threads or processes.
+  /// Whether other threads or processes hold ranks.
   bool isAlone() const { return members_.size() < static_cast<std::size_t>(size_); }
   void settle(const Watch&, const char* what) const;
-  /// Whether the library is done with what it was asked in the background.
+  /// Whether the library has finished its background work.
   bool settled(const char* op) const;
   [[noreturn]] void throwLate(const Watch&) const;
 
@@ -121,7 +115,7 @@ class Comms {
   const Library& library_;
   int size_;
   Members members_;
-  /// While the handles are open, and there are several ranks.
+  /// Set while the handles are open and there are several ranks.
   std::optional<cuda::KeepMemory> keeping_;
 };
 

@@ -1,4 +1,4 @@
-// What ended a communicator: the first that did, forever, and for calls on all threads.
+// The first error that ended a communicator, for calls on all threads.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace gradlink::nccl {
 
 class Failure {
  public:
-  /// The first counts. `failure`: of a call, whose name the message starts with.
+  /// The first call counts. `failure`: of a call, whose name the message starts with.
   void failAll(const Error& error, bool failure) {
     const std::lock_guard lock(mutex_);
     if (error_) return;
@@ -20,15 +20,15 @@ class Failure {
     failure_ = failure;
     there_.store(true, std::memory_order_release);
   }
-  /// Quick; may be late to see a failure of another thread.
+  /// Fast; may miss a recent failure of another thread.
   bool there() const { return there_.load(std::memory_order_acquire); }
-  /// In one order with failAll().
+  /// Ordered with failAll().
   bool hasFailed() const {
     const std::lock_guard lock(mutex_);
     return error_.has_value();
   }
 
-  /// Throws the failure, if there is one, as the reason why `op` fails.
+  /// Throws the failure, if any, as the reason why `op` fails.
   void check(const char* op) const {
     if (!there()) return;
     const std::lock_guard lock(mutex_);

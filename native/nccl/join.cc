@@ -1,4 +1,4 @@
-// The ways into a communicator.
+// Opening communicators.
 #include <array>
 #include <numeric>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace gradlink::nccl {
 namespace {
 
-/// The library tells duplicates by a general error; here it is known which they are.
+/// The library reports duplicate GPUs as a general error; here they are known.
 Error explained(Error error, std::span<const int> gpus) {
   std::set<int> seen;
   for (const int gpu : gpus) {
@@ -30,7 +30,7 @@ Error explained(Error error, std::span<const int> gpus) {
   return error;
 }
 
-/// Nor does it tell whose GPU is that of another process.
+/// It does not report which GPU another process uses either.
 Error sharedGpu(const Error& error) {
   if (error.code != ErrorCode::invalidArgument || error.usable) return error;
   Error better(error.code, std::string(error.what()) +
@@ -88,7 +88,6 @@ std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, in
     Library::get();
     ids = shareIdsOver(*control, control->size(), options, options.timeoutMs);
   } catch (const Error& error) {
-    // The others wait for this rank.
     control->abort(error.what());
     throw;
   }

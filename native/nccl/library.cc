@@ -48,7 +48,7 @@ void load(Library& library) {
   if (library.getVersion != nullptr && library.getVersion(&info.version) != abi::kSuccess) {
     info.version = 0;
   }
-  // What does not even have this is another library.
+  // Without this it is another library.
   if (library.getVersion == nullptr) missing = {"ncclGetVersion"};
   if (!missing.empty()) {
     throw Error(ErrorCode::backendUnavailable,
@@ -57,7 +57,7 @@ void load(Library& library) {
                     ": gradlink needs NCCL 2.18 or newer; install one, or set "
                     "GRADLINK_NCCL_LIBRARY to its file");
   }
-  // What comes in pairs is of use only as a pair.
+  // Functions of a pair need each other.
   if (library.redOpDestroy == nullptr) library.redOpCreatePreMulSum = nullptr;
   if (library.memFree == nullptr) library.memAlloc = nullptr;
   if (library.commDeregister == nullptr) library.commRegister = nullptr;
@@ -72,7 +72,7 @@ void load(Library& library) {
       library.allToAll != nullptr && library.gather != nullptr && library.scatter != nullptr;
 }
 
-/// The one library, or why there is none.
+/// The library, or the reason why it cannot be loaded.
 struct Loaded {
   Library library;
   std::optional<Error> failure;
@@ -86,8 +86,7 @@ struct Loaded {
   }
 };
 
-/// Where the library's ranks of one machine meet; its own words name the file that it could not
-/// make.
+/// Where the library's ranks of one machine meet; its text names the file that it could not make.
 constexpr const char* kSharedMemory = "/dev/shm";
 
 ErrorCode codeOf(abi::Result result) {
@@ -134,7 +133,7 @@ const LibraryInfo& libraryInfo() { return Library::get().info; }
 
 std::string versionText(int code) {
   if (code <= 0) return "of an unknown version";
-  // Up to 2.8 a thousand counts the major version, since 2.9 ten thousand.
+  // Up to 2.8 the major version counts thousands, since 2.9 ten thousands.
   const int major = code < 10000 ? code / 1000 : code / 10000;
   const int rest = code < 10000 ? code % 1000 : code % 10000;
   return std::to_string(major) + "." + std::to_string(rest / 100) + "." +

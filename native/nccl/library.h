@@ -11,8 +11,7 @@
 
 namespace gradlink::nccl {
 
-/// X(exact exported name, member, argument types). All are there since 2.14; without one of these
-/// the library is refused by name.
+/// X(exported name, member, argument types). All exist since 2.14; otherwise it is refused.
 #define GRADLINK_NCCL_REQUIRED(X)                                                              \
   X(ncclGetVersion, getVersion, (int*))                                                        \
   X(ncclGetUniqueId, getUniqueId, (abi::UniqueId*))                                            \
@@ -37,7 +36,7 @@ namespace gradlink::nccl {
   X(ncclSend, send, (const void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle)) \
   X(ncclRecv, recv, (void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))
 
-/// Null where the library has none; whoever needs one asks first.
+/// Null if the library lacks it: check before use.
 #define GRADLINK_NCCL_OPTIONAL(X)                                                             \
   X(ncclCommInitRankScalable, commInitRankScalable,                                           \
     (abi::CommHandle*, int, int, int, abi::UniqueId*, abi::Config*))                          \
@@ -64,17 +63,16 @@ struct Library {
   GRADLINK_NCCL_REQUIRED(GRADLINK_MEMBER)
   GRADLINK_NCCL_OPTIONAL(GRADLINK_MEMBER)
 #undef GRADLINK_MEMBER
-  /// The two that give texts; both may be null.
+  /// Both may be null.
   const char* (*getErrorString)(abi::Result) = nullptr;
   const char* (*getLastError)(abi::CommHandle) = nullptr;
   LibraryInfo info;
 
-  /// Loads at the first call of the process; later calls give the same library or throw the same
-  /// Error(backendUnavailable).
+  /// Loads once; later calls return the same library or throw the same Error(backendUnavailable).
   static const Library& get();
 
-  /// An Error for a result that is neither success nor in progress: what was being done, NCCL's
-  /// version, its name for the result, what it said last, and what to do.
+  /// An Error for a result that is neither success nor in progress: the activity, NCCL's version,
+  /// its name for the result, its last message, and the remedy.
   Error failure(abi::Result result, const std::string& doing) const;
 };
 

@@ -1,4 +1,4 @@
-// Messages that a call of the tools is made of, where no collective is it.
+// Point-to-point messages that measuring tools plan, instead of a collective.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,15 @@ struct PlannedMessage {
   int from;
   int to;
   std::size_t count;
-  /// Where they lie: in the sender's input, or its output where it passes on what came.
+  /// In the sender's input, or in its output if it forwards.
   std::size_t source = 0;
   bool ofOutput = false;
-  /// In the receiver's output.
   std::size_t target = 0;
-  /// A rank's own part, which is copied and not sent.
+  /// A rank's own part: a local copy.
   bool isCopy = false;
 };
 
-/// All ranks' messages: those of a step go together, and a step begins when the one before is over.
+/// All ranks' messages by step: a step's messages are concurrent, and steps follow each other.
 using MessageSteps = std::vector<std::vector<PlannedMessage>>;
 
 }  // namespace gradlink

@@ -1,16 +1,14 @@
 // Communicators over NCCL: ranks are GPUs, buffers are device memory.
 //
-// In one process a communicator holds one rank for each GPU; in a job each process holds one rank
-// or several.
-// libnccl.so.2 (or the file GRADLINK_NCCL_LIBRARY names) is loaded at first use; what a version
-// lacks is found by its symbols.
+// In one process a communicator holds one rank for each GPU; in a job each process holds one or
+// several. libnccl.so.2 (or the file in GRADLINK_NCCL_LIBRARY) is loaded at first use; features are
+// detected by its symbols.
 //
-// Buffers are memory of their rank's GPU. Messages have the tag 0 and a known source, and are as
-// long as their receive says: NCCL sends no envelopes. A send waits for its receive, so that two
-// ranks that both send first wait for one another until the deadline. Those of a sendReceive go as
-// one group: held ranks may send to each other, and then both ends are among them. So do the pairs
-// of a pairGossip: of a pair that is held here both sides are among them, and where two bring other
-// counts or types, both throw mismatch once the other pairs have averaged.
+// Buffers are memory of their rank's GPU. Messages have tag 0, a known source and the length of
+// their receive: NCCL has no envelopes. A send waits for its receive, so two ranks that both send
+// first wait until the deadline. The messages of a sendReceive are one group, and so are the pairs
+// of a pairGossip: if both ends are held here, both must be in the call. Pairs with different
+// counts or types both throw a mismatch once the other pairs are done.
 #pragma once
 
 #include <array>
@@ -32,41 +30,38 @@
 
 namespace gradlink::nccl {
 
-/// How ranks find each other: made on one, carried to all by other means.
+/// How ranks find each other: created on one, sent to all by other means.
 using UniqueId = std::array<char, 128>;
 
-/// What the loaded library is and can do. Throws Error(backendUnavailable) that says which file was
-/// looked for and where.
+/// The library's features. Throws Error(backendUnavailable) with the file and the places searched.
 struct LibraryInfo {
   std::string file;
   /// 2.28.9 as 22809; see versionText.
   int version = 0;
   bool float8 = false;
-  bool simulation = false;    // ncclGroupSimulateEnd: estimateSeconds
+  bool simulation = false;
   bool scaledSums = false;    // ncclRedOpCreatePreMulSum
   bool registration = false;  // ncclCommRegister
   bool windows = false;       // ncclCommWindowRegister: symmetric registration
-  /// GRADLINK_NCCL_REGISTER=no: allocRegistered gives plain memory.
+  /// GRADLINK_NCCL_REGISTER=no: allocRegistered returns plain memory.
   bool registersNothing = false;
-  bool exchanges = false;  // allToAll, gather, scatter of its own; else made of sends and receives
+  bool exchanges = false;  // own allToAll, gather, scatter; else made of sends and receives
 };
 const LibraryInfo& libraryInfo();
-/// "2.28.9", of both of NCCL's encodings.
+/// "2.28.9", from either of NCCL's encodings.
 std::string versionText(int code);
 
 UniqueId makeUniqueId();
 
-/// One collective: its shape, its memory, and for sums the factors by which inputs are multiplied
-/// first, one for each held rank (float types only; none: not at all). Not barrier, split or
-/// neighborAllReduce.
+/// One collective: its shape, its memory and, for sums of floats, factors of the inputs, one for
+/// each held rank (or none). Not barrier, split or neighborAllReduce.
 struct Launch {
   Shape shape;
   Buffers buffers;
   std::span<const double> scales = {};
 };
 
-/// Device memory that the library allocates itself, where it can, so that it may be registered and
-/// peers map it; plain device memory where it cannot.
+/// Device memory from the library's allocator, so peers can map it; or plain device memory.
 class Memory {
  public:
   Memory() = default;
@@ -85,32 +80,30 @@ class Memory {
   std::size_t bytes_ = 0;
 };
 
-/// How memory is made known to the library ahead of its use.
 enum class RegistrationKind {
-  local,      // each rank for itself
+  local,      // for each rank by itself
   symmetric,  // a window that all ranks open together
 };
 
-/// Ends with this object, or with the communicator if that is first.
+/// Ends with this object or with the communicator.
 class Registration {
  public:
   virtual ~Registration() = default;
-  /// What was made: local where symmetric was asked for and the library has no windows.
+  /// Local, if symmetric was requested but the library has no windows.
   virtual RegistrationKind kind() const = 0;
 };
 
-/// One rank's part of memory that NcclCommunicator::allocRegistered made. It may outlive the
-/// communicator; its end, on any thread, waits for no call.
+/// A rank's part of allocRegistered's memory; may outlive the communicator, is freed without a
+/// wait.
 class RegisteredMemory {
  public:
   virtual ~RegisteredMemory() = default;
   virtual void* data() const = 0;
-  /// Nothing where the library knows nothing of it: plain memory of the GPU.
+  /// Nothing for plain GPU memory.
   virtual std::optional<RegistrationKind> kind() const = 0;
 };
 
-/// What a held rank asks of a split: ranks of one color form a part, ordered by (key, old rank); a
-/// color below 0 takes no part.
+/// A held rank's claim in a split: one part for a color, ordered by (key, old rank); below 0: none.
 struct Claim {
   int color;
   int key;
@@ -118,114 +111,102 @@ struct Claim {
 
 class NcclCommunicator;
 
-/// A part of a split that ranks held here belong to.
 struct HeldPart {
   int color;
   std::unique_ptr<NcclCommunicator> part;
 };
 
-/// What measuring and the store need beside the contract.
+/// Additional functions for measuring and the store.
 class NcclCommunicator : public Communicator {
  public:
   /// The GPU of each held rank.
   virtual std::span<cuda::Device* const> devices() const = 0;
 
-  /// Queues all of these as one NCCL group, held rank i's part on streams[i], and returns when the
-  /// library has launched them, without waiting for the device: buffers stay in use until the
-  /// streams are past it. Streams may be capturing a CUDA graph. The other ranks must do the same;
-  /// that they do is not checked. While streams are waited for, call `check` now and then.
+  /// Queues all of these as one NCCL group, held rank i's part on streams[i]. Returns once
+  /// launched: buffers stay in use until the streams are past it. Streams may be capturing a CUDA
+  /// graph. All ranks must do the same, unchecked. While waiting for streams, call `check`.
   virtual void enqueue(std::span<const Launch>, std::span<cuda::Stream* const> streams,
                        const CallOptions& = {}) = 0;
-  /// These messages, each step one group; else as enqueue. All ranks' are given.
+  /// Queues messages of all ranks, each step as one group; else as enqueue.
   virtual void enqueueMessages(const char* op, const MessageSteps&, const Buffers&, DType,
                                std::span<cuda::Stream* const> streams, const CallOptions& = {}) = 0;
-  /// As enqueue on streams of its own, and waits. Ranks agree first, as in every call.
+  /// As enqueue on own streams, but agrees first and waits.
   virtual void runTogether(std::span<const Launch>, const CallOptions& = {}) = 0;
-  /// Ends the communicator when the library, a peer or an abort has ended what is queued, so that
-  /// the streams come free; then and later throws why.
+  /// Ends the communicator once the library, a peer or an abort has failed the queued work, so
+  /// streams become idle; throws why, then and later.
   void check(const char* op) override = 0;
 
-  /// As split, a claim for each held rank; the parts that they belong to, by ascending color. For
-  /// ranks with a control communicator.
+  /// As split, with a claim for each held rank; returns parts by ascending color. Needs `control`.
   virtual std::vector<HeldPart> splitHeld(std::span<const Claim>, const CallOptions& = {}) = 0;
 
-  /// openWindow of all held ranks, one for each in their order. They are freed together: the last
-  /// free() of them waits for the other processes.
+  /// openWindow for all held ranks in order, freed together: the last free() waits for the others.
   virtual std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,
                                                            const CallOptions& = {}) = 0;
 
-  /// Whether `barrier` needs no GPU: it does not wait for what streams are held for.
+  /// Whether `barrier` is independent of the GPU and its streams.
   virtual bool barrierOnHost() const = 0;
 
-  /// What the library expects each of these to take, in seconds; nothing where it has no model of
-  /// it (what is made of sends and receives) or no way to tell. Collective. Opens a communicator of
-  /// its own, and closes it: ask for all at once.
+  /// The library's estimate for each of these, in seconds; nothing without a model (calls made of
+  /// sends and receives). Collective. Opens and closes a communicator: ask for all at once.
   virtual std::vector<std::optional<double>> estimateSeconds(std::span<const Shape>,
                                                              const CallOptions& = {}) = 0;
 
-  /// Makes bytes of device memory of each held rank known. Symmetric is collective, and wants
-  /// Memory of the same size on all ranks. Error(unsupported) where the library cannot register at
-  /// all.
+  /// Registers memory of each held rank. Symmetric is collective and needs Memory of one size on
+  /// all ranks. Throws Error(unsupported) without registration.
   virtual std::unique_ptr<Registration> registerMemory(std::span<void* const> memory,
                                                        std::size_t bytes, RegistrationKind,
                                                        const CallOptions& = {}) = 0;
-  /// Memory of this size for each held rank, registered as well as the library can: symmetric where
-  /// it has windows, else local, else not. Collective: all ranks, the same size. What is registered
-  /// all ranks use in the same calls, at the same place of it: calls that are agreed on check that.
-  /// A rank without room for it is ERR_OUT_OF_MEMORY on all, and harmless.
+  /// Memory of this size for each held rank, registered if possible: symmetric, else local.
+  /// Collective, with one size. All ranks must use registered memory in the same calls at the same
+  /// offset: agreed calls check that. If a rank lacks room, all throw ERR_OUT_OF_MEMORY.
   virtual std::vector<std::unique_ptr<RegisteredMemory>> allocRegistered(
       std::size_t bytes, const CallOptions& = {}) = 0;
 
-  /// As split, for calls that all ranks of a part make together: over a control communicator the
-  /// part meets in the library in the first of them that moves data, and not at all where none
-  /// comes. Until then calls of two ranks alone, and registerMemory, are ERR_UNSUPPORTED in it.
+  /// As split, for calls that all ranks of a part make together. With a control communicator the
+  /// part meets in the library only at its first call that moves data. Before that, calls of two
+  /// ranks and registerMemory are ERR_UNSUPPORTED.
   virtual std::unique_ptr<Communicator> splitForCollectives(int color, int key,
                                                             const CallOptions& options = {}) {
     return split(color, key, options);
   }
 };
 
-/// Which collectives the ranks agree on before they launch them. What is not agreed on and differs
-/// ends at the deadline, without a word about who called what.
+/// Which collectives ranks agree on before launching. Other mismatches end at the deadline,
+/// unnamed.
 enum class Check {
   always,
-  first,  // of its kind: the same call, lengths and options included, made again is not
+  first,  // of its kind: repeating the same call, with equal lengths and options, is not checked
   never,
 };
 
 struct Options {
   /// Of each call, and of the rendezvous.
   double timeoutMs = 30000;
-  /// Looked at while waiting for the others: once true, the rendezvous is given up with ERR_CLOSED.
-  /// May be null.
+  /// Checked during the rendezvous: once true, it throws ERR_CLOSED. May be null.
   const std::atomic<bool>* cancelled = nullptr;
-  /// Where there is a control communicator.
+  /// With a control communicator.
   Check check = Check::always;
-  /// Ranks that meet at one id, where the library takes several.
+  /// Ranks that meet at one id, if the library takes several.
   int ranksOfId = 128;
 };
 
-/// One rank for each of these GPUs, all in this process. Distinct, except where the library permits
-/// several ranks on one GPU.
+/// One rank for each of these GPUs, in this process. Distinct, unless the library permits more.
 std::unique_ptr<NcclCommunicator> openLocal(std::span<const int> gpus, const Options& = {});
 
-/// One rank of `size`, on this GPU. Returns when all have come. Peers that die, abort or make other
-/// calls are noticed by the deadline alone.
+/// One rank of `size`, on this GPU, once all have come. Only the deadline detects failed peers.
 std::unique_ptr<NcclCommunicator> join(const UniqueId&, int rank, int size, int gpu,
                                        const Options& = {});
 
-/// The rank that `control` holds, on this GPU; `control` holds one rank of a communicator between
-/// hosts' memories and serves nothing else. Over it travels the unique id, ranks agree on each call
-/// before it is launched (mismatches are ERR_MISMATCH, a rank that does not come is named), and a
-/// lost or aborting rank ends the others' calls.
+/// The rank that `control` holds, on this GPU. `control` connects the hosts' memories, holds one
+/// rank and serves nothing else: it carries the unique id and the agreement before each launch.
+/// Mismatches are ERR_MISMATCH, a missing rank is named, a lost or aborting one ends others' calls.
 std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, int gpu,
                                        const Options& = {});
 
-/// The same with a rank for each of these GPUs: `control` holds one process of several. Ranks
-/// follow the order of processes, and within one that of its GPUs. Where a process holds several
-/// ranks, it splits with splitHeld, sends with messages, averages with gossip, gathers with
-/// gatherFromNeighbors and opens windows with openWindows. Errors name ranks with the process that
-/// holds them; where a process cannot take part they are ERR_ABORTED on the others, and name it.
+/// The same with a rank for each of these GPUs: `control` connects the processes. Ranks are ordered
+/// by process, then by GPU. A process with several ranks uses splitHeld, messages, gossip,
+/// gatherFromNeighbors and openWindows. Errors name ranks with their process; if a process cannot
+/// take part, the others get ERR_ABORTED with its name.
 std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control,
                                        std::span<const int> gpus, const Options& = {});
 

@@ -15,21 +15,21 @@
 namespace gradlink::nccl {
 namespace {
 
-/// What a process says of itself before it meets the others.
+/// Sent by each process before the ranks meet.
 struct Introduction {
-  /// Ranks that it holds; 0 where it cannot take part.
+  /// Ranks that it holds; 0 if it cannot take part.
   std::int32_t count = 0;
   /// Why not.
   std::array<char, 252> problem{};
 };
 
-/// More GPUs than any host has: what a peer says is bounded before memory is sized by it.
+/// More GPUs than any host has: limits the memory that a peer can make us allocate.
 constexpr std::int32_t kMostOfProcess = 1024;
 
-/// The library's first version that may take several ranks on one GPU: see explained().
+/// The first version that may take several ranks on one GPU: see explained().
 constexpr int kSeveralRanksOfGpu = 23003;
 
-/// What this process brings; throws what stands against it.
+/// This process's devices; throws if it cannot take part.
 std::vector<cuda::Device*> devicesOf(std::span<const int> gpus) {
   const Library& library = Library::get();
   std::vector<cuda::Device*> devices;
@@ -52,7 +52,7 @@ void gatherRows(Communicator& control, const std::optional<Processes>& processes
                 void* all, std::size_t bytes, const CallOptions& options) {
   const Exchange exchange = exchangeOver(control, options);
   if (!processes || processes->most() == 1) return exchange(own, all, bytes);
-  // Every process sends as many rows as the one that has most.
+  // Every process sends as many rows as the largest one.
   const std::size_t block = static_cast<std::size_t>(processes->most()) * bytes;
   std::vector<char> padded(block);
   std::vector<char> gathered(static_cast<std::size_t>(processes->size()) * block);

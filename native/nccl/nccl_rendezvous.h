@@ -1,5 +1,4 @@
-// What processes tell one another over their control communicator before they meet in the library,
-// and for what they agree on later.
+// Exchanges over the control communicator, before the library's rendezvous and for agreements.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +13,16 @@
 
 namespace gradlink::nccl {
 
-/// all[r] of `bytes` each becomes what rank r gave; `own`: of each rank of this process, one after
-/// the other. Without `processes` each holds one.
+/// Gathers `bytes` of each rank into `all`, `own` of this process's. Null processes: one rank each.
 void gatherRows(Communicator& control, const std::optional<Processes>& processes, const void* own,
                 void* all, std::size_t bytes, const CallOptions& options);
 
-/// The ids at which so many ranks meet, the same on all processes. Ranks of large worlds meet at
-/// several, which spares one process the connections of all.
+/// The ids for `ranks` ranks. Large worlds use several, which spreads the connections.
 std::vector<UniqueId> shareIdsOver(Communicator& control, int ranks, const Options& options,
                                    double timeoutMs);
 
-/// How many ranks each process holds, of which this one brings `gpus`; `devices` become theirs.
-/// Where one cannot take part, all throw: it its own error.
+/// Exchanges how many ranks each process holds, `gpus` in this one, and sets `devices`. If one
+/// cannot take part, all throw; that one throws its own error.
 Processes introduce(Communicator& control, std::span<const int> gpus,
                     std::vector<cuda::Device*>& devices, double timeoutMs);
 

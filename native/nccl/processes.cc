@@ -42,7 +42,7 @@ std::string Processes::nameOf(int process) const {
 Error ProcessControl::ofRanks(const Error& ofProcesses) const {
   const auto known = [&](int process) { return process >= 0 && process < processes_.size(); };
   if (ofProcesses.rank >= processes_.size()) {
-    // What abort() sent speaks of ranks already.
+    // Errors from abort() speak of ranks already.
     Error error = ofProcesses;
     error.rank -= processes_.size() + 1;
     return error;

@@ -1,4 +1,4 @@
-// Worlds whose processes hold several ranks each: which ranks are whose, and a control communicator
+// Worlds whose processes hold several ranks each: who holds which rank, and a control communicator
 // between the processes whose errors speak of ranks.
 #pragma once
 
@@ -12,26 +12,24 @@
 
 namespace gradlink::nccl {
 
-/// Which ranks each process holds, and who holds a rank.
 class Processes {
  public:
-  /// Of each process, in ascending order; every rank once.
+  /// Each process's ranks, ascending; every rank once.
   explicit Processes(std::vector<std::vector<int>> ranks);
-  /// So many in each process, those of process p after those of process p - 1.
+  /// counts[p] ranks in process p, after those of process p - 1.
   static Processes inOrder(const std::vector<int>& counts);
 
   int size() const { return static_cast<int>(ranks_.size()); }
   int ranks() const { return static_cast<int>(holders_.size()); }
   int first(int process) const { return ranksOf(process).front(); }
   int count(int process) const { return static_cast<int>(ranksOf(process).size()); }
-  /// The ranks of the process that has most.
+  /// The ranks of the largest process.
   int most() const { return most_; }
   const std::vector<int>& ranksOf(int process) const {
     return ranks_[static_cast<std::size_t>(process)];
   }
-  /// The process that holds this rank.
   int holder(int rank) const { return holders_[static_cast<std::size_t>(rank)]; }
-  /// "process 1 (ranks 2 and 3)"; "rank 1" where all processes hold one.
+  /// "process 1 (ranks 2, 3)"; "rank 1" if every process holds one.
   std::string nameOf(int process) const;
 
  private:
@@ -40,8 +38,7 @@ class Processes {
   int most_ = 1;
 };
 
-/// Tells the processes apart in errors by the ranks that they hold. What is called on it is still
-/// one call a process.
+/// Names processes in errors by the ranks that they hold. Calls are one for each process.
 class ProcessControl final : public ForwardingCommunicator {
  public:
   ProcessControl(std::unique_ptr<Communicator> inner, Processes processes)
@@ -54,7 +51,7 @@ class ProcessControl final : public ForwardingCommunicator {
 
  private:
   Error ofRanks(const Error& ofProcesses) const;
-  /// Calls of processes, whose errors name their ranks.
+  /// Runs a call between processes and translates its error.
   template <class Body>
   auto named(const Body&) const;
 

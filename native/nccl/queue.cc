@@ -11,7 +11,7 @@
 namespace gradlink::nccl {
 namespace {
 
-/// Calls in a row until one fails.
+/// Makes calls in a row until one fails.
 class Sequence {
  public:
   template <class Call>
@@ -79,7 +79,6 @@ abi::Result scatterByMessages(Messages messages, int size, int rank, int root) {
   return messages.result();
 }
 
-/// At least so many bytes, for this stream.
 char* roomForScan(const Comms::Member& member, cuda::StreamHandle stream, std::size_t bytes) {
   std::vector<cuda::DeviceMemory>& blocks = member.scans[stream];
   if (blocks.empty() || blocks.back().bytes() < bytes) {
@@ -88,7 +87,7 @@ char* roomForScan(const Comms::Member& member, cuda::StreamHandle stream, std::s
   return static_cast<char*>(blocks.back().data());
 }
 
-/// Some elements of the identity, in memory that a stream may copy from while it is captured.
+/// Elements of the identity, in memory that a capturing stream may copy from.
 const cuda::PinnedMemory& someIdentity(const Comms::Member& member, const Shape& shape) {
   constexpr std::size_t kBytes = 4096;
   cuda::PinnedMemory& some = member.identities[{shape.dtype, shape.op}];
@@ -105,7 +104,7 @@ void queueCopy(char* to, const void* from, std::size_t bytes, cuda::StreamHandle
       "a copy");
 }
 
-/// Queues so many bytes of the identity: some from the host, and what is there is then doubled.
+/// Queues `bytes` of the identity: some from the host, then doubled on the device.
 void queueIdentity(char* to, std::size_t bytes, const cuda::PinnedMemory& some,
                    cuda::StreamHandle stream) {
   std::size_t done = std::min(some.bytes(), bytes);
@@ -117,10 +116,9 @@ void queueIdentity(char* to, std::size_t bytes, const cuda::PinnedMemory& some,
   }
 }
 
-/// The library has no scans. Block r of a reduce-scatter is the reduction of what the ranks bring
-/// for rank r: their inputs where they count for it, else the identity. So the sums are the
-/// library's, of every type and op, and it takes as long as a chain of sends and sums would; of
-/// memory it takes what all ranks' inputs take.
+/// The library has no scans. This uses a reduce-scatter: for block r each rank brings its input if
+/// it counts for rank r, else the identity. That supports every type and op and takes as long as a
+/// chain of sends and sums; it needs the memory of all ranks' inputs.
 abi::Result scanByReduceScatter(const Library& library, const Comms::Member& member, int size,
                                 const RankCall& part) {
   const std::size_t bytes = part.shape.count * sizeOf(part.shape.dtype);
@@ -134,7 +132,7 @@ abi::Result scanByReduceScatter(const Library& library, const Comms::Member& mem
     error.usable = false;  // the others wait for this rank's part
     throw;
   }
-  // Page-locked memory is any GPU's, and another may be current for having made it.
+  // Allocating page-locked memory may have made another GPU current.
   member.device.makeCurrent();
   std::size_t before = 0;
   while (before < ranks && scannedRanks(part.shape.kind, static_cast<int>(before)) <=
@@ -159,8 +157,7 @@ abi::Result queuePart(const Library& library, const Comms::Member& member, int s
   const int type = hasOp(shape.kind) ? abi::typeOf(shape.dtype) : abi::movedAs(shape.dtype);
   abi::CommHandle comm = member.handle;
   cuda::StreamHandle stream = part.stream;
-  // Where a rank has no use for one of the two, the library looks at neither its address nor its
-  // bytes; but it may look whether it is null.
+  // For an unused buffer the library checks at most that it is not null.
   const void* in = part.in != nullptr ? part.in : part.out;
   void* out = part.out != nullptr ? part.out : const_cast<void*>(part.in);
   switch (shape.kind) {

@@ -1,4 +1,4 @@
-// What each collective is in the library's functions, for one rank.
+// Maps one rank's part of a collective to the library's functions.
 #pragma once
 
 #include "core/call.h"
@@ -6,24 +6,23 @@
 
 namespace gradlink::nccl {
 
-/// One rank's part of a collective.
 struct RankCall {
   Shape shape;
   const void* in;
   void* out;
-  /// The library's number of the operation: shape.op's, or that of a scaled sum.
+  /// The library's op: shape.op's, or that of a scaled sum.
   int op;
   cuda::StreamHandle stream;
 };
 
-/// Queues it, inside a group. Collectives that the library does not have are made of its sends and
-/// receives. Not for barrier, split and neighborAllReduce.
+/// Queues it, inside a group. Collectives that the library lacks are made of sends and receives.
+/// Not for barrier, split and neighborAllReduce.
 abi::Result queuePart(const Library&, const Comms::Member&, int size, const RankCall&);
 
-/// Allocates what queuing this shape there needs of memory: before others wait for this rank.
+/// Allocates the scratch memory of this shape, before others wait for this rank.
 void reserveFor(const Comms::Member&, int size, const Shape&, cuda::StreamHandle);
 
-/// Whether the library has a function for it, which queuePart then takes.
+/// Whether queuePart can use a function of the library.
 bool hasFunction(const Library&, Kind);
 
 }  // namespace gradlink::nccl

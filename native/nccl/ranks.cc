@@ -11,10 +11,10 @@
 namespace gradlink::nccl {
 namespace {
 
-/// NCCL has no sums of float8 for what is older.
+/// NCCL has no float8 sums for older GPUs.
 constexpr int kFloat8SumMajor = 9;
 
-/// What an exchange of ids, of neighbors' weights, or of counts, takes of memory.
+/// The memory for exchanging ids, neighbors' weights or counts.
 std::size_t exchangedBytes(int size) {
   const auto ranks = static_cast<std::size_t>(size);
   return (ranks + 1) *
@@ -33,7 +33,7 @@ Ranks::Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& optio
       met_(!ids.empty()),
       options_(options),
       core_(std::make_shared<Core>(ranks_, devices_, size_)) {
-  // Of the call that makes this communicator, and over with it.
+  // Belongs to the call that makes this communicator.
   const std::atomic<bool>* cancelled = std::exchange(options_.cancelled, nullptr);
   const Watch watch{"join", Deadline::in(options.timeoutMs), [this, cancelled] {
                       if (cancelled != nullptr && cancelled->load()) {
@@ -55,14 +55,14 @@ Ranks::Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& optio
 
 Ranks::~Ranks() {
   close();
-  // Registered memory that is still there holds the core, and needs no stream.
+  // Registered memory that still exists keeps the core alive, and needs no stream.
   const SweepAfter sweep(*core_);
   const std::lock_guard lock(core_->calls);
   core_->comms.dissolve();
 }
 
-// Everybody has agreed on the call, or makes it unasked: who does not come is named as the ids are
-// shared, and nobody's work is queued here for which an allocation could wait.
+// All ranks have agreed on the call or make it anyway. A missing rank is named while the ids are
+// shared, and no work is queued here that an allocation could wait for.
 void Ranks::meet(const Watch& watch) {
   if (met_) return;
   core_->comms.open(shareIds(watch), watch);
@@ -93,8 +93,7 @@ void Ranks::look(const char* op) {
 }
 
 void Ranks::abortUnlessBusy() {
-  // Either this thread, which has let go of the mutex, sees the failure here; or who reports it
-  // finds the mutex free.
+  // Either this thread, having released the mutex, sees the failure; or the reporter locks it.
   if (!failure_.hasFailed()) return;
   const SweepAfter sweep(*core_);
   const std::unique_lock lock(core_->calls, std::try_to_lock);
@@ -163,7 +162,7 @@ void Ranks::checkLaunch(const Launch& launch) const {
   }
 }
 
-/// Of the ranks held here; those of other processes tell theirs when they agree on the call.
+/// Checks the ranks held here; other processes send theirs in the agreement.
 void Ranks::checkPlaces(const Launch& launch) const {
   const Buffers& buffers = launch.buffers;
   const Kind kind = launch.shape.kind;
@@ -253,7 +252,7 @@ void Ranks::run(const Call& call) {
   runTogether({&launch, 1}, call.options);
 }
 
-// ---- who is held
+// ---- held ranks
 
 void Ranks::needOneRank(const char* op) const {
   if (ranks_.size() == 1) return;
@@ -313,7 +312,7 @@ void Ranks::close() {
   if (control_) control_->close();
 }
 
-// ---- collectives with counts: one group of messages, or of a sum to each rank
+// ---- collectives with counts: one group of messages, or a sum for each rank
 
 void Ranks::counted(const Call& call) {
   guarded(call.op(), call.options, [&](const Watch& watch) {

@@ -1,4 +1,4 @@
-// The communicator of nccl.h: one or several ranks held, with or without a control communicator.
+// The communicator of nccl.h: one or several held ranks, with or without a control communicator.
 #pragma once
 
 #include <atomic>
@@ -26,23 +26,22 @@
 
 namespace gradlink::nccl {
 
-/// What registrations share with their communicator, which may end before them.
+/// State shared with registrations, which may outlive their communicator.
 struct Core {
   Core(std::span<const int> ranks, std::span<cuda::Device* const> devices, int size)
       : comms(ranks, devices, size), registered(ranks.size()) {}
-  /// After a call, or something that may have come while one ran: lets go of what was retired
-  /// meanwhile. Whoever has the mutex does it when the call has ended.
+  /// Frees retired memory after a call or retirement; a running call's thread does it at its end.
   void sweepUnlessBusy() noexcept;
 
-  /// Held for the length of a call: NCCL wants one thread at a time.
+  /// Held during a call: NCCL allows one thread at a time.
   std::mutex calls;
   Comms comms;
-  /// What a thread of the library may still write to after a call has failed.
+  /// Memory that the library's threads may still write to after a failed call.
   std::vector<std::shared_ptr<void>> abandoned;
   RegisteredPieces registered;
 };
 
-/// Declared before whoever locks `calls`.
+/// Declare before the lock of `calls`.
 class SweepAfter {
  public:
   explicit SweepAfter(Core& core) : core_(core) {}
@@ -54,22 +53,22 @@ class SweepAfter {
   Core& core_;
 };
 
-/// Who is held, and how.
+/// The held ranks and how they reach the others.
 struct HeldRanks {
   std::vector<int> ranks;
   std::vector<cuda::Device*> devices;
   int size = 0;
-  /// Null where all ranks are held, or where there is none.
+  /// Null if all ranks are held, or without one.
   std::unique_ptr<Communicator> control;
-  /// Where there is a control communicator, between processes that may hold several ranks.
+  /// With a control communicator: its processes, which may hold several ranks.
   std::optional<Processes> processes;
 };
 
-/// Where a GPU's neighbors' inputs arrive, and what its weighted sums are launched with.
+/// Buffers for neighbors' inputs and the launch arguments of weighted sums.
 class Neighbors {
  public:
   explicit Neighbors(const Comms&);
-  /// Memory of this many bytes at the least, kept for later calls.
+  /// Memory of at least this many bytes, kept for later calls.
   char* inbox(std::size_t member, cuda::Device& device, std::size_t bytes);
   cuda::TaskRing& ring(std::size_t member) { return *places_[member].ring; }
 
@@ -81,7 +80,7 @@ class Neighbors {
   std::vector<Inbox> places_;
 };
 
-/// Ranks that `control` joins by their processes, after a split; `devices`: of those held here.
+/// Ranks of the processes of `control`, after a split; `devices`: of those held here.
 std::unique_ptr<NcclCommunicator> joinPart(std::unique_ptr<Communicator> control,
                                            Processes processes, std::vector<cuda::Device*> devices,
                                            const Options&);
@@ -137,22 +136,20 @@ class Ranks final : public NcclCommunicator {
   void meet(const Watch&);
   /// For calls that not all ranks make.
   void needMet(const char* op) const;
-  /// Runs a call with a Watch; an error that is not harmless ends the communicator.
+  /// Runs a call with a Watch; a fatal error ends the communicator.
   template <class Body>
   void guarded(const char* op, const CallOptions&, const Body& body);
   void checkOpen(const char* op) const;
-  /// A deadline that passed in the library, with the rank that does not answer the others either.
+  /// Adds to a timeout in the library the rank that does not answer.
   Error withSilent(const Error&);
   void look(const char* op);
   double timeoutOf(const CallOptions&) const;
-  /// After somebody ended the communicator: frees the library's part, unless a call is running,
-  /// which then does.
+  /// Once the communicator was ended: frees the library's part, or leaves that to a running call.
   void abortUnlessBusy();
   bool holdsAll() const { return ranks_.size() == static_cast<std::size_t>(size_); }
   void needOneRank(const char* op) const;
-  /// "rank 3", or the process with all that it holds.
+  /// "rank 3", or the process with all its ranks.
   std::string whoHolds(int rank) const;
-  /// The same of this one.
   std::string ownName() const { return whoHolds(ranks_.front()); }
   void checkMessages(const Call&) const;
   /// `adds`: the call computes with it.
@@ -163,51 +160,48 @@ class Ranks final : public NcclCommunicator {
   void checkPlaces(const Launch&) const;
   void checkStreams(const char* op, std::span<cuda::Stream* const>) const;
   void checkBuffers(const Shape&, const Buffers&) const;
-  /// Before anybody launches, and so before a kernel of another rank waits for this one's.
+  /// Allocates before anybody launches: later a kernel of another rank might wait for this one.
   void reserve(std::span<const Launch>, std::span<cuda::Stream* const>);
   void launch(std::span<const Launch>, std::span<cuda::Stream* const>, const Watch&);
-  /// Agrees as often as the options say.
+  /// Agrees as often as the options require.
   void agreeOnce(std::span<const Launch>, const Watch&);
-  /// Every rank hears what the others are about to do; throws mismatch where they differ.
+  /// All ranks compare their announcements; throws a mismatch if they differ.
   void agree(std::span<const Launch>, const Watch&);
   void agree(const Shape& shape, const Watch& watch) {
     const Launch launch{shape, {}};
     agree({&launch, 1}, watch);
   }
-  /// Every rank hears whether the others have this much memory; throws on all where one has not.
+  /// Throws on all ranks if one lacks this much memory.
   void agreeOnMemory(std::size_t bytes, bool registers, const std::optional<Error>& failed,
                      const Watch&);
   void registerPieces(std::vector<std::list<RegisteredPiece>>&, const Watch&);
-  /// As exchange(), for so long as the watch lives.
+  /// exchange() bound to `watch`, which must outlive it.
   Exchange exchangeWithin(const Watch& watch) {
     return [this, &watch](const void* own, void* all, std::size_t bytes) {
       exchange(own, all, bytes, watch);
     };
   }
-  /// What each rank named its call.
   std::vector<CallName> namesOfAll(const Watch&);
-  /// all[r] of `bytes` each becomes what rank r gave. `own`: one after the other of each held rank,
-  /// of which there may be several only where all are held or with a control communicator.
+  /// Gathers `bytes` of each rank into `all`, by rank. `own`: those of the held ranks; several only
+  /// if all are held or with a control communicator.
   void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
-  /// One id for so many ranks, made on the first of them, on all ranks.
+  /// Ids made on the first rank, shared with all.
   std::vector<UniqueId> shareIds(const Watch&);
-  /// What the library expects this to take, on blocking handles of the same ranks.
+  /// The library's estimate, on blocking handles of the same ranks.
   double simulate(const Comms&, const Shape&, std::span<const cuda::DeviceMemory> places,
                   const Watch&);
-  /// Where processes hold several ranks.
+  /// For processes that hold several ranks.
   std::vector<HeldPart> splitOver(std::span<const Claim>, const Watch&);
-  /// Whether this process holds both sides, which then are among `pairs`; throws invalidArgument
-  /// where they are not, or do not fit.
+  /// Whether this process holds both sides. Throws invalidArgument if `pairs` lacks or misfits one.
   bool holdsBoth(const char* op, const Gossip&, std::span<const Gossip> pairs) const;
-  /// Both of each pair hear what the other brings; the first mismatch. What fits is put into
-  /// `agreed`.
+  /// The ranks of each pair exchange what they bring. Returns the first mismatch; fills `agreed`.
   std::optional<Error> agreeInPairs(DType, std::span<const Gossip>,
                                     std::vector<const Gossip*>& agreed, const Watch&);
   void runGossip(DType, std::span<const Gossip* const>, const Watch&);
   void runCounted(const Call&, const CountedTable&, const Watch&);
   void runNeighbors(const Shape&, const Buffers&, std::span<const Neighborhood> own,
                     std::span<const WeightRow> rows, const Watch&);
-  /// What every rank sums, from everybody's neighborhoods.
+  /// Every rank's sum, from all neighborhoods.
   std::vector<WeightRow> weightRows(std::span<const Neighborhood>, const Watch&);
 
   const Library& library_;
@@ -216,22 +210,20 @@ class Ranks final : public NcclCommunicator {
   int size_;
   std::unique_ptr<Communicator> control_;
   std::optional<Processes> processes_;
-  /// Whether the ranks have met in the library.
   bool met_;
   Options options_;
   std::shared_ptr<Core> core_;
-  /// The members' own.
   std::vector<cuda::Stream*> streams_;
-  /// Digests of what was agreed on.
+  /// Digests of agreed calls.
   std::unordered_set<std::uint64_t> agreed_;
   Failure failure_;
   std::atomic<bool> closed_{false};
-  /// Where NCCL alone is there: what ranks tell each other. Made ahead: an allocation may wait for
-  /// who has come first.
+  /// Exchanges without a control communicator. Allocated ahead: allocating may wait for other
+  /// ranks.
   cuda::DeviceMemory exchanged_;
   /// Made at the first use.
   std::unique_ptr<Neighbors> neighbors_;
-  /// Windows travel over the control communicator.
+  /// Over the control communicator.
   WireWindows windows_;
 };
 
@@ -248,7 +240,7 @@ void Ranks::guarded(const char* op, const CallOptions& options, const Body& body
       if (error.usable) throw;
       const Error known = withSilent(error);
       failure_.failAll(known, true);
-      // The peers wait for this rank in vain.
+      // Otherwise the peers would wait for this rank.
       if (control_) control_->abort(known.what());
       core_->comms.abort();
       throw Error(known);

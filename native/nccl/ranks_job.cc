@@ -1,4 +1,4 @@
-// What ranks of several processes settle with one another before the library moves anything.
+// Agreement between ranks of several processes before the library moves anything.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -12,21 +12,19 @@
 namespace gradlink::nccl {
 namespace {
 
-/// How long after a deadline the others are asked whether they are there.
+/// How long to ask after a deadline which ranks are there.
 constexpr double kAnswerMs = 1000;
 
-/// What a rank is about to do, as the others compare it.
 struct Announcement {
   ShapeOnWire shape;
   std::uint64_t launches = 0;
-  /// Of all launches after the first.
+  /// The digest of all launches after the first.
   std::uint64_t rest = 0;
   std::uint64_t scaled = 0;
   /// Where its arrays are in registered memory: RegisteredPlaces.
   std::uint64_t in = 0;
   std::uint64_t out = 0;
-  /// No collective but allocRegistered: so many bytes and one more, whether they will be
-  /// registered, and whether they cannot be had.
+  /// For allocRegistered: bytes + 1, whether they will be registered, whether they are missing.
   std::uint64_t asks = 0;
   std::uint64_t registers = 0;
   std::uint64_t refused = 0;
@@ -35,8 +33,7 @@ struct Announcement {
 };
 static_assert(std::has_unique_object_representations_v<Announcement>);
 
-/// Where others hold ranks too. The ranks of this process have their arrays in the same places:
-/// checkPlaces().
+/// For exchanges with other processes. The ranks of this process have equal places: checkPlaces().
 Announcement announce(const Launch& launch, const RegisteredPieces& registered) {
   Announcement one{.shape = ShapeOnWire(launch.shape), .scaled = !launch.scales.empty()};
   if (launch.buffers.in.empty() || launch.buffers.out.empty()) return one;
@@ -49,7 +46,7 @@ Announcement announce(const Launch& launch, const RegisteredPieces& registered) 
 
 constexpr std::uint64_t kNothing = 14695981039346656037u;
 
-/// FNV-1a of what `digest` is of, and this.
+/// Extends the FNV-1a hash `digest` by an announcement.
 std::uint64_t digestOf(const Announcement& announcement, std::uint64_t digest = kNothing) {
   unsigned char bytes[sizeof(Announcement)];
   std::memcpy(bytes, &announcement, sizeof(announcement));
@@ -121,7 +118,7 @@ std::vector<CallName> Ranks::namesOfAll(const Watch& watch) {
   return exchangeRecords(exchangeWithin(names), size_, CallName(watch.name), ranks_.size());
 }
 
-// Memory that one rank lacks: the others would wait for its part of the registration.
+// A rank without memory would leave the others waiting in the registration.
 void Ranks::agreeOnMemory(std::size_t bytes, bool registers, const std::optional<Error>& failed,
                           const Watch& watch) {
   if (!holdsAll()) {
@@ -147,9 +144,8 @@ void Ranks::agreeOnMemory(std::size_t bytes, bool registers, const std::optional
   throw own.withOp(watch.op).stillUsable();
 }
 
-// The library does not tell whom it waits for. Whoever waits as this rank does comes to the
-// barrier; who is somewhere else is as late as one that is gone, or has what this rank waits for
-// and is at another call.
+// The library does not report whom it waits for. Ranks that wait like this one come to the barrier.
+// A rank that does not is gone, or is in another call.
 Error Ranks::withSilent(const Error& error) {
   if (!control_ || error.code != ErrorCode::timeout || error.rank >= 0) return error;
   try {
@@ -173,8 +169,9 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
     try {
       gatherRows(*control_, processes_, own, all, bytes, {watch.leftMs(), watch.name});
     } catch (const Error& error) {
-      Error ours(error.code, std::string(watch.op) + ": as the ranks agree on it: " + error.what());
-      ours.usable = error.usable;  // where they made different calls, on all of them
+      Error ours(error.code,
+                 std::string(watch.op) + ": while the ranks agreed on it: " + error.what());
+      ours.usable = error.usable;  // all ranks threw, as their calls differ
       throw ours.withRank(error.rank).withOp(watch.op);
     }
     return;
@@ -207,7 +204,7 @@ std::vector<UniqueId> Ranks::shareIds(const Watch& watch) {
 
 void Ranks::barrier(const CallOptions& options) {
   guarded("barrier", options, [&](const Watch& watch) {
-    // Nothing is pending between calls: where all ranks are held, all are here.
+    // Nothing is pending between calls: if all ranks are held, all are here.
     if (holdsAll()) return;
     if (control_) return agree(Shape{}, watch);
     const char nothing = 0;

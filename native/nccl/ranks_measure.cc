@@ -1,5 +1,4 @@
-// What measuring asks for beside the contract: the library's own estimates, and memory that it
-// knows ahead.
+// Additional functions for measuring: the library's estimates, and registered memory.
 #include <algorithm>
 #include <utility>
 
@@ -12,20 +11,20 @@
 namespace gradlink::nccl {
 namespace {
 
-/// The library estimates collectives of its own, not what is made of messages.
+/// The library only estimates its own collectives.
 bool hasModel(const Library& library, const Shape& shape) {
   if (!isPlain(shape.kind) || shape.kind == Kind::barrier) return false;
   return shape.count > 0 && hasFunction(library, shape.kind);
 }
 
-/// What the library gave for each held rank's memory; one of the two is null.
+/// The library's handles for each held rank's memory; one of the two is null.
 struct Handles {
   std::vector<void*> local;
   std::vector<abi::WindowHandle> windows;
 
   explicit Handles(std::size_t ranks) : local(ranks), windows(ranks) {}
 
-  /// With the communicator's mutex held. What ended the communicator ended its registrations.
+  /// Call with the communicator's mutex. The end of a communicator also ends its registrations.
   void release(const Library& library, const Comms& comms) {
     for (std::size_t i = 0; i < local.size(); ++i) {
       abi::CommHandle comm = comms.members()[i]->handle;
@@ -74,7 +73,7 @@ Memory::Memory(cuda::Device& device, std::size_t bytes) : device_(&device), byte
     return;
   }
   own_ = nullptr;
-  // Where there is no room this says so better than the library.
+  // Reports missing memory better than the library does.
   plain_ = cuda::DeviceMemory(device, bytes);
 }
 
@@ -114,8 +113,8 @@ double Ranks::simulate(const Comms& comms, const Shape& shape,
   return simulation.estimatedTime * 1e-6;
 }
 
-// A one-rank communicator copies at the call, without a group; a non-blocking one runs the group
-// in the background as if it were no simulation. So neither may be simulated.
+// A one-rank communicator copies immediately, without a group; a non-blocking one runs the group
+// for real. So neither may be simulated.
 std::vector<std::optional<double>> Ranks::estimateSeconds(std::span<const Shape> shapes,
                                                           const CallOptions& options) {
   std::vector<std::optional<double>> seconds(shapes.size());
@@ -128,10 +127,10 @@ std::vector<std::optional<double>> Ranks::estimateSeconds(std::span<const Shape>
     if (std::ranges::none_of(shapes, known)) return;
     for (const Shape& shape : shapes) agree(shape, watch);
     const std::vector<UniqueId> ids = shareIds(watch);
-    // Its buffers are as large as the communicator's own: it lives no longer than the estimates.
+    // Its buffers are as large as the communicator's own, so it lives only for the estimates.
     Comms comms(ranks_, devices_, size_);
     comms.open(ids, watch, true);
-    // Addresses that are looked at, of memory that is not.
+    // The library checks addresses, but does not access the memory.
     std::vector<cuda::DeviceMemory> places;
     for (cuda::Device* device : devices_) places.emplace_back(*device, 512);
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -220,7 +219,7 @@ std::unique_ptr<Registration> Ranks::registerMemory(std::span<void* const> memor
     };
     try {
       if (asked) each(true);
-      // Without peer memory the library says success and makes no windows.
+      // Without peer memory the library reports success and makes no windows.
       const bool all = asked && std::find(handles.windows.begin(), handles.windows.end(),
                                           nullptr) == handles.windows.end();
       if (!all && library_.commRegister != nullptr) each(false);
@@ -229,7 +228,7 @@ std::unique_ptr<Registration> Ranks::registerMemory(std::span<void* const> memor
           std::move(handles));
     } catch (...) {
       handles.release(library_, core_->comms);
-      // A thread of the library may still write where it was told to.
+      // A thread of the library may still write its results.
       core_->abandoned.push_back(std::make_shared<Handles>(std::move(handles)));
       throw;
     }

@@ -10,7 +10,7 @@
 
 namespace gradlink::nccl {
 
-// A message whose other end is held here too must be among them: nobody else brings it.
+// If this process holds both ends of a message, both must be in the call.
 void Ranks::checkMessages(const Call& call) const {
   const char* const op = call.op();
   const auto holds = [&](int rank) {
@@ -31,10 +31,9 @@ void Ranks::checkMessages(const Call& call) const {
     checkPeer(op, one.peer, size_);
     const int rank = ranks_[one.held];
     if (one.peer == rank) {
-      throw unsupported(op,
-                        "rank " + std::to_string(rank) +
-                            " is both ends of a message, and NCCL's send waits for the receive, "
-                            "which a rank cannot make of itself");
+      throw unsupported(
+          op, "rank " + std::to_string(rank) +
+                  " is both ends of a message: NCCL's send would wait for a receive of itself");
     }
     if (!holds(one.peer)) continue;
     if (one.sends) {
@@ -47,7 +46,7 @@ void Ranks::checkMessages(const Call& call) const {
   for (const auto& [ends, receives] : awaited) {
     const auto& sends = sent[ends];
     const std::string way = "from rank " + std::to_string(ends.first) + " to rank " +
-                            std::to_string(ends.second) + ", which this process both holds: ";
+                            std::to_string(ends.second) + ", which are both of this process: ";
     if (sends.size() != receives.size()) {
       throw misuse(op, way + std::to_string(sends.size()) + " sent and " +
                            std::to_string(receives.size()) +

@@ -1,5 +1,4 @@
-// Averaging with some of the ranks: what they send travels as one group of messages, then each GPU
-// weighs and sums what it got. And windows.
+// Averaging with some ranks: one group of messages, then each GPU's weighted sum. And windows.
 #include "cuda/kernel_module.h"
 #include "cuda/ranks/window_memory.h"
 #include "nccl/ranks.h"
@@ -7,7 +6,6 @@
 namespace gradlink::nccl {
 namespace {
 
-/// Inputs of other ranks that a row asks for.
 std::size_t strangers(const WeightRow& row) { return row.terms.size() - 1; }
 
 }  // namespace
@@ -41,7 +39,7 @@ void Ranks::neighborAllReduce(const Call& call) {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       checkNeighborhood(neighborhoods[i], ranks_[i], size_);
     }
-    // Before the others go on: their kernels may spin, and an allocation would wait for them.
+    // Before the others continue: their kernels may spin, and an allocation would wait for them.
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
     cuda::loadKernels(devices_, {"weighted"});
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
@@ -89,7 +87,7 @@ void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
     std::vector<const void*> from;
     std::vector<double> weights;
     const char* next = inboxes[i];
-    // The kernel divides nothing: weights carry the divisor.
+    // The kernel does not divide: the weights include the divisor.
     const auto divisor = static_cast<double>(neighborhoods[i].divisor);
     for (const auto& [source, weight] : rows[static_cast<std::size_t>(ranks_[i])].terms) {
       const bool own = source == ranks_[i];
@@ -132,8 +130,7 @@ std::vector<std::unique_ptr<Window>> Ranks::openWindows(std::span<const WindowSp
     if (!control_ && !holdsAll()) {
       throw unsupported(
           watch.op,
-          "the ranks need a way beside NCCL, over which their neighbors reach them; join "
-          "with a control communicator");
+          "NCCL alone cannot serve requests of neighbors; join with a control communicator");
     }
     WindowRanks ranks;
     ranks.held = ranks_;

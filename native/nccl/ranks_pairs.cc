@@ -1,5 +1,4 @@
-// Gathering from some of the ranks, and averaging of two: of every rank held here in one group of
-// messages.
+// Gathering from some ranks and averaging of pairs: one group of messages for all held ranks.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -13,8 +12,7 @@
 namespace gradlink::nccl {
 namespace {
 
-/// Of what two ranks tell each other before they average: pairs of the same two processes are told
-/// apart by it.
+/// Tags tell several pairs of the same two processes apart.
 int tagOf(int rank, int peer, int size) {
   const auto lower = static_cast<std::int64_t>(std::min(rank, peer));
   return static_cast<int>((lower * size + std::max(rank, peer)) %
@@ -64,13 +62,13 @@ bool Ranks::holdsBoth(const char* op, const Gossip& one, std::span<const Gossip>
     return ranks_[candidate.held] == one.peer;
   });
   const std::string both = "rank " + std::to_string(rank) + " and rank " +
-                           std::to_string(one.peer) + ", which this process both holds, ";
+                           std::to_string(one.peer) + ", which are both of this process, ";
   if (other == pairs.end() || other->peer != rank) {
     throw misuse(op, both + "must name each other in one call");
   }
   if (other->count != one.count) {
-    throw misuse(op, both + "must bring as many elements: " + std::to_string(one.count) + " and " +
-                         std::to_string(other->count));
+    throw misuse(op, both + "must bring equally many elements: " + std::to_string(one.count) +
+                         " and " + std::to_string(other->count));
   }
   return true;
 }
@@ -99,7 +97,7 @@ void Ranks::pairGossip(const Call& call) {
         apart.push_back(one);
       }
     }
-    // Before the peers go on: their kernels may spin, and an allocation would wait for them.
+    // Before the peers continue: their kernels may spin, and an allocation would wait for them.
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
     for (const Gossip& one : pairs) {
       neighbors_->inbox(one.held, *devices_[one.held], one.count * sizeOf(dtype));
@@ -147,14 +145,15 @@ std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const Gossip> pa
                                          std::vector<const Gossip*>& agreed, const Watch& watch) {
   const auto processOf = [&](int rank) { return processes_ ? processes_->holder(rank) : rank; };
   std::optional<Error> differs;
-  // Without it NCCL alone is there, which sends no envelopes.
+  // Without a control communicator there are no envelopes.
   const auto tell = [&](const auto& message) {
     if (!control_) return;
     try {
       message();
     } catch (const Error& error) {
-      Error ours(error.code, std::string(watch.op) + ": as the pair agrees on it: " + error.what());
-      // Another pair may have agreed, and waits.
+      Error ours(error.code,
+                 std::string(watch.op) + ": while the pair agreed on it: " + error.what());
+      // Another pair may have agreed and waits.
       ours.usable = error.usable && pairs.size() == 1;
       throw ours.withRank(error.rank).withOp(watch.op);
     }
@@ -187,7 +186,7 @@ std::optional<Error> Ranks::agreeInPairs(DType dtype, std::span<const Gossip> pa
     const bool first = rank < one.peer;
     differs = harmless(ErrorCode::mismatch, watch.op,
                        (first ? mine : other) + ", " + (first ? other : mine) +
-                           ". Both must bring as many elements of one type")
+                           ". Both must bring equally many elements of one type")
                   .withRank(one.peer);
   }
   return differs;

@@ -1,4 +1,4 @@
-// Memory that the library knows from its allocation to its end.
+// Registered memory.
 #include <optional>
 #include <utility>
 
@@ -25,7 +25,7 @@ class HeldPiece final : public RegisteredMemory {
 
  private:
   std::shared_ptr<Core> core_;
-  /// One, in a list so that handing it over cannot fail.
+  /// A list of one, so that handing it over cannot fail.
   std::list<RegisteredPiece> piece_;
 };
 
@@ -39,10 +39,10 @@ bool allHave(const std::vector<std::list<RegisteredPiece>>& pieces,
 
 }  // namespace
 
-// Either this thread finds the mutex free; or who has it sees what was retired when it lets go.
+// Either this thread gets the mutex, or its owner sees the retired memory when it releases it.
 void Core::sweepUnlessBusy() noexcept {
   while (registered.hasRetired()) {
-    // Freeing may wait for the device: without the mutex.
+    // Freeing may wait for the device, so not under the mutex.
     std::list<RegisteredPiece> gone;
     const std::unique_lock lock(calls, std::try_to_lock);
     if (!lock.owns_lock()) return;
@@ -61,7 +61,7 @@ void Ranks::registerPieces(std::vector<std::list<RegisteredPiece>>& pieces, cons
                                          abi::kWindowSymmetric);
     });
     if (allHave(pieces, [](const RegisteredPiece& one) { return one.window != nullptr; })) return;
-    // It opens windows for all ranks of a process or for none.
+    // Either all ranks of a process have windows, or none.
     for (auto& piece : pieces) piece.front().window = nullptr;
   }
   core_->comms.group(watch, [&](std::size_t i) {
@@ -91,7 +91,7 @@ std::vector<std::unique_ptr<RegisteredMemory>> Ranks::allocRegistered(std::size_
       try {
         registerPieces(pieces, watch);
       } catch (const Error& error) {
-        // A thread of the library may still write where it was told to.
+        // A thread of the library may still write its results.
         core_->abandoned.push_back(
             std::make_shared<std::vector<std::list<RegisteredPiece>>>(std::move(pieces)));
         Error better(error.code, std::string(error.what()) +

@@ -10,26 +10,23 @@
 namespace gradlink::nccl {
 namespace {
 
-/// Ranks of one color.
 struct PartPlan {
   int color = 0;
-  /// Processes with ranks of it, in the order of the lowest that each holds.
+  /// The processes that hold its ranks, ordered by their lowest.
   std::vector<int> processes;
-  /// The ranks in the part that each of these holds, ascending, and what they were before.
+  /// For each of these: its new ranks in the part, ascending, and the old ones.
   std::vector<std::vector<int>> ranks;
   std::vector<std::vector<int>> before;
-  /// Parts of one round share no process, so that one split of the control communicator makes
-  /// those of all.
+  /// Parts of one round share no process, so one split of the control communicator serves them.
   int round = 0;
 
-  /// Where in `processes`; -1 where it holds none.
   int placeOf(int process) const {
     const auto found = std::find(processes.begin(), processes.end(), process);
     return found == processes.end() ? -1 : static_cast<int>(found - processes.begin());
   }
 };
 
-/// By ascending color; the same on all processes.
+/// By ascending color; equal on all processes.
 std::vector<PartPlan> planParts(std::span<const Claim> claims, const Processes& processes) {
   std::map<int, std::vector<std::pair<int, int>>> members;  // key, old rank
   for (std::size_t r = 0; r < claims.size(); ++r) {
@@ -96,7 +93,7 @@ std::unique_ptr<Communicator> Ranks::split(int color, int key, const CallOptions
       if (theirs[0] == color) members.emplace_back(theirs[1], r);
     }
     std::sort(members.begin(), members.end());
-    // The first of each part makes its id; all ids travel together.
+    // The first rank of each part makes its id; all ids are exchanged together.
     UniqueId id{};
     const bool leads = color >= 0 && members.front().second == ranks_.front();
     if (leads) id = makeUniqueId();
@@ -113,8 +110,8 @@ std::unique_ptr<Communicator> Ranks::split(int color, int key, const CallOptions
   return part;
 }
 
-// Without a control communicator the ids travel in the library, and who made one waits for the
-// ranks to come: parts meet at once. So do those of processes that hold several ranks.
+// Without a control communicator the library exchanges the ids, and their makers wait for the
+// ranks: parts meet at once. So do those of processes that hold several ranks.
 std::unique_ptr<Communicator> Ranks::splitForCollectives(int color, int key,
                                                          const CallOptions& options) {
   if (!control_ || processes_) return split(color, key, options);
@@ -174,7 +171,7 @@ std::vector<HeldPart> Ranks::splitOver(std::span<const Claim> claims, const Watc
     auto control = control_->split(color, place, {.timeoutMs = watch.leftMs()});
     if (color >= 0) controls[color] = std::move(control);
   }
-  // Ascending on every process: nobody waits in one for who waits in another.
+  // In the same order on every process, which prevents deadlock.
   std::vector<HeldPart> parts;
   for (auto& [index, control] : controls) {
     const PartPlan& plan = plans[static_cast<std::size_t>(index)];

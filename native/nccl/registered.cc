@@ -3,16 +3,16 @@
 namespace gradlink::nccl {
 namespace {
 
-/// Longer than any memory: places in one registration do not meet those in another.
+/// Longer than any memory, so offsets in different registrations differ.
 constexpr int kPlaceBits = 44;
 
 }  // namespace
 
 std::string elsewhereText(int rank, int other) {
-  return "registered memory is used by all ranks together, at the same place of what one "
-         "allocRegistered gave, and ranks " +
+  return "all ranks must use registered memory at the same offset of one allocRegistered, but "
+         "ranks " +
          std::to_string(rank) + " and " + std::to_string(other) +
-         " brought different ones: bring the same slice on every rank, or buffers of "
+         " use different ones: use the same slice on every rank, or buffers of "
          "DeviceBuffer.alloc";
 }
 
@@ -22,9 +22,9 @@ void RegisteredPieces::add(const RegisteredPiece& piece, std::uint64_t number) {
   known_[piece.member][begin] = {piece.memory.bytes(), number};
 }
 
-// The library reaches into other ranks' memory by what it knows of its own: where sums are read,
-// and where results are written. What only the rank itself reads or writes is registered on all
-// ranks or on none, and lies anywhere: in place, it is another block on each.
+// The library accesses other ranks' memory by its own rank's offsets: inputs of sums, and outputs.
+// Buffers that only their own rank accesses must be registered on all ranks or none, at any offset:
+// in place, it is another block on each.
 RegisteredPlaces RegisteredPieces::placesOf(std::size_t member, Kind kind, const void* in,
                                             const void* out) const {
   const auto whether = [](std::uint64_t place) -> std::uint64_t { return place != 0 ? 1 : 0; };
@@ -76,7 +76,7 @@ std::list<RegisteredPiece> RegisteredPieces::sweep(const Library& library,
     try {
       member.device.makeCurrent();
     } catch (const Error&) {
-      // A broken context: the library's own part can end even so.
+      // A broken context: the library's own part can still end.
     }
     if (piece.local != nullptr) library.commDeregister(member.handle, piece.local);
     if (piece.window != nullptr) library.commWindowDeregister(member.handle, piece.window);

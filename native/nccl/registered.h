@@ -1,5 +1,5 @@
-// Memory that the library knows: which there is, and how it is let go of. Not thread-safe but for
-// retire(): the rest wants the mutex of the communicator's calls.
+// The registered memory of a communicator and its release. Only retire() is thread-safe: the rest
+// needs the mutex of the communicator's calls.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace gradlink::nccl {
 
-/// One rank's memory and what the library gave for it; at most one of the two is not null.
+/// One rank's memory and the library's handle; at most one of the two handles is not null.
 struct RegisteredPiece {
   std::size_t member;
   Memory memory;
@@ -25,8 +25,7 @@ struct RegisteredPiece {
   bool isKnown() const { return local != nullptr || window != nullptr; }
 };
 
-/// Where in registered memory a call's arrays are, as far as that must be the same on all ranks: 0
-/// for memory that is not registered, and wherever it does not matter.
+/// Offsets of a call's arrays in registered memory, if they must be equal on all ranks; else 0.
 struct RegisteredPlaces {
   std::uint64_t in = 0;
   std::uint64_t out = 0;
@@ -34,23 +33,22 @@ struct RegisteredPlaces {
   bool operator==(const RegisteredPlaces&) const = default;
 };
 
-/// What is wrong where two ranks' places differ.
+/// The error text for different places of two ranks.
 std::string elsewhereText(int rank, int other);
 
 class RegisteredPieces {
  public:
   explicit RegisteredPieces(std::size_t members) : known_(members) {}
 
-  /// Of the next call of allocRegistered: counted on all ranks alike.
+  /// The number of the next allocRegistered, counted alike on all ranks.
   std::uint64_t nextNumber() { return ++number_; }
   void add(const RegisteredPiece&, std::uint64_t number);
   RegisteredPlaces placesOf(std::size_t member, Kind, const void* in, const void* out) const;
 
-  /// Takes over a list of one; it is freed by the next sweep().
+  /// Takes over a list of one; the next sweep() frees it.
   void retire(std::list<RegisteredPiece>& piece) noexcept;
   bool hasRetired() const noexcept;
-  /// Deregisters what was retired, for the caller to free; what ended the communicator has
-  /// deregistered it.
+  /// Deregisters retired memory, unless the communicator's end did; the caller frees it.
   std::list<RegisteredPiece> sweep(const Library&, const Comms&) noexcept;
 
  private:
@@ -60,7 +58,7 @@ class RegisteredPieces {
   };
   std::uint64_t placeOf(std::size_t member, const void* address) const;
 
-  /// Of each member, by the first byte.
+  /// For each member, by the first byte.
   std::vector<std::map<const std::byte*, Span>> known_;
   std::uint64_t number_ = 0;
 

@@ -1,4 +1,4 @@
-// The library's numbers of operations, and those made for scaled sums, for the time of one launch.
+// The library's op numbers, including those made for scaled sums, for one launch.
 #pragma once
 
 #include <span>
@@ -11,7 +11,6 @@ namespace gradlink::nccl {
 
 class ScaledOps {
  public:
-  /// Makes what the launches' scales ask for; they have been checked.
   ScaledOps(const Library&, const Comms&, std::span<const Launch>);
   ~ScaledOps();
   ScaledOps(const ScaledOps&) = delete;

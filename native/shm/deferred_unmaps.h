@@ -1,4 +1,4 @@
-// Between threads: memory whose owner has gone while others may still be reading it.
+// Between threads: freed memory that peers may still read.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,13 +10,12 @@
 
 namespace gradlink::shm {
 
-/// A stretch of memory that has lost its owner.
 struct DeferredUnmap {
   void* base;
   std::size_t bytes;
 };
 
-/// Of a segment, and as old as that: a rank may go before another one has looked at the segment.
+/// Lives as long as the segment: a rank may leave before another one has looked at it.
 class DeferredUnmaps {
  public:
   DeferredUnmaps() = default;

@@ -15,12 +15,11 @@
 namespace gradlink::shm {
 namespace {
 
-// Threads can read one another's buffers, so copying pays only while it saves the second rendezvous
-// at the call's end.
+// Threads can read each other's buffers, so copying pays only while it saves the second rendezvous.
 constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
 constexpr std::size_t kOneShotBytesOfProcesses = kMostOneShotBytes;
 constexpr int kFewRanks = 16;
-// Plain and past the caches.
+// Plain and streaming stores.
 constexpr int kOneShotWays = 2;
 
 Membership meetOthers(const JoinOptions& options, Deadline deadline) {
@@ -28,7 +27,6 @@ Membership meetOthers(const JoinOptions& options, Deadline deadline) {
   return options.threads ? meetThreads(options, deadline) : meetProcesses(options, deadline);
 }
 
-// A wire stages nothing.
 Membership meetForWire(JoinOptions options, Deadline deadline) {
   options.slotBytes = 1;
   return meetOthers(options, deadline);
@@ -62,7 +60,7 @@ Joined::Joined(const JoinOptions& options, Membership membership)
 
 Joined::~Joined() {
   close();
-  // Windows that nobody freed: threads may still write there.
+  // Windows that were not freed: threads may still write there.
   if (deferredUnmaps_) deferredUnmaps_->take(regions_.abandon());
 }
 
@@ -137,8 +135,7 @@ void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood
         call, callTimeout);
 }
 
-// The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
-// need. False for what is not one, and for what the general way refuses.
+// A fast path of oneShot() for the most frequent small call. False for other or invalid calls.
 bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
                               const CallOptions& options) {
   const std::size_t elementSize = sizeOf(shape.dtype);
@@ -179,9 +176,8 @@ void* Joined::allocShared(std::size_t bytes) {
   return regions_.allocate(bytes);
 }
 
-// Who meets for a part or a wire has been seen here a moment ago. One that was lost since will not
-// come; one that has left may have come and gone, unless it is still missed. Others have nothing to
-// do with it, and may have ended after theirs.
+// The ranks of a part or wire were all here a moment ago. A rank that was lost since will not come;
+// one that left has failed the rendezvous only if it is missing. Other ranks are irrelevant.
 std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::vector<int> ranks) {
   return [this, op, ranks = std::move(ranks)](std::span<const int> missing) {
     const auto check = [&] {
@@ -194,7 +190,7 @@ std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::ve
     };
     check();
     const auto end = [&](int rank, const char* how) {
-      // Who left because the communicator had ended said so first: that is the cause.
+      // A rank that left because the communicator ended said so first: that is the cause.
       check();
       const std::string message = "rank " + std::to_string(rank) + how;
       session_.failAll(ErrorCode::peerLost, rank, op, message);
@@ -230,11 +226,11 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
     JoinOptions options = options_;
     const auto self =
         std::find_if(members.begin(), members.end(), [&](auto& m) { return m.second == rank(); });
-    // A name that no application gives, and that no other split of this communicator has.
+    // Unique: no application uses such a name, and no other split of this communicator.
     options.name += "/split " + std::to_string(splits_) + "/" + std::to_string(color);
     options.rank = static_cast<int>(self - members.begin());
     options.size = static_cast<int>(members.size());
-    options.cancelled = nullptr;  // of the call that made this communicator, long over
+    options.cancelled = nullptr;  // belonged to the join that made this communicator
     std::vector<int> ranks(members.size());
     std::transform(members.begin(), members.end(), ranks.begin(),
                    [](const auto& member) { return member.second; });
@@ -306,12 +302,10 @@ std::unique_ptr<Wire> joinWire(const JoinOptions& options) {
   return std::make_unique<ShmWire>(meetForWire(own, Deadline::in(options.timeoutMs)), options.rank);
 }
 
-// ---- the ways a call's data goes once its ranks meet: with the announcement, in place, or
-// staged
+// ---- the ways a call's data goes once its ranks meet: announced, in place, or staged
 
-// The announcement carries the data: one rendezvous, and every rank computes its own result from
-// what the others brought. The payload stays untouched until this rank's next call but one, when
-// all others are done with it.
+// The announcement carries the data: one rendezvous, and every rank computes its own result. The
+// payload stays untouched until this rank's next call but one, when all others are done with it.
 void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
                      std::size_t room, CallTimeout& callTimeout) {
   static_assert(neighborRowBytes(kMaxRanks) + kMostOneShotBytes <= Segment::kOneShotBytes);
@@ -347,8 +341,7 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborh
   styles_.spent(work);
 }
 
-// False where some buffer of the call is out of the others' reach: all ranks see the same
-// references and agree.
+// False if a buffer of the call cannot be mapped: all ranks see the same references and agree.
 bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
                     CallTimeout& callTimeout) {
   for (int r = 0; r < size(); ++r) {

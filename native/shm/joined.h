@@ -1,4 +1,4 @@
-// One rank that joined others by name: threads or processes. Chooses the way each call's data goes.
+// One rank that joined others by name, as thread or process. Chooses how each call's data moves.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace gradlink::shm {
 
-/// Largest input that travels with the announcement of its call, between processes.
+/// The largest input sent with the announcement of its call, between processes.
 inline constexpr std::size_t kMostOneShotBytes = 16 << 10;
 
 class Joined final : public OneRank {
@@ -43,27 +43,26 @@ class Joined final : public OneRank {
   void fail(const Error& error) override;
   void follow(Communicator& above) override;
   void check(const char* op) override;
-  /// Who left in good order has no part in it any more: the others may go on among themselves.
+  /// A rank that left in good order is out: the others may continue among themselves.
   void leave() override {
     if (!closed_.load(std::memory_order_acquire)) session_.leave();
   }
   void close() override;
 
  private:
-  /// JoinOptions::look for a rendezvous of these ranks of this communicator, by their places there.
+  /// JoinOptions::look for a rendezvous of these ranks.
   std::function<void(std::span<const int>)> seeing(const char* op, std::vector<int> ranks);
   CallTimeout callTimeoutOf(const CallOptions& options) const;
   void checkOpen(const char* op);
-  /// Runs a call; when it fails for good, returns only when no peer touches the caller's buffers
-  /// any more.
+  /// Runs a call. After a fatal error it returns only once no peer uses the caller's buffers.
   template <class Body>
   auto guarded(const char* op, Body body);
   void transfer(Message& message, CallTimeout& callTimeout);
-  /// `own`: of neighborAllReduce; else null.
+  /// `own`: for neighborAllReduce, else null.
   void move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
             CallTimeout& callTimeout);
   bool oneShotAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
-  /// `room`: the most that any rank brings.
+  /// `room`: the largest input of any rank.
   void oneShot(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
                std::size_t room, CallTimeout& callTimeout);
   void stage(const StagedCall& call, std::size_t bytes, std::uint32_t number,
@@ -82,7 +81,7 @@ class Joined final : public OneRank {
   std::uint32_t directCalls_ = 0;
   std::uint64_t splits_ = 0;
   std::uint64_t wires_ = 0;
-  /// Largest input that travels with the announcement of its call.
+  /// The largest input sent with the announcement of its call.
   std::size_t oneShotBytes_;
   std::vector<InView> in_;
   std::vector<OutView> out_;

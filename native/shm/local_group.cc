@@ -1,5 +1,4 @@
-// All ranks in one communicator: the caller brings every buffer, so a call is one parallel pass
-// over memory.
+// All ranks in one communicator: the caller has all buffers, so a call is one pass over memory.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -21,11 +20,9 @@
 namespace gradlink::shm {
 namespace {
 
-// Below this many bytes a rank, waking a pool thread (a futex wake is several microseconds) costs
-// more than the second core saves.
+// Below this many bytes a rank, waking a pool thread (some microseconds) costs more than it saves.
 constexpr std::size_t kInlineBytes = 64 << 10;
-// Bytes over all ranks in one part: small enough that a late thread leaves little undone, large
-// enough that hardware prefetch runs.
+// Bytes of a part over all ranks: small for load balance, large enough for hardware prefetch.
 constexpr std::size_t kPartBytes = 1 << 20;
 
 class LocalGroup final : public Communicator {
@@ -60,8 +57,7 @@ class LocalGroup final : public Communicator {
   void* allocShared(std::size_t bytes) override {
     checkOpen("allocShared");
     requireMemory("allocShared", bytes);
-    // Of 4 KiB pages four streams miss so many addresses that they took a quarter longer (64 MiB on
-    // an EPYC Zen 5): hence huge ones.
+    // With 4 KiB pages, TLB misses of four streams cost a quarter more time (64 MiB, EPYC Zen 5).
     try {
       AlignedBuffer made(std::max<std::size_t>(bytes, 1));
       void* const memory = made.data();
@@ -145,7 +141,7 @@ class LocalGroup final : public Communicator {
   }
 
   std::vector<int> ranks_;
-  std::mutex mutex_;  // over memory_ and reason_: allocation and abort come from any thread
+  std::mutex mutex_;  // guards memory_ and reason_: any thread allocates and aborts
   std::map<void*, AlignedBuffer> memory_;
   std::string reason_;
   std::atomic<State> state_{State::open};

@@ -11,12 +11,12 @@
 namespace gradlink::shm {
 namespace {
 
-// Shorter stretches are written plainly.
+// Shorter copies always use plain stores.
 constexpr std::size_t kStyledBytes = 4096;
 
 std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
-/// The watch of a wait before any of a message has moved: running out of time changes nothing.
+/// The watch of a wait before any part of a message has moved: a timeout changes nothing.
 class PeerWatch final : public Watch {
  public:
   PeerWatch(Session& session, const char* op, int peer, CallTimeout& callTimeout)
@@ -62,9 +62,7 @@ class PeerWatch final : public Watch {
 }  // namespace
 
 Mailboxes::Mailboxes(Session& session)
-    : session_(session),
-      tails_(static_cast<std::size_t>(session.size())),
-      heads_(static_cast<std::size_t>(session.size())) {}
+    : session_(session), peers_(static_cast<std::size_t>(session.size())) {}
 
 void Mailboxes::put(int destination, std::uint64_t at, const void* data, std::size_t bytes) {
   const std::size_t size = session_.segment().mailboxBytes();
@@ -95,9 +93,37 @@ void Mailboxes::get(int source, std::uint64_t at, void* data, std::size_t bytes)
   copyBytes(static_cast<std::byte*>(data) + first, ring, bytes - first);
 }
 
+// A reader that sees one of the new words also sees that the previous copy is invalid.
+void Mailboxes::writeLatest(Mailbox& box, std::uint64_t head, const Envelope& envelope,
+                            const void* data) {
+  Latest latest{envelope, {}};
+  copyBytes(latest.data, data, std::min(envelope.bytes(), sizeof(latest.data)));
+  std::uint64_t words[Mailbox::kLatestWords];
+  static_assert(sizeof(words) == sizeof(latest));
+  std::memcpy(words, &latest, sizeof(words));
+  box.latestEnd.store(0, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < Mailbox::kLatestWords; ++i) {
+    box.latest[i].store(words[i], std::memory_order_release);
+  }
+  box.latestEnd.store(head, std::memory_order_release);
+}
+
+/// Whether the message at `tail` is the last one before `head` and its copy is complete.
+bool Mailboxes::readLatest(const Mailbox& box, std::uint64_t tail, std::uint64_t head,
+                           Latest& latest) {
+  if (box.latestEnd.load(std::memory_order_acquire) != head) return false;
+  std::uint64_t words[Mailbox::kLatestWords];
+  for (std::size_t i = 0; i < Mailbox::kLatestWords; ++i) {
+    words[i] = box.latest[i].load(std::memory_order_acquire);
+  }
+  if (box.latestEnd.load(std::memory_order_relaxed) != head) return false;
+  std::memcpy(&latest, words, sizeof(words));
+  return head - tail == sizeof(StreamEnvelope) + padded(latest.envelope.bytes());
+}
+
 bool Mailboxes::hasRoom(int destination, std::size_t bytes) {
   const Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
-  std::uint64_t& tail = tails_[static_cast<std::size_t>(destination)];
+  std::uint64_t& tail = peer(destination).tail;
   const std::uint64_t most = tail + session_.segment().mailboxBytes();
   const std::uint64_t needed = box.head.load(std::memory_order_relaxed) + bytes;
   if (needed <= most) return true;
@@ -108,8 +134,8 @@ bool Mailboxes::hasRoom(int destination, std::size_t bytes) {
 void Mailboxes::awaitRoom(int destination, std::size_t bytes, Watch& watch) {
   if (hasRoom(destination, bytes)) return;
   Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
-  // Either the receiver sees that somebody waits, or this rank sees what it has read. Where the
-  // wait fails this stays, and costs the receiver needless calls.
+  // Either the receiver sees the waiting flag, or this rank sees the receiver's progress. After a
+  // failed wait the flag stays set, which only costs the receiver needless system calls.
   box.waiting.store(1, std::memory_order_seq_cst);
   session_.waiter().awaitWhen(
       session_.own().mail, [&] { return hasRoom(destination, bytes); }, watch);
@@ -149,11 +175,14 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   put(destination, head, &header, sizeof(header));
   if (!envelope.isLong) put(destination, head + sizeof(header), data, bytes);
   head += needed;
+  if (std::exchange(peer(destination).answered, false) && !envelope.isLong) {
+    writeLatest(box, head, envelope, data);
+  }
   box.head.store(head, std::memory_order_release);
   waiter.raise(theirMail);
   if (!envelope.isLong) return;
 
-  // From here on the receiver counts on this message: giving up ends the communicator.
+  // The receiver now counts on this message: giving up ends the communicator.
   CallWatch watch(session_, "send", callTimeout);
   watch.on(destination);
   const std::uint32_t goal = session_.betweenProcesses() ? Mailbox::wanted : Mailbox::taken;
@@ -197,12 +226,11 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   Flag& theirMail = session_.segment().rank(source).mail;
   std::uint64_t tail = box.tail.load(std::memory_order_relaxed) + sizeof(StreamEnvelope);
-  std::uint64_t& head = heads_[static_cast<std::size_t>(source)];
+  std::uint64_t& head = peer(source).head;
   const std::size_t bytes = header.envelope.bytes();
   readUpTo(source, tail);
   if (!session_.betweenProcesses()) {
-    // As in a direct call: the sender that ends the communicator waits until nobody reads its
-    // buffer.
+    // As in a direct call: a sender that ends the communicator waits until nobody reads its buffer.
     session_.own().working.store(1, std::memory_order_seq_cst);
     if (!session_.ended())
       copyBytes(wanted.data, reinterpret_cast<const void*>(header.address), bytes);
@@ -231,21 +259,26 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   }
 }
 
-// Takes the wanted message, or sets short ones aside until there is none or a long one with another
-// tag: its sender waits, so nothing is behind it.
+// Takes the wanted message. Sets short ones aside until there is none left, or a long one with
+// another tag: its sender waits, so nothing follows it.
 bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTimeout,
                          Received& received) {
   const Mailbox& box = session_.segment().mailbox(source, session_.rank());
-  std::uint64_t& head = heads_[static_cast<std::size_t>(source)];
+  std::uint64_t& head = peer(source).head;
   for (;;) {
     const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
-    if (head == tail) head = box.head.load(std::memory_order_acquire);
+    // For messages that were known before, the line may be on its way back to the sender.
+    const bool looks = head == tail;
+    if (looks) head = box.head.load(std::memory_order_acquire);
     if (head == tail) return false;
-    StreamEnvelope header;
-    get(source, tail, &header, sizeof(header));
+    Latest latest{};
+    const bool isLatest = looks && readLatest(box, tail, head, latest);
+    StreamEnvelope header{latest.envelope, 0};
+    if (!isLatest) get(source, tail, &header, sizeof(header));
     const Envelope& envelope = header.envelope;
     const bool matches = envelope.tag == wanted.tag;
     if (envelope.isLong && !matches) return false;
+    peer(source).answered = true;
     if (matches) {
       checkFits(source, envelope, wanted);
       received = {source, envelope.count};
@@ -255,11 +288,18 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTime
       return true;
     }
     const std::size_t bytes = envelope.bytes();
+    const auto take = [&](void* data) {
+      if (isLatest && bytes <= sizeof(latest.data)) {
+        copyBytes(data, latest.data, bytes);
+      } else {
+        get(source, tail + sizeof(header), data, bytes);
+      }
+    };
     if (matches) {
-      get(source, tail + sizeof(header), wanted.data, bytes);
+      take(wanted.data);
     } else {
       auto data = std::make_unique<std::byte[]>(bytes);
-      get(source, tail + sizeof(header), data.get(), bytes);
+      take(data.get());
       unexpected_.push_back({source, envelope, std::move(data)});
     }
     readUpTo(source, tail + sizeof(header) + padded(bytes));
@@ -277,9 +317,9 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
   while (isOthers) {
     if (takeUnexpected(wanted, received)) return received;
     if (takeFrom(source, wanted, callTimeout, received)) return received;
-    // Not the flag, which every sender writes.
+    // Not the flag: every sender writes that.
     const Mailbox& box = session_.segment().mailbox(source, session_.rank());
-    const std::uint64_t seen = heads_[static_cast<std::size_t>(source)];
+    const std::uint64_t seen = peer(source).head;
     session_.waiter().awaitWhen(
         mail, [&] { return box.head.load(std::memory_order_acquire) != seen; }, watch);
   }
@@ -287,7 +327,7 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
     const std::uint32_t seen = mail.value.load(std::memory_order_acquire);
     if (takeUnexpected(wanted, received)) return received;
     for (int i = 0; source == kAnySource && i < session_.size(); ++i) {
-      // Beginning after the last one served, so that a busy rank does not starve the others.
+      // Starts after the source served last, so a busy rank does not starve the others.
       const int from = (firstSource_ + i) % session_.size();
       if (from != session_.rank() && takeFrom(from, wanted, callTimeout, received)) {
         firstSource_ = (from + 1) % session_.size();

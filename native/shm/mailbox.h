@@ -1,6 +1,6 @@
-// Point-to-point messages: a byte stream for each pair of ranks. Short messages are left in it, so
-// that a send of one returns without its receive; long ones wait for their receive and then flow
-// through (processes) or are copied straight from the sender's buffer (threads).
+// Point-to-point messages: a byte stream for each pair of ranks. A short message is left in the
+// stream and its send returns at once. A long one waits for its receive, then flows through
+// (processes) or is copied from the sender's buffer (threads).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,7 @@
 
 namespace gradlink::shm {
 
-/// Messages of up to this many bytes are sent without waiting for their receive while the pair's
-/// unread ones fill less than a mailbox (16 KiB at the least).
+/// Messages up to this size are sent eagerly if the pair's unread ones leave room (16 KiB or more).
 inline constexpr std::size_t kEagerBytes = 8 << 10;
 
 class Mailboxes {
@@ -28,10 +27,9 @@ class Mailboxes {
                    CallTimeout& callTimeout);
 
  private:
-  /// As it lies in the stream.
   struct StreamEnvelope {
     Envelope envelope;
-    /// Of a long message between threads.
+    /// For a long message between threads.
     std::uint64_t address;
   };
 
@@ -41,6 +39,16 @@ class Mailboxes {
                 CallTimeout& callTimeout);
   void checkFits(int source, const Envelope& envelope, const Wanted& wanted);
 
+  /// The format beside a mailbox's head.
+  struct Latest {
+    Envelope envelope;
+    std::byte data[Mailbox::kLatestWords * sizeof(std::uint64_t) - sizeof(Envelope)];
+  };
+  static void writeLatest(Mailbox& box, std::uint64_t head, const Envelope& envelope,
+                          const void* data);
+  static bool readLatest(const Mailbox& box, std::uint64_t tail, std::uint64_t head,
+                         Latest& latest);
+
   void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);
   void get(int source, std::uint64_t at, void* data, std::size_t bytes);
   bool hasRoom(int destination, std::size_t bytes);
@@ -49,10 +57,18 @@ class Mailboxes {
 
   Session& session_;
   StoreStyle style_;
-  /// What the other side has written last, as far as it was looked at: each look costs a line that
-  /// comes from the other core. Where each rank's reading, and its writing, had got to.
-  std::vector<std::uint64_t> tails_;
-  std::vector<std::uint64_t> heads_;
+  /// The last known state of another rank: each look costs a cache line transfer.
+  struct Peer {
+    /// Its progress in reading, and in writing.
+    std::uint64_t tail = 0;
+    std::uint64_t head = 0;
+    /// Whether it has sent a message since the last one to it, and so may wait for the next. In a
+    /// row of messages, copying the latest would only disturb its reading.
+    bool answered = true;
+  };
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+
+  std::vector<Peer> peers_;
   std::deque<Unexpected> unexpected_;
   int firstSource_ = 0;
 };

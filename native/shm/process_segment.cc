@@ -16,7 +16,7 @@
 namespace gradlink::shm {
 namespace {
 
-// Bumped with every change of the layout: two versions of the package must not share one segment.
+// Changed with every change of the layout: two versions of the package must not share a segment.
 constexpr std::uint64_t kMagic = 0x4752414c4e4b3033;
 
 class LockLiveness final : public Liveness {
@@ -48,7 +48,7 @@ class LockLiveness final : public Liveness {
   File file_;
 };
 
-/// In memory, of zeros that take no pages yet.
+/// A memfd of zeros without pages.
 File makeFile(std::size_t bytes) {
   File file(memfd_create("gradlink", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) throw systemError("join: cannot create the segment", errno);
@@ -61,7 +61,7 @@ File makeFile(std::size_t bytes) {
   return file;
 }
 
-/// In place of what the segment's own file has there.
+/// Maps them over that part of the segment's own file.
 void mapRings(const Segment& segment, const File& rings) {
   void* memory = mmap(segment.rings(), segment.ringBytes(), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_FIXED, rings.get(), static_cast<off_t>(segment.ringsAt()));
@@ -107,8 +107,7 @@ SegmentFiles makeSegmentFiles(int size, std::size_t slotBytes, File rings) {
 }
 
 Membership enterSegment(const SegmentFiles& files, int rank) {
-  // An open file description of its own: locks belong to descriptions, and a passed descriptor
-  // shares its sender's.
+  // A new open file description: locks belong to it, and a passed descriptor shares the sender's.
   const std::string path = "/proc/self/fd/" + std::to_string(files.control.get());
   File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) throw systemError("join: cannot open the segment through " + path, errno);

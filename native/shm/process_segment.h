@@ -1,6 +1,5 @@
-// The segment of processes: a memfd, so that it has no name and goes with its last user, however
-// that ends; and a lock on a byte of it for each rank, which the kernel drops when the rank's
-// process ends.
+// The segment of processes: a memfd, which has no name and goes with its last user, and a byte lock
+// for each rank, which the kernel drops when the rank's process ends.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,6 @@
 
 namespace gradlink::shm {
 
-/// An open file, closed with it.
 class File {
  public:
   explicit File(int descriptor = -1) : descriptor_(descriptor) {}
@@ -25,20 +23,18 @@ class File {
   int descriptor_;
 };
 
-/// What a segment consists of: the rings have a file of their own, so that their pages can outlive
-/// it.
+/// The files of a segment. The rings have their own, so their pages can be reused.
 struct SegmentFiles {
   File control;
   File rings;
   explicit operator bool() const { return control && rings; }
 };
 
-/// A new segment for `size` ranks, readable and writable by this user alone. `rings`: those of an
-/// ended segment for as many ranks and as large slots; without, new ones.
+/// A new segment for `size` ranks, accessible to this user only. `rings`: those of an ended segment
+/// of the same size and slots, if any.
 SegmentFiles makeSegmentFiles(int size, std::size_t slotBytes, File rings = File());
 
-/// Maps the segment as `rank` and takes that rank's lock. The files may have been passed from
-/// another process.
+/// Maps the segment and takes the lock of `rank`. Another process may have passed the files.
 Membership enterSegment(const SegmentFiles& files, int rank);
 
 }  // namespace gradlink::shm

@@ -6,19 +6,18 @@
 namespace gradlink::shm {
 namespace {
 
-// Bytes of one staging slot when the caller does not choose; see staged.cc for the measurement.
+// The default size of a staging slot; see staged.h for the measurement.
 constexpr std::size_t kDefaultSlotBytes = 256 << 10;
-// Slots of a rank's stage ring. A core writes slowly to lines that another core's second-level
-// cache holds: into a ring of 4 slots of 64 KiB 2.3 GB/s, into one of 32 slots 34 GB/s (EPYC Zen 4
-// with 1 MiB, November 2026), because by its next turn a line has left that cache. All rings
-// together should still fit in the last-level cache.
+// Slots of a rank's stage ring. Writes to lines in another core's second-level cache are slow: 2.3
+// GB/s into 4 slots of 64 KiB, 34 GB/s into 32 (EPYC Zen 4, 1 MiB cache, November 2026), which are
+// evicted by their next turn. All rings should still fit in the last-level cache.
 constexpr std::size_t kRingSlots = 32;
 constexpr std::size_t kFewestRingSlots = 4;
 constexpr std::size_t kMostRingSlots = 16;
-// Ranks squared mailboxes: pages of unused ones are never touched, but address space is finite too.
+// Mailboxes grow with the square of the ranks: unused pages cost nothing, but address space does.
 constexpr std::size_t kMailboxBytes = 64 << 10;
 constexpr std::size_t kMailboxBytesOfMany = 16 << 10;
-// Places in it are found by a mask.
+// Offsets are masked.
 static_assert(std::has_single_bit(kMailboxBytes) && std::has_single_bit(kMailboxBytesOfMany));
 constexpr int kMany = 64;
 

@@ -1,6 +1,5 @@
-// The memory that all ranks of a communicator share: who posted what, staging slots, mailboxes.
-// Laid out alike in anonymous memory (threads) and in a memfd (processes); all zero bytes is the
-// state before the first call.
+// The memory that all ranks of a communicator share: posts, staging slots, mailboxes. The same
+// layout in anonymous memory (threads) and in a memfd (processes), initially all zero.
 #pragma once
 
 #include <sched.h>
@@ -19,18 +18,17 @@ inline constexpr std::size_t kLine = 128;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kMaxRanks = 1024;
 
-/// Where a buffer of a posted call lies.
 struct BufferRef {
   static constexpr std::uint64_t kPrivate = 0;  // only its rank can address it
   static constexpr std::uint64_t kPointer = 1;  // `at` is an address, for threads
-  /// One of the above, or where the shared region starts in the segment's file.
+  /// One of the above, or the offset of the shared region in the segment's file.
   std::uint64_t region = kPrivate;
   std::uint64_t at = 0;
 };
 
-/// A rank's announcement of call number `posted`. Calls alternate between two of them: a rank can
-/// be at most one call ahead of another, so what is read is never being overwritten. An 8-byte call
-/// needs only this first line.
+/// A rank's announcement of call number `posted`. Calls alternate between two posts: no rank is
+/// more than one call ahead, so posts are not overwritten while read. 8-byte calls need only this
+/// line.
 struct alignas(kLine) Post {
   Flag posted;
   Shape shape;
@@ -38,30 +36,28 @@ struct alignas(kLine) Post {
     std::byte payload[32];
     BufferRef refs[2];  // in, out
   };
-  /// Seconds that the last measured call took the rank, of what went the way that is known to be
-  /// the best and of what tried another one; see staging_styles.h.
+  /// Seconds of the rank's last measured call, by the best and the tried way (staging_styles.h).
   float reported[2];
 };
 static_assert(sizeof(Shape) == 16 && sizeof(Post) == kLine);
 
 struct alignas(kLine) RankBlock {
   Post posts[2];
-  /// Chunks of staged calls: written into this rank's slots, and read by this rank from
-  /// everybody's.
+  /// Chunks of staged calls: written to this rank's slots, and read by this rank from all slots.
   alignas(kLine) Flag staged;
   alignas(kLine) Flag consumed;
-  /// Raised when something changed in a mailbox that this rank sends into or receives from.
+  /// Raised on a change in a mailbox that this rank sends to or receives from.
   alignas(kLine) Flag mail;
-  /// Of this rank's range of a direct call's parts: (the call's number << 32 | how many are taken).
+  /// Claimed parts of this rank's range of a direct call: (call number << 32 | parts taken).
   alignas(kLine) std::atomic<std::uint64_t> claimed;
-  /// Set while this rank touches buffers of others.
+  /// Set while this rank accesses buffers of others.
   alignas(kLine) std::atomic<std::uint32_t> working;
   std::atomic<std::uint32_t> left;
-  /// The cores this rank may run on, written before it says that it is ready.
+  /// The cores this rank may run on, written before it is ready.
   cpu_set_t cores;
 };
 
-/// Why the communicator ended; the first to write it wins.
+/// Why the communicator ended; the first writer wins.
 struct alignas(kLine) Failure {
   enum State : std::uint32_t { none, writing, written };
   std::atomic<std::uint32_t> state;
@@ -71,16 +67,19 @@ struct alignas(kLine) Failure {
   char message[1024];
 };
 
-/// A one-way byte stream from one rank to another.
 struct Mailbox {
   alignas(kLine) std::atomic<std::uint64_t> head;  // bytes written
+  /// A copy of the last short message, or of its beginning, in the line that a receiver polls: one
+  /// line crosses between the cores instead of two or three. `latestEnd`: its end; 0 while it is
+  /// written.
+  static constexpr std::size_t kLatestWords = 6;
+  std::atomic<std::uint64_t> latestEnd;
+  std::atomic<std::uint64_t> latest[kLatestWords];
   alignas(kLine) std::atomic<std::uint64_t> tail;  // bytes read
-  /// Of the long message at the tail: whether the receiver has begun to take it, and is done with
-  /// it.
+  /// For the long message at the tail: whether the receiver has started, and is done.
   enum Answer : std::uint32_t { none, wanted, taken };
   std::atomic<std::uint32_t> answer;
-  /// The sender's, while it waits for room: whoever reads wakes it. Beside what the receiver has at
-  /// hand anyway.
+  /// Set by a sender that waits for room: the reader wakes it. On the line that the receiver has.
   std::atomic<std::uint32_t> waiting;
 };
 
@@ -88,30 +87,29 @@ struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   std::uint32_t size;
-  /// Of a core's second-level cache, the same for all ranks.
+  /// The size of a core's second-level cache; equal on all ranks.
   std::uint32_t secondCacheBytes;
   std::uint64_t slotBytes;
   alignas(kLine) Failure failure;
-  // Of direct calls: parts done of the present one, and the number of the last finished.
+  // Direct calls: completed parts of the current one, and the number of the last finished one.
   alignas(kLine) std::atomic<std::uint64_t> completed;
   alignas(kLine) Flag finished;
-  /// Where the file ends: regions of allocShared are appended and their place is never used again.
+  /// The end of the file: regions of allocShared are appended, and offsets are never reused.
   alignas(kLine) std::atomic<std::uint64_t> fileEnd;
 };
 
-/// Offsets of everything, computed alike by every rank.
+/// All offsets; every rank computes the same.
 class Segment {
  public:
-  /// Largest input of a rank that travels in its post; the calls that use it are limited further by
-  /// measurement.
+  /// The largest input sent in a post; the calls that use it are limited further by measurement.
   static constexpr std::size_t kOneShotBytes = 64 << 10;
 
   static std::size_t bytesFor(int size, std::size_t slotBytes);
-  /// `slotBytes` rounded so that each rank's part is whole lines; 0 becomes the default.
+  /// Rounds `slotBytes` so each rank's part is whole lines; 0 becomes the default.
   static std::size_t roundSlot(int size, std::size_t slotBytes);
 
   Segment() = default;
-  /// A view of `memory`, which its owner keeps mapped.
+  /// A view of `memory`, which must stay mapped.
   Segment(void* memory, int size, std::size_t slotBytes);
 
   int size() const { return size_; }
@@ -124,7 +122,7 @@ class Segment {
   std::byte* oneShot(int r, std::uint32_t call) const {
     return memory_ + oneShotAt_ + (2 * static_cast<std::size_t>(r) + (call & 1)) * kOneShotBytes;
   }
-  /// Where rank r stages its input, and its part of results: rings that chunks go through in order.
+  /// The rings for rank r's input and for its part of results; chunks use their slots in order.
   std::byte* stage(int r) const {
     return memory_ + stageAt_ + static_cast<std::size_t>(r) * stageBytes_;
   }
@@ -133,8 +131,8 @@ class Segment {
   }
   /// Bytes of a stage ring; a result ring has 1/size of it.
   std::size_t stageBytes() const { return stageBytes_; }
-  /// All of them, behind a mark for each rank that it needs them no more. Between processes they
-  /// lie in a file of their own, at the same place, which later communicators may take over.
+  /// All rings, after one mark for each rank that is done with them. Between processes they have
+  /// their own file, mapped at this place, which later communicators may reuse.
   std::byte* rings() const { return memory_ + ringsAt_; }
   std::size_t ringsAt() const { return ringsAt_; }
   std::size_t ringBytes() const { return mailboxesAt_ - ringsAt_; }

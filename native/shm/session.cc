@@ -16,7 +16,7 @@ void store(char* to, std::size_t room, const std::string& text) {
   to[length] = '\0';
 }
 
-// Each rank may be bound to cores of its own.
+// Each rank may be bound to its own cores.
 bool haveOwnCores(const Segment& segment) {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -28,7 +28,7 @@ bool haveOwnCores(const Segment& segment) {
 
 void recordCores(const Segment& segment, int rank) {
   cpu_set_t& cores = segment.rank(rank).cores;
-  // Fails where there are more than 1024 cores: then there is one for every rank.
+  // Fails with more than 1024 cores, which are enough for every rank.
   if (sched_getaffinity(0, sizeof(cores), &cores) != 0) std::memset(&cores, 0xff, sizeof(cores));
 }
 
@@ -91,8 +91,8 @@ bool Session::announce(const Shape& shape, const char* op, CallTimeout& callTime
   return agreed;
 }
 
-// Every rank compares the same announcements, so all of them throw, nothing was moved, and the next
-// call is met afresh: the communicator stays usable.
+// Every rank compares the same announcements, so all throw. Nothing was moved and the next call
+// starts afresh: the communicator stays usable.
 void Session::agree(std::uint32_t call, CallTimeout& callTimeout) {
   std::vector<Shape> all(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) all[static_cast<std::size_t>(r)] = post(r, call).shape;
@@ -102,12 +102,12 @@ void Session::agree(std::uint32_t call, CallTimeout& callTimeout) {
     std::memcpy(nextPayload(sizeof(own)), &own, sizeof(own));
     CallTimeout names(deadlineOfNames(callTimeout.deadline()));
     announce(kNamesCall, op, names);
-    std::vector<CallName> told(all.size());
+    std::vector<CallName> allNames(all.size());
     for (int r = 0; r < size(); ++r) {
-      std::memcpy(&told[static_cast<std::size_t>(r)], this->payload(r, calls_, sizeof(own)),
+      std::memcpy(&allNames[static_cast<std::size_t>(r)], this->payload(r, calls_, sizeof(own)),
                   sizeof(own));
     }
-    return told;
+    return allNames;
   });
 }
 
@@ -139,7 +139,7 @@ void Session::end(ErrorCode code, int rank, const char* op, const std::string& m
 
 Error Session::failure(const char* op) const {
   Failure& failure = segment_.header().failure;
-  // Its writer may have been killed while writing: then it says nothing forever.
+  // The writer may have been killed before it finished.
   const Deadline deadline = Deadline::in(100);
   while (failure.state.load(std::memory_order_acquire) != Failure::written) {
     if (deadline.passed()) {
@@ -177,7 +177,7 @@ void Session::endAsAbove(const char* op) {
     end(ErrorCode::aborted, -1, op, "the communicator that this one is part of was left");
   }
   const Error reported = above.failure(op);
-  // Ranks there have other numbers.
+  // Ranks of that communicator have other numbers.
   end(reported.code, -1, op, reported.what());
 }
 
@@ -188,7 +188,7 @@ void Session::leave() {
 }
 
 void Session::markLeft() {
-  // Once: by the next time the rings may be another communicator's.
+  // Once: later the rings may belong to another communicator.
   if (left_.exchange(true, std::memory_order_acq_rel)) return;
   own().left.store(1, std::memory_order_release);
   segment_.doneWithRings(rank_).store(1, std::memory_order_release);
@@ -197,13 +197,13 @@ void Session::markLeft() {
 int Session::deadPeer() {
   if (liveness_ == nullptr) return -1;
   for (int r = 0; r < size(); ++r) {
-    // In this order: who leaves marks it before its lock goes.
+    // In this order: a leaving rank sets the mark before its lock goes.
     if (r != rank_ && !liveness_->alive(r) && !hasLeft(r)) return r;
   }
   return -1;
 }
 
-// A passed deadline comes last: who was lost is the better answer to it.
+// The deadline comes last: a lost rank is the better explanation.
 bool CallWatch::troubled() {
   if (session_.ended() || session_.aboveEnded()) return true;
   if (awaited_ != kEverybody && session_.hasLeft(awaited_)) {
@@ -214,7 +214,7 @@ bool CallWatch::troubled() {
   return lost_ >= 0 || callTimeout.deadline().passed();
 }
 
-// Without a rank to wait for, all wait for the parts of a call: late is who still works on one.
+// A wait for no particular rank is for the parts of a call: the late rank still works on one.
 int CallWatch::lateRank() const {
   if (awaited_ != kEverybody) return awaited_;
   for (int r = 0; r < session_.size(); ++r) {

@@ -7,8 +7,8 @@
 namespace gradlink::shm {
 namespace {
 
-// Bytes over all ranks in one part. At the small end a part must outweigh its claim (a shared line
-// changes owner); at the large end it must leave enough parts for the ranks to even out.
+// Limits of a part's bytes over all ranks. Smaller parts would cost less than their claim (a shared
+// line changes owner); larger ones would leave too few for load balance.
 constexpr std::size_t kSmallestPart = 32 << 10;
 constexpr std::size_t kLargestPart = 1 << 20;
 constexpr std::size_t kNone = SIZE_MAX;
@@ -22,8 +22,8 @@ std::size_t partOf(const Shape& shape, int size) {
   return partElements(shape, size, std::clamp(share, kSmallestPart, kLargestPart));
 }
 
-// The counter carries the call's number, so that it needs no reset between calls: who finds an
-// older number starts the call at part 0, who finds a newer one comes too late for any part.
+// The counter contains the call's number, so it needs no reset: a rank that finds an older number
+// starts the call at part 0, one that finds a newer number is too late for any part.
 std::size_t claimFrom(std::atomic<std::uint64_t>& counter, std::uint32_t number,
                       std::size_t parts) {
   std::uint64_t seen = counter.load(std::memory_order_acquire);
@@ -37,8 +37,8 @@ std::size_t claimFrom(std::atomic<std::uint64_t>& counter, std::uint32_t number,
   }
 }
 
-// Each rank takes the parts of its own range first: call after call the same ones, which its cache
-// may still hold. Then it helps the next rank, so that a starved one delays nobody.
+// Each rank first takes the parts of its own range, the same in every call, which may still be
+// cached. Then it helps the next rank, so a starved one delays nobody.
 std::size_t claim(Session& session, std::uint32_t number, std::size_t parts) {
   const auto size = static_cast<std::size_t>(session.size());
   for (std::size_t step = 0; step < size; ++step) {
@@ -52,8 +52,8 @@ std::size_t claim(Session& session, std::uint32_t number, std::size_t parts) {
   return kNone;
 }
 
-// First "working", then the look at the failure; who ends the communicator does it the other way
-// round. So either this rank sees the end, or the other one sees it work and waits (drainPeers).
+// Sets "working" before it checks for a failure; a rank that ends the communicator does the
+// reverse. So either this rank sees the end, or the other one sees it work and waits (drainPeers).
 class Working {
  public:
   explicit Working(Session& session) : flag_(session.own().working) {}
@@ -82,7 +82,6 @@ void runSharedDirect(Session& session, const Shape& shape, const std::function<D
                      std::uint32_t number, CallTimeout& callTimeout) {
   SegmentHeader& header = session.segment().header();
   std::size_t part = partOf(shape, session.size());
-  // The counter has 32 bits for the parts.
   part = std::max(part, static_cast<std::size_t>(shape.count >> 30));
   const std::size_t parts = (shape.count + part - 1) / part;
   Working working(session);

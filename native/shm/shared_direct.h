@@ -1,5 +1,5 @@
-// A collective whose buffers all ranks can address: whoever is running claims parts of the work, so
-// that a rank that the system does not schedule delays nobody.
+// A collective on buffers that all ranks can address: every running rank claims parts of the work,
+// so a rank that is not scheduled delays nobody.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace gradlink::shm {
 
-/// All ranks have met for this call; `number` counts the calls made here. `views` gives the memory
-/// of all ranks, the same on each; it is asked only when this rank has claimed a part, because
-/// until that part is done no rank can return and free its buffers, and otherwise one may already
-/// have. When a call throws what ended the communicator, drainPeers() must come before buffers go.
+/// All ranks have met for this call; `number` counts the calls made here. `views` returns the
+/// memory of all ranks, the same on each. It is called only after this rank has claimed a part:
+/// until that part is done no rank returns and frees its buffers. After an error that ended the
+/// communicator, call drainPeers() before buffers are freed.
 void runSharedDirect(Session& session, const Shape& shape, const std::function<DirectCall()>& views,
                      std::uint32_t number, CallTimeout& callTimeout);
 
-/// Waits until no peer works on this rank's buffers. For errors that end the communicator.
+/// Waits until no peer uses this rank's buffers; for errors that end the communicator.
 void drainPeers(Session& session);
 
 }  // namespace gradlink::shm

@@ -15,8 +15,7 @@
 namespace gradlink::shm {
 namespace {
 
-/// The first page of a region. Freeing one punches it out of the file, which clears `live` for
-/// those who still map it.
+/// The first page of a region. Freeing punches it out of the file, which clears `live` for all.
 struct RegionHeader {
   std::atomic<std::uint64_t> live;
   std::uint64_t bytes;
@@ -24,7 +23,7 @@ struct RegionHeader {
 
 RegionHeader& headerOf(std::byte* base) { return *reinterpret_cast<RegionHeader*>(base); }
 
-/// What all ranks together may take between two looks at how much there is.
+/// What all ranks together may take between two checks of the free memory.
 constexpr std::size_t kSlices = 64 << 20;
 constexpr std::size_t kSmallestSlice = 1 << 20;
 
@@ -35,7 +34,7 @@ Error noMemory(std::size_t bytes) {
                   "no memory for " + std::to_string(bytes) + " bytes");
 }
 
-/// Takes the pages of a stretch of a file, which grows where it must. 0, or errno.
+/// Allocates the pages of a part of a file and extends it if needed. Returns 0 or errno.
 int fallocateWhole(int file, std::uint64_t at, std::size_t bytes) {
   while (fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(bytes)) != 0) {
     if (errno != EINTR) return errno;
@@ -83,7 +82,7 @@ void* SharedRegions::allocate(std::size_t bytes) {
   return start + kPage;
 }
 
-// A huge page begins at whole huge pages of the file; what is skipped has no memory.
+// Huge pages must be aligned in the file; the skipped part has no memory.
 std::uint64_t SharedRegions::takePlace(std::size_t bytes) {
   std::atomic<std::uint64_t>& end = session_.segment().header().fileEnd;
   if (bytes < kHugePageBytes) return end.fetch_add(bytes);
@@ -91,11 +90,10 @@ std::uint64_t SharedRegions::takePlace(std::size_t bytes) {
   return (place + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
-// A file in memory has no bound but the machine's, and a system call that takes pages cannot be
-// interrupted: what it takes too much, the kernel makes up for by ending processes. So the pages
-// are taken in slices, each of which looks whether there is room; ranks that do so at the same time
-// miss each other's slices, which together stay below what is left for others. None is left to be
-// taken by a first access: a full /dev/shm would be found by a SIGBUS.
+// A memfd has no limit but the machine's, and an allocation that takes too much makes the kernel
+// kill processes. So pages are allocated in slices after a check of the free memory each. Ranks
+// that do so at once miss each other's slices, whose sum stays within the reserve. No page is left
+// for the first access: a full /dev/shm would then be a SIGBUS.
 void SharedRegions::takePages(std::uint64_t region, void* base, std::size_t bytes) {
   const std::size_t slice =
       std::max(kSmallestSlice, kSlices / static_cast<std::size_t>(session_.size()));
@@ -119,7 +117,7 @@ void* SharedRegions::allocateOnHeap(std::size_t total) {
   requireMemory("allocShared", total);
   void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) throw noMemory(total - kPage);
-  // Fewer page faults and TLB misses where the system lets a program ask for large pages.
+  // Fewer page faults and TLB misses.
   madvise(base, total, MADV_HUGEPAGE);
   auto* start = static_cast<std::byte*>(base);
   std::lock_guard lock(mutex_);

@@ -1,6 +1,5 @@
-// Memory of allocShared: for processes, stretches appended to the segment's file, which peers map
-// when they first meet them in a call. A stretch of the file is never used twice, so a stale
-// reference cannot mean newer memory.
+// Memory of allocShared. For processes, regions are appended to the segment's file and mapped by
+// peers at the first use. Offsets are never reused: a stale reference cannot mean newer memory.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +20,22 @@ class SharedRegions {
   SharedRegions(const SharedRegions&) = delete;
   SharedRegions& operator=(const SharedRegions&) = delete;
 
-  /// Zeroed, 64-byte aligned. From any thread, as release().
+  /// Zeroed, 64-byte aligned. Thread-safe, as release().
   void* allocate(std::size_t bytes);
   void release(void* memory);
 
-  /// Gives up what is still allocated without ending it: peers may be reading it. Of processes the
-  /// file keeps it until its last user goes; between threads the caller gets it, to be unmapped
-  /// when nobody reads it any more.
+  /// Gives up all allocations without unmapping them: peers may be reading. Processes' file keeps
+  /// them until its last user goes; threads' are returned, to be unmapped later.
   std::vector<DeferredUnmap> abandon();
 
-  /// Whether all of these bytes are of one allocation. From any thread.
+  /// Whether all of these bytes are in one allocation. Thread-safe.
   bool owns(const void* memory, std::size_t bytes);
 
-  /// How a peer can reach `bytes` bytes at `buffer`; a null buffer needs no reaching.
+  /// A reference for peers to `bytes` bytes at `buffer`, which may be null.
   BufferRef refer(const void* buffer, std::size_t bytes);
-  /// The address of what a rank referred to. Only on the thread that calls collectives.
+  /// The address of a rank's reference. Only on the thread that calls collectives.
   std::byte* resolve(const BufferRef& ref);
-  /// Of what a rank referred to, when nothing here uses it any more: unmaps it. On the same thread.
+  /// Unmaps what a rank referred to, once unused here. On the same thread.
   void forget(const BufferRef& ref);
 
  private:
@@ -54,7 +52,7 @@ class SharedRegions {
   void dropFreed();
 
   Session& session_;
-  std::mutex mutex_;                           // over own_
+  std::mutex mutex_;                           // guards own_
   std::map<const std::byte*, Mapping> own_;    // by address
   std::map<std::uint64_t, Mapping> mappings_;  // other ranks', by place in the file
 };

@@ -16,10 +16,10 @@ using wire::Pair;
 
 namespace {
 
-// How long a peer that died may go unnoticed: it rings no bell.
+// How long a peer's death may go unnoticed: it rings no bell.
 constexpr std::chrono::milliseconds kLivenessEvery(10);
 
-/// False where it is set: it has not been looked at yet, so what is behind it will be seen.
+/// False if it was set: the receiver has yet to look and will see everything.
 bool setBit(std::atomic<std::uint64_t>* words, int rank) {
   auto& word = words[static_cast<std::size_t>(rank) / 64];
   const std::uint64_t bit = std::uint64_t{1} << (rank % 64);
@@ -39,8 +39,7 @@ ShmWire::ShmWire(Membership membership, int rank)
     : rank_(rank),
       deferredUnmaps_(membership.deferredUnmaps),
       session_(std::move(membership), rank),
-      // Behind each rank is another thread that it works for: who spins keeps one of them from its
-      // core.
+      // Each rank's thread works for another one: spinning would take a core from it.
       waiter_(deferredUnmaps_ == nullptr, false),
       regions_(session_),
       capacity_(Pair::capacity(session_.segment())),
@@ -64,7 +63,7 @@ void ShmWire::ring(int r) {
 void ShmWire::ringReceipt(int r) {
   Inbox& there = inbox(r);
   if (!setBit(there.returners, rank_)) return;
-  // Who begins to care looks at the bits after it has said so.
+  // A rank that starts to care checks the bits after setting its flag.
   if (there.ignoresReceipts.load(std::memory_order_seq_cst) == 0 &&
       there.bell.sleepers.load(std::memory_order_seq_cst) != 0) {
     waiter_.raise(there.bell);
@@ -109,8 +108,8 @@ void ShmWire::send(int destination, std::span<const std::byte> header, const voi
     lock.unlock();
     if (ticket == 0) return;
     {
-      std::lock_guard told(toldMutex_);
-      told_.push_back(ticket);
+      std::lock_guard dropped(droppedMutex_);
+      droppedTickets_.push_back(ticket);
     }
     ring(rank_);
     return;
@@ -156,12 +155,13 @@ bool ShmWire::putReceipt(int to, Peer& peer, std::uint32_t receipt) {
   return true;
 }
 
-// True when nothing is left to be put.
+// True if nothing is left to write.
 bool ShmWire::flush(int to, Peer& peer) {
-  const std::size_t before = peer.queue.size() + peer.owed.size();
-  while (!peer.owed.empty() && putReceipt(to, peer, peer.owed.front())) peer.owed.pop_front();
+  const std::size_t before = peer.queue.size() + peer.queuedReceipts.size();
+  while (!peer.queuedReceipts.empty() && putReceipt(to, peer, peer.queuedReceipts.front()))
+    peer.queuedReceipts.pop_front();
   while (!peer.queue.empty() && put(to, peer, peer.queue.front())) peer.queue.pop_front();
-  const std::size_t left = peer.queue.size() + peer.owed.size();
+  const std::size_t left = peer.queue.size() + peer.queuedReceipts.size();
   if (left != before) ring(to);
   return left == 0;
 }
@@ -183,8 +183,8 @@ void ShmWire::giveBack(Record& record) {
   {
     std::lock_guard lock(from.mutex);
     if (from.gone) return;
-    if (!from.owed.empty() || !putReceipt(source, from, receipt)) {
-      from.owed.push_back(receipt);
+    if (!from.queuedReceipts.empty() || !putReceipt(source, from, receipt)) {
+      from.queuedReceipts.push_back(receipt);
       queued_.store(true, std::memory_order_release);
       return;
     }
@@ -237,16 +237,16 @@ void ShmWire::sweep(WireEvents& events) {
       if (!flush(r, to)) queued_.store(true, std::memory_order_release);
     }
   }
-  std::lock_guard lock(toldMutex_);
-  events.sent.insert(events.sent.end(), told_.begin(), told_.end());
-  told_.clear();
+  std::lock_guard lock(droppedMutex_);
+  events.sent.insert(events.sent.end(), droppedTickets_.begin(), droppedTickets_.end());
+  droppedTickets_.clear();
 }
 
 void ShmWire::sweepFrom(int source, WireEvents& events) {
   if (peer(source).gone) return;
-  // Before its rings are emptied: whatever it sent before it went is in them.
+  // Read before its rings are emptied, so they contain everything that it sent before it left.
   auto state = inbox(source).state.load(std::memory_order_seq_cst);
-  // In this order: whoever sees a message also sees the releases that came before it.
+  // In this order: a rank that sees a message also sees the earlier releases.
   takeMessages(source, events);
   takeReceipts(source, events);
   if (state == Inbox::open) return;
@@ -257,7 +257,7 @@ void ShmWire::sweepFrom(int source, WireEvents& events) {
 void ShmWire::checkLiveness(WireEvents& events) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank_ || peer(r).gone) continue;
-    // In this order: who leaves says so before its lock goes.
+    // In this order: a leaving rank says so before its lock goes.
     if (!session_.alive(r)) {
       std::uint32_t expected = Inbox::open;
       inbox(r).state.compare_exchange_strong(expected, Inbox::lost);
@@ -322,7 +322,7 @@ void ShmWire::dismiss(int r, WireEvents& events) {
   std::lock_guard lock(gone.mutex);
   gone.gone = true;
   gone.queue.clear();
-  gone.owed.clear();
+  gone.queuedReceipts.clear();
   for (const std::uint64_t ticket : gone.tickets) {
     if (ticket != 0) events.sent.push_back(ticket);
   }
@@ -342,11 +342,11 @@ std::vector<std::uint64_t> ShmWire::bytesReceived() const {
   return bytes;
 }
 
-// Whether nobody needs this rank any more to get what it sent.
+// Whether everything that this rank sent has been received.
 bool ShmWire::settled() {
   return std::all_of(peers_.begin(), peers_.end(), [](Peer& p) {
     std::lock_guard lock(p.mutex);
-    return p.queue.empty() && p.owed.empty() && p.freeReceipts.size() == p.tickets.size();
+    return p.queue.empty() && p.queuedReceipts.empty() && p.freeReceipts.size() == p.tickets.size();
   });
 }
 

@@ -1,5 +1,4 @@
-// The wire between ranks of one host, threads or processes: descriptors go through rings, payloads
-// stay where they are.
+// The wire between ranks of one host: descriptors go through rings, payloads stay in place.
 #pragma once
 
 #include <atomic>
@@ -52,10 +51,10 @@ class ShmWire final : public Wire {
     std::byte rest[kLine];
   };
   struct Peer {
-    std::mutex mutex;  // over what senders and releasers share
+    std::mutex mutex;  // guards the state that senders and releasers share
     std::deque<Queued> queue;
-    std::deque<std::uint32_t> owed;  // receipts that did not fit into their ring yet
-    /// Tickets of messages on their way, by receipt - 1; 0 where none.
+    std::deque<std::uint32_t> queuedReceipts;  // receipts that did not fit into their ring yet
+    /// Tickets of pending messages, by receipt - 1; 0: none.
     std::vector<std::uint64_t> tickets;
     std::vector<std::uint32_t> freeReceipts;
     std::uint64_t tail = 0;
@@ -69,7 +68,6 @@ class ShmWire final : public Wire {
     std::atomic<std::uint64_t> sent{0};
     std::atomic<std::uint64_t> received{0};
   };
-  /// A message in the hands of this rank.
   struct Record {
     int source = 0;
     std::uint32_t receipt = 0;
@@ -113,10 +111,9 @@ class ShmWire final : public Wire {
   std::deque<Record> records_;
   std::vector<Record*> freeRecords_;
 
-  std::mutex toldMutex_;
-  std::vector<std::uint64_t> told_;  // tickets of sends to ranks that are gone
+  std::mutex droppedMutex_;
+  std::vector<std::uint64_t> droppedTickets_;  // tickets of sends to ranks that are gone
 
-  /// Peers that may have something queued for their rings.
   std::atomic<bool> queued_{false};
   std::atomic<bool> woken_{false};
   Deadline::Clock::time_point nextCheck_{};

@@ -9,7 +9,7 @@
 namespace gradlink::shm {
 namespace {
 
-// Whether a rank's block of input is of use to another rank.
+// Whether other ranks need a rank's block of input.
 bool isSent(const Shape& shape, int rank, std::size_t block) {
   switch (shape.kind) {
     case Kind::reduce:
@@ -24,9 +24,9 @@ bool isSent(const Shape& shape, int rank, std::size_t block) {
   }
 }
 
-/// Each rank stages what others read of its input, and computes from what they staged. It waits for
-/// its own sources and readers only, and while a source is late it stages ahead, as far as the ring
-/// goes: where ranks share a core a wait costs a change of processes.
+/// Each rank stages the part of its input that others read, and computes from what they staged. It
+/// waits only for its own sources and readers. While a source is late it stages ahead as far as the
+/// ring allows: with shared cores each wait costs a context switch.
 class ChunkPipeline : StagedRun {
  public:
   ChunkPipeline(Session& session, const StagedCall& call, StagingWork& work,
@@ -45,8 +45,8 @@ class ChunkPipeline : StagedRun {
   StagedProgress run(const StagedProgress& before, bool meet) {
     std::uint32_t staged = 0;
     for (std::uint32_t next = 0; next < chunks_.total;) {
-      // A rank that waits for its sources has always staged that chunk itself: of the chunks that
-      // ranks wait for, the first is there.
+      // A rank that waits for sources has staged that chunk, so the first awaited one is always
+      // there.
       if (staged == next || (staged < chunks_.total && !isStaged(next) && hasRoom(staged))) {
         produce(staged++);
       } else {
@@ -57,7 +57,7 @@ class ChunkPipeline : StagedRun {
   }
 
  private:
-  /// Whether a rank computes from what another one stages.
+  /// Whether rank `reader` needs what `source` stages.
   bool reads(int reader, int source) const {
     const Shape& shape = call_.shape;
     if (inBlocks(shape, size_, source) == 0 || outBlocks(shape, size_, reader) == 0) return false;
@@ -71,8 +71,7 @@ class ChunkPipeline : StagedRun {
                      first_ + i + 1);
     });
   }
-  // What its place held before must have been read. In a call's first round it has: all ranks have
-  // met since.
+  // The slot's previous content must have been read. In the first round it has: all ranks have met.
   std::uint32_t readBefore(std::uint32_t i) const { return first_ + i + 1 - slots_.count(); }
   bool hasRoom(std::uint32_t i) const {
     return std::all_of(readers_.begin(), readers_.end(), [&](int r) {
@@ -120,7 +119,7 @@ class ChunkPipeline : StagedRun {
   std::vector<OutView> out_;
 };
 
-// Slots full of a rank's blocks, where a way is only tried.
+// Slots filled with a rank's blocks while another way is tried.
 constexpr std::size_t kProbedSlots = 8;
 constexpr std::uint32_t kShallowPlaces = 4;
 constexpr std::uint32_t kWholePlaces = 16;
@@ -132,7 +131,7 @@ std::size_t blocksOf(const Segment& segment, const Shape& shape) {
   return blocks;
 }
 
-// What goes through a few places is to stay in a core's second-level cache.
+// With few slots, chunks should stay in a core's second-level cache.
 std::size_t chunkBytes(const Segment& segment, int way) {
   const std::size_t cache = segment.header().secondCacheBytes;
   if (way == kShallow) return std::min(segment.slotBytes(), cache / kShallowPlaces);

@@ -1,20 +1,19 @@
-// Collectives between processes whose buffers only their own process can address: chunk by chunk
-// through slots in the segment that stay in cache, so that main memory sees little more than one
-// read and one write of every buffer.
+// Collectives between processes with private buffers: chunk by chunk through slots in the segment
+// that stay in cache, so main memory sees little more than one read and one write of each buffer.
 //
-// Tried and left (2 ranks, float32, time over that of the stages; shortest of many, since others
-// used both cores too; November 2026):
+// Rejected alternatives (2 ranks, float32, time relative to staging; best of many runs on busy
+// cores; November 2026):
 // - process_vm_readv (each rank reduces its part from pieces of 256 KiB that it reads of the other,
 //   then reads the other's part). EPYC Zen 4: 2.2 at 1 MiB, 2.1 at 16 MiB in place, 1.8 at 64 MiB.
 //   Xeon (Sapphire Rapids), 1, 4, 16 and 64 MiB: in place 1.03, 0.96, 1.17, 2.0, out of place 0.81,
-//   0.90, 1.03, 1.14; chunk by chunk no better. Only a process that may trace the others could.
+//   0.90, 1.03, 1.14; no better by chunks. It also needs the right to trace the others.
 // - cldemote of what others read next, on the Xeon: 1.2 to 1.4.
 // - More chunks between a rank's stages and its sums: 0.86 to 1.0 from 16 MiB, 1.0 below.
 //
-// How far around the rings chunks go is measured (staging_styles.h). 2 processes, plain arrays, in
-// place, time of 4 places of 128 KiB over that of 16 of 256 KiB at 64 KiB, 256 KiB, 1, 4, 8 MiB:
-// 0.62, 0.57, 0.54, 0.50, 0.63 (EPYC Zen 3, 512 KiB of second-level cache); of 4 of 256 KiB at
-// 64 KiB, 1, 4, 8, 16 MiB: 1.5, 1.10, 0.90, 0.84, 0.91 (Zen 5, 1 MiB).
+// The number of slots in use is measured (staging_styles.h). 2 processes, plain arrays, in place,
+// time of 4 slots of 128 KiB relative to 16 of 256 KiB at 64 KiB, 256 KiB, 1, 4, 8 MiB: 0.62, 0.57,
+// 0.54, 0.50, 0.63 (EPYC Zen 3, 512 KiB of second-level cache); of 4 of 256 KiB at 64 KiB, 1, 4, 8,
+// 16 MiB: 1.5, 1.10, 0.90, 0.84, 0.91 (Zen 5, 1 MiB).
 #pragma once
 
 #include <algorithm>
@@ -30,13 +29,13 @@ namespace gradlink::shm {
 
 struct StagedCall {
   Shape shape;
-  /// This rank's; null where the call does not need it.
+  /// This rank's; null if unneeded.
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::span<const WeightRow> weights;
 };
 
-/// How a call's elements `from` to `to` of each of a rank's blocks are cut into chunks.
+/// How elements `from` to `to` of a rank's blocks are cut into chunks.
 struct StagedChunks {
   StagedChunks(const Segment& segment, const Shape& shape, Way way, std::size_t from,
                std::size_t to);
@@ -45,42 +44,38 @@ struct StagedChunks {
 
   std::size_t from;
   std::size_t to;
-  /// The most that a rank brings.
   std::size_t blocks = 1;
   std::size_t elements;
   std::uint32_t total;
 };
 
-/// How many ways a staged call knows, see staging_styles.h.
+/// The number of ways for a staged call; see staging_styles.h.
 int waysOf(const Segment& segment, const Shape& shape);
-/// The elements with which a call begins where a way is only tried.
+/// The elements at a call's beginning that try another way.
 std::size_t probedElements(const Segment& segment, const Shape& shape);
 
-/// How far staged calls have come; the same on every rank. Chunks are numbered across calls, and
-/// the rings are used around and around.
+/// The progress of staged calls, equal on every rank. Chunks are numbered across calls.
 struct StagedProgress {
   std::uint32_t chunks = 0;
-  /// Where each way goes on: what was read last is written last.
+  /// The next slot of each way: the slot read last is written last.
   std::size_t place[kWhole + 1] = {};
-  /// Whether the rings have been gone around: until then writing is as slow as new pages are.
+  /// Whether the rings have been used once; before, writes are as slow as new pages.
   bool warm = false;
 };
 
-/// The places in the rings that chunks take.
 class RingSlots {
  public:
-  /// `bytes`: the largest chunk's.
+  /// `bytes`: of the largest chunk.
   RingSlots(const Segment& segment, Way way, std::size_t bytes, const StagedProgress& progress);
-  /// How many chunks later a place is used again; at least 4.
+  /// After how many chunks a slot is reused; at least 4.
   std::uint32_t count() const { return count_; }
   std::byte* stage(int rank, std::uint32_t chunk) const {
     return segment_.stage(rank) + place(chunk);
   }
-  /// For the rank's part of a chunk: 1/size of it.
+  /// The rank's part of a chunk: 1/size of it.
   std::byte* result(int rank, std::uint32_t chunk) const {
     return segment_.result(rank) + place(chunk) / static_cast<std::size_t>(segment_.size());
   }
-  /// After `chunks` chunks.
   StagedProgress after(const StagedProgress& before, std::uint32_t chunks) const;
 
  private:
@@ -93,7 +88,7 @@ class RingSlots {
   Way way_;
 };
 
-/// What all calls through the rings have in common: one rank's part of elements `from` to `to`.
+/// The common part of all calls through the rings: one rank's part of elements `from` to `to`.
 class StagedRun {
  protected:
   StagedRun(Session& session, const StagedCall& call, StagingWork& work, CallTimeout& callTimeout,
@@ -116,8 +111,7 @@ class StagedRun {
   void publishConsumed(std::uint32_t i) {
     session_.waiter().publish(session_.own().consumed, first_ + i + 1);
   }
-  /// Where `meet`, all ranks wait until nobody reads any more: the next chunks take places in an
-  /// order of their own.
+  /// With `meet`, waits until all ranks have read everything: the next calls use other slots.
   StagedProgress finish(const StagedProgress& before, bool meet);
 
   Session& session_;
@@ -131,7 +125,7 @@ class StagedRun {
   const std::size_t elementSize_;
   const StagedChunks chunks_;
   const RingSlots slots_;
-  /// Whether what this rank writes for others bypasses the caches, and what it writes for itself.
+  /// Whether stores to the stages, and to results of this rank alone, bypass the caches.
   const bool stagesPast_;
   const bool storesPast_;
 };
@@ -140,7 +134,7 @@ class StagedRun {
 void runStaged(Session& session, const StagedCall& call, StagingWork& work,
                CallTimeout& callTimeout, StagedProgress& progress);
 
-/// Of an all-reduce, in which each rank reduces the part of every chunk that it owns.
+/// For an all-reduce: each rank reduces the part of every chunk that it owns.
 StagedProgress runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
                                   CallTimeout& callTimeout, const StagedProgress& progress, Way way,
                                   std::size_t from, std::size_t to, bool meet);

@@ -1,7 +1,6 @@
-// Each rank owns a part of every chunk: it stages only what others own, reduces its own part from
-// its private input and the others' slots, and copies the parts that others reduced. Three steps,
-// each a chunk behind the one before, so that ranks seldom wait for one another. By the way `whole`
-// both of two ranks own all of it, and there is nothing to copy.
+// Each rank owns a part of every chunk. It stages what others own, reduces its part from its own
+// input and the others' slots, and copies the parts that others reduced. The three steps lag one
+// chunk behind each other, so waits are rare. With kWhole both of two ranks own everything.
 #include <algorithm>
 #include <vector>
 
@@ -19,10 +18,9 @@ class OwnerReduce : StagedRun {
       : StagedRun(session, call, work, callTimeout, progress, way, from, to),
         sources_(static_cast<std::size_t>(size_)) {}
 
-  // A place is used again 4 chunks later at the earliest. That its readers are done needs no
-  // counter of its own: a rank stages chunk k only after it copied the results of k - 3, and
-  // reduces k - 3 before it copies them; and a new call begins when all ranks have finished the one
-  // before.
+  // A slot is reused 4 chunks later at the earliest. No counter says that its readers are done: a
+  // rank stages chunk k only after it copied the results of k - 3, which it reduced before; and a
+  // new call begins after all ranks finished the previous one.
 
   StagedProgress run(const StagedProgress& before, bool meet) {
     const std::uint32_t total = chunks_.total;
@@ -54,7 +52,7 @@ class OwnerReduce : StagedRun {
 
   void stage(std::uint32_t i) {
     std::byte* slot = slots_.stage(rank_, i);
-    // What is owned before and after this rank's own part: two stretches at most.
+    // The parts before and after this rank's own.
     const Part own = isWhole() ? Part{0, 0} : part(i, rank_);
     const std::size_t after = own.inChunk + own.length;
     timed([&] {

@@ -5,7 +5,7 @@
 namespace gradlink::shm {
 namespace {
 
-// Sizes within a factor of two are alike. Never 0.
+// Sizes within a factor of two share a key, which is never 0.
 std::uint32_t keyOf(const Shape& shape, std::size_t bytes) {
   const auto kind = static_cast<std::uint32_t>(shape.kind);
   const auto dtype = static_cast<std::uint32_t>(shape.dtype);

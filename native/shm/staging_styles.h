@@ -1,9 +1,9 @@
-// How the ranks of a communicator move what others read next, as measured of late for calls like
-// the one at hand: by which way through the rings, with stores that are plain or past the caches.
+// Chooses how ranks stage data, from recent measurements of similar calls: the way through the
+// rings, with plain or streaming stores.
 //
-// What counts is the work of all ranks, writers and readers. So each announces with its next call
-// what a measured one cost it, and all feed the same sums to the same rule: they choose alike
-// without a word more.
+// The cost is the work of all ranks, writers and readers. Each rank announces its cost of a
+// measured call with the next call, and all apply the same rule to the same sums. So they choose
+// alike without further messages.
 #pragma once
 
 #include <array>
@@ -17,36 +17,34 @@
 
 namespace gradlink::shm {
 
-/// In the order in which they are tried. What travels with the announcement knows the first two.
+/// In the order in which they are tried. Data sent with announcements uses the first two only.
 enum Way : int {
-  /// Through all of the rings: by its next turn a line has left the caches of who read it.
+  /// Through all slots: by its next turn a line has left the readers' caches.
   kDeep,
-  /// The same, past the caches.
+  /// The same with streaming stores.
   kStreaming,
-  /// Through a few places, so that all stays in a core's second-level cache.
+  /// Through a few slots, which stay in a core's second-level cache.
   kShallow,
-  /// Of an all-reduce of two: each rank sums the whole of every chunk. As many bytes cross between
-  /// the cores, with one wait a chunk instead of two.
+  /// An all-reduce of two: both ranks sum every chunk whole. As many bytes cross between the cores,
+  /// with one wait a chunk instead of two.
   kWhole,
 };
 
-/// One rank's part of one call.
 class StagingWork {
  public:
-  /// kDeep, not measured.
   StagingWork() = default;
   explicit StagingWork(const MeasuredChoice& choice)
       : ways_{static_cast<Way>(choice.chosen()), static_cast<Way>(choice.way())},
         measured_(choice.measured()) {}
 
-  /// Of the call's beginning, or of all of a short one.
+  /// The way of the call's beginning, or of all of a short call.
   Way first() const { return ways_[1]; }
-  /// Of the rest: all of a long call would cost too much where the first way is only tried.
+  /// The way of the rest: trying another way in a whole long call would cost too much.
   Way rest() const { return ways_[0]; }
   bool probing() const { return first() != rest(); }
   bool measured() const { return measured_; }
 
-  /// Runs what this rank does for a part that goes one of these ways; waiting is not to be in it.
+  /// Runs and times this rank's work on a part; must not include waits.
   template <class Body>
   void timed(Way way, Body body) {
     if (!measured_) return body();
@@ -54,7 +52,7 @@ class StagingWork {
     body();
     seconds_[way != rest()] += std::chrono::duration<float>(Clock::now() - start).count();
   }
-  /// Of the rest, and of what was tried.
+  /// Of the rest, and of the tried way.
   float seconds(bool tried) const { return seconds_[tried]; }
 
  private:
@@ -67,22 +65,21 @@ class StagingWork {
 
 class StagingStyles {
  public:
-  /// Fewer bytes than this of a rank are not worth it.
+  /// Smaller calls are not worth measuring.
   static constexpr std::size_t kFewestBytes = 2048;
 
   explicit StagingStyles(Session& session) : session_(session) {}
 
-  /// For the next call, with up to `bytes` bytes a rank, that knows so many ways. Alters nothing,
-  /// so that the ranks still agree when they turn out to have made different calls.
+  /// Plans the next call of up to `bytes` bytes a rank, with `ways` ways to choose from. Changes
+  /// nothing, so ranks still agree if their calls turn out to differ.
   StagingWork plan(const Shape& shape, std::size_t bytes, int ways) const;
-  /// After the ranks have met in `call` for what was planned: takes in what they reported.
-  /// `probed`: the share of the call that goes the first way where another one is tried.
+  /// Call after the ranks have met in `call`, for their reports. `probed`: the share of the trial.
   void met(const Shape& shape, std::size_t bytes, int ways, std::uint32_t call, float probed = 1);
-  /// At the call's end.
+  /// Call at the end.
   void spent(const StagingWork& work);
 
  private:
-  /// What was learned of calls alike. Unlike ones that fall on the same place begin afresh.
+  /// Measurements of similar calls. A dissimilar call with the same index replaces them.
   struct Entry {
     std::uint32_t key = 0;
     MeasuredChoice choice;
@@ -91,9 +88,9 @@ class StagingStyles {
 
   Session& session_;
   std::array<Entry, 64> entries_;
-  /// The measured call whose costs the ranks tell with their next; 0: none.
+  /// The measured call to be reported with the next; 0: none.
   std::uint32_t reported_ = 0;
-  /// Its ways, the rest's and what was tried, and the bytes that went each.
+  /// Its ways (of the rest, and the tried one), and their bytes.
   int ways_[2] = {0, 0};
   float bytes_[2] = {0, 0};
 };

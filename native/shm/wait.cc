@@ -14,16 +14,16 @@
 namespace gradlink::shm {
 namespace {
 
-// Where every rank has a core, waiting out the other rank's few microseconds is cheaper than waking
-// up; where ranks share cores, the awaited rank may need this very core.
+// With a core for each rank, spinning for a few microseconds is cheaper than waking up. With shared
+// cores the awaited rank may need this core.
 constexpr int kSpinsOversubscribed = 20;
-// A yield gives the core to another rank that is ready and costs some 0.3 us when none is.
+// A yield gives the core to another ready rank and costs some 0.3 us if there is none.
 constexpr int kYieldsWithOwnCore = 50;
 constexpr int kYieldsOversubscribed = 200;
 constexpr std::chrono::microseconds kLongYield(30);
-// A yield that takes longer than this has let somebody else run.
+// A longer yield has let another thread run.
 constexpr std::chrono::microseconds kSharedYield(3);
-// How long a sleeper may miss what no flag tells: a killed peer, an abort, a passed deadline.
+// How long a sleeper may miss a killed peer, an abort or the deadline, which raise no flag.
 constexpr std::chrono::milliseconds kNap(10);
 
 }  // namespace
@@ -43,7 +43,7 @@ void Waiter::wake(Flag& flag) const {
 void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const {
   using Clock = std::chrono::steady_clock;
   const Deadline deadline = watch.callTimeout.deadline();
-  // Ranks that share cores learn nothing, and need not look at the clock each time.
+  // With shared cores nothing is learned and the clock is not needed.
   const bool learns = spinNanoseconds_ > 0;
   const auto begun = Clock::now();
   bool alone = true;
@@ -55,7 +55,7 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
     before = after;
     if (ready(context)) return learn(after - begun, alone);
   }
-  // The first look comes at once: the peer may have been gone before this wait began.
+  // Checked at once: the peer may be gone already.
   Clock::time_point nextCheck{};
   for (;;) {
     const auto now = Clock::now();
@@ -73,8 +73,8 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
   }
 }
 
-/// Who waited about as long as a wake-up takes should have spun; but not where a yield gave the
-/// core to somebody, who may be the one that was awaited.
+/// A wait about as long as a wake-up should have spun; unless a yield gave the core to another
+/// thread, which may be the awaited one.
 void Waiter::learn(std::chrono::nanoseconds waited, bool alone) const {
   if (spinNanoseconds_ == 0 || !alone) return;
   if (static_cast<double>(waited.count()) > 2 * spinNanoseconds_) return;
@@ -88,7 +88,7 @@ bool Waiter::doze(Flag& flag, bool (*ready)(void*), void* context,
   for (int i = 0; i < yields_; ++i) {
     sched_yield();
     if (ready(context)) return true;
-    // Somebody else needs this core: who is woken gets it back sooner than who yields.
+    // Another thread needs this core: sleeping returns the core sooner than yielding.
     const auto after = Deadline::Clock::now();
     if (after - before > kLongYield) break;
     before = after;

@@ -1,5 +1,5 @@
-// Waiting for another rank: a short spin, then yielding, then a futex with bounded sleeps. The slow
-// part also looks at what can end a wait early: the deadline, an abort, a peer that died.
+// Waiting for another rank: a short spin, then yields, then a futex with bounded sleeps. The slow
+// part also checks the deadline, aborts and dead peers.
 #pragma once
 
 #include <algorithm>
@@ -12,33 +12,31 @@
 
 namespace gradlink::shm {
 
-/// A counter that one side raises and others wait for. Lives in memory that ranks share; zero bytes
-/// are a valid one.
+/// A counter in shared memory that one side raises and others wait for. Zero bytes are valid.
 struct Flag {
   std::atomic<std::uint32_t> value;
-  /// Threads asleep on `value`: who raises it pays for a system call only when there are some.
+  /// Threads asleep on `value`: raising needs a system call only if there are any.
   std::atomic<std::uint32_t> sleepers;
 };
 
-/// Counters wrap: compared by distance.
+/// Counters wrap, so they are compared by distance.
 inline bool reached(std::uint32_t value, std::uint32_t target) {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
-/// How long one call may take. The clock starts when it is first asked: where nobody has to be
-/// waited for that saves its reading, which takes as long as the rest of an 8-byte call.
+/// How long one call may take. The clock starts at the first use: reading it takes as long as the
+/// rest of an 8-byte call that does not wait.
 class CallTimeout {
  public:
   explicit CallTimeout(double milliseconds, const char* name = nullptr)
       : milliseconds_(milliseconds), name_(name) {}
-  /// The clock runs already.
   explicit CallTimeout(Deadline deadline) : milliseconds_(0), started_(true), deadline_(deadline) {}
   Deadline deadline() {
     if (!started_) deadline_ = Deadline::in(milliseconds_);
     started_ = true;
     return deadline_;
   }
-  /// What its caller named the call; null: nothing.
+  /// The caller's name for the call, or null.
   const char* name() const { return name_; }
 
  private:
@@ -48,14 +46,14 @@ class CallTimeout {
   Deadline deadline_ = Deadline::never();
 };
 
-/// What ends a wait early.
+/// Conditions that end a wait early.
 class Watch {
  public:
   explicit Watch(CallTimeout& callTimeout) : callTimeout(callTimeout) {}
-  /// Whether waiting on has become pointless. Called seldom.
+  /// Whether waiting is pointless. Called rarely.
   virtual bool troubled() = 0;
-  /// Throws what troubled() found. Only called when the awaited did not come even so: what a rank
-  /// did before it left or died counts.
+  /// Throws the reason of troubled(). Called only if the awaited event still has not happened: what
+  /// a rank did before it died counts.
   [[noreturn]] virtual void fail() = 0;
 
   CallTimeout& callTimeout;
@@ -66,16 +64,15 @@ class Watch {
 
 class Waiter {
  public:
-  /// `shared`: the flags are in memory of several processes. `ownCores`: every rank has a core.
+  /// `shared`: flags are in memory of several processes. `ownCores`: every rank has a core.
   Waiter(bool shared, bool ownCores);
 
   void publish(Flag& flag, std::uint32_t value) const {
-    // An exchange is a full barrier: the new value is visible before the sleepers are looked at,
-    // and a sleeper counts itself before it looks at the value, so one of the two sees the other.
+    // The exchange is a full barrier: the new value is visible before the sleepers are read. A
+    // sleeper counts itself before it reads the value, so one of the two sees the other.
     flag.value.exchange(value, std::memory_order_seq_cst);
     if (flag.sleepers.load(std::memory_order_seq_cst) != 0) wake(flag);
   }
-  /// For flags that several ranks raise.
   void raise(Flag& flag) const {
     flag.value.fetch_add(1, std::memory_order_seq_cst);
     if (flag.sleepers.load(std::memory_order_seq_cst) != 0) wake(flag);
@@ -87,12 +84,12 @@ class Waiter {
         flag, [&] { return reached(flag.value.load(std::memory_order_acquire), target); }, watch);
   }
 
-  /// Until ready() is true, which can become so only with a change of the flag's value.
+  /// Waits until ready() is true, which must change only with the flag's value.
   template <class Ready>
   void awaitWhen(Flag& flag, Ready ready, Watch& watch) const {
     if (!spin(ready)) slow(flag, call<Ready>, &ready, watch);
   }
-  /// As awaitWhen, for who has nobody to blame: whether it became ready before `until`.
+  /// awaitWhen() without a Watch: returns whether it was ready before `until`.
   template <class Ready>
   bool awaitUntil(Flag& flag, Ready ready, Deadline::Clock::time_point until) const {
     return spin(ready) || doze(flag, call<Ready>, &ready, until);
@@ -120,19 +117,18 @@ class Waiter {
   bool doze(Flag& flag, bool (*ready)(void*), void* context,
             Deadline::Clock::time_point until) const;
   void learn(std::chrono::nanoseconds waited, bool alone) const;
-  /// Asleep for at most `nanoseconds`; whether ready.
+  /// Sleeps for at most `nanoseconds`; returns whether ready.
   bool nap(Flag& flag, bool (*ready)(void*), void* context, long nanoseconds) const;
 
   static constexpr int kFewestSpins = 20;
 
   bool shared_;
-  /// 0 where ranks share cores.
+  /// 0 if ranks share cores.
   double spinNanoseconds_;
   int mostSpins_;
   int yields_;
-  /// Learned: the awaited rank may share this core for a while even where there are cores enough,
-  /// and every turn of the loop then keeps it from running. Atomic only for abort() and the like on
-  /// other threads.
+  /// Learned: even with enough cores the awaited rank may share this one for a while, and spinning
+  /// keeps it from running. Atomic only because of abort() and the like on other threads.
   mutable std::atomic<int> spins_;
 };
 

@@ -15,23 +15,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Odd: the median is one of them.
+// Odd, for the median.
 constexpr int kRounds = 3;
-// Until the other thread is asleep and its core rests: systems poll for a while before.
+// Until the other thread sleeps and its core is idle: systems poll for a while first.
 constexpr std::chrono::microseconds kRest(400);
-// Where other work keeps all cores awake while it is measured, a wake-up looks cheaper than it is:
-// a system call on either side, and what the caches have lost, are paid in any case.
+// Other work that keeps cores awake hides costs: system calls and lost caches take this long.
 constexpr double kShortestNanoseconds = 25e3;
 // Some 200 us and more: the sleeper's core has other work.
 constexpr int kSpinsForSleeper = 20000;
-// Longer than this no wait should keep a core busy.
+// No wait should keep a core busy for longer.
 constexpr double kLongestNanoseconds = 150e3;
 
 double since(Clock::time_point begun) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begun).count();
 }
 
-/// The calling thread runs on others from now on, where it may.
+/// Moves the calling thread to other cores if possible.
 void leaveCore(int core) {
   cpu_set_t cores;
   if (core < 0 || sched_getaffinity(0, sizeof cores, &cores) != 0) return;

@@ -1,23 +1,20 @@
-// What it costs on this machine to wake a sleeping thread. Machines differ by ten and more: on some
-// an idle core is at it in 3 us, on virtual ones it may take 100.
+// The measured cost of waking a thread: 3 us on some machines to 100 us on virtual ones.
 #pragma once
 
 namespace gradlink::shm {
 
 struct WakeUp {
-  /// From the call that wakes to the first instruction of who slept, where its core was idle.
+  /// From the wake-up call to the first instruction of the woken thread, on an idle core.
   double nanoseconds;
-  /// One turn of a spin loop.
   double pauseNanoseconds;
 };
 
-/// Measured by the first caller, which takes about a millisecond and a thread.
+/// Measured by the first caller, with a thread, in about a millisecond.
 const WakeUp& wakeUp();
 
-/// For how long to spin before sleeping: who spins as long as a wake-up costs never waits more than
-/// twice as long as who had known.
+/// How long to spin before sleeping: as long as a wake-up costs is at most twice the optimum.
 double spinNanoseconds(const WakeUp&);
-/// That many turns.
+/// The same in turns of the loop.
 int spinsFor(const WakeUp&);
 
 }  // namespace gradlink::shm

@@ -12,14 +12,14 @@
 namespace gradlink::shm {
 namespace {
 
-/// How long a rank may miss that a peer it never waits for was lost.
+/// How long the loss of a peer may go unnoticed while no call waits for it.
 constexpr double kLookMs = 10;
 
 std::size_t lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
 
-/// Holds an array's lock: long only while its data moves.
+/// Holds an array's lock; for long only while data moves.
 class ShmWindow::Hold {
  public:
   Hold(const ShmWindow& window, Head& head, int owner, const char* op, Deadline deadline)
@@ -41,7 +41,7 @@ class ShmWindow::Hold {
   Hold& operator=(const Hold&) = delete;
 
  private:
-  /// The rank that has the lock, as who waits for it sees it.
+  /// The rank that has the lock, for a rank that waits.
   class Holder final : public Watch {
    public:
     Holder(Session& session, Flag& lock, int owner, const char* op, CallTimeout& given)
@@ -79,8 +79,8 @@ class ShmWindow::Hold {
   Flag& lock_;
 };
 
-// A rank's memory: heads (its own, then one a source), program locks (one a rank), arrays in the
-// order of the heads.
+// A rank's memory: heads (its own, then one for each source), advisory locks (one for each rank),
+// arrays in the order of heads.
 ShmWindow::ShmWindow(Communicator& communicator, Session& session, SharedRegions& regions,
                      const WindowSpec& spec, const CallOptions& options)
     : communicator_(communicator),
@@ -101,7 +101,7 @@ ShmWindow::ShmWindow(Communicator& communicator, Session& session, SharedRegions
     bases_[static_cast<std::size_t>(rank_)] = static_cast<std::byte*>(own_);
     meet(spec, options);
   } catch (...) {
-    // Nobody has been told of it in a call that succeeded.
+    // No successful call has announced it.
     freed_ = true;
     regions_.release(own_);
     throw;
@@ -109,12 +109,12 @@ ShmWindow::ShmWindow(Communicator& communicator, Session& session, SharedRegions
 }
 
 ShmWindow::~ShmWindow() {
-  // Without free() peers may still write here: the memory stays until the communicator goes.
+  // Without free() peers may still write here: the memory stays until the communicator closes.
   if (freed_) regions_.release(own_);
 }
 
 void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
-  // What the first writer finds.
+  // The initial state for the first writer.
   const std::size_t bytes = count_ * sizeOf(dtype_);
   for (std::size_t slot = 0; slot <= sources_.size(); ++slot) {
     head(rank_, slot).p = slot == 0 ? 1.0 : 0.0;
@@ -170,7 +170,7 @@ bool ShmWindow::timeToLook() const {
 void ShmWindow::checkUsable(const char* op, int peer, bool left, bool look) const {
   if (session_.hasLeft(peer)) {
     if (!left) return;
-    // Who left because the communicator had ended said so first: that is the cause.
+    // A rank that left because the communicator ended said so first: that is the cause.
     session_.check(op);
     throw harmless(ErrorCode::peerLost, op,
                    "rank " + std::to_string(peer) + " has left the communicator")
@@ -234,7 +234,7 @@ void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline dead
     const std::size_t slot = slotOf(rank_, from.rank);
     Head& here = head(rank_, slot);
     Head& there = head(from.rank, 0);
-    // In this order everywhere: no rank holds an own array while it waits for a buffer.
+    // The same order everywhere: no rank holds an own array while it waits for a buffer.
     const Hold buffer(*this, here, rank_, "get", deadline);
     const Hold theirs(*this, there, from.rank, "get", deadline);
     scaledCopy(array(rank_, slot), array(from.rank, 0), from.weight, count_, dtype_);
@@ -245,7 +245,7 @@ void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline dead
 
 void ShmWindow::update(void* out, double selfWeight, std::span<const Neighbor> sources,
                        std::size_t divisor, bool reset, bool withP, Deadline deadline) {
-  // What a source put before it left counts.
+  // What a source wrote before it left counts.
   checkUsable("update", sources, false);
   checkWindowWeight(dtype_, selfWeight);
   std::vector<const void*> src = {data()};

@@ -1,11 +1,10 @@
-// Windows in the memory that the ranks of one host share: a put is one pass over memory by the one
-// who puts.
+// Windows in the memory that the ranks of one host share: a put is one pass over memory.
 //
-// core/windows has windows over any wire, over this engine's too. They need a thread of the target
-// to come: between threads put, accumulate and get of 4 KiB take 150 to 260 times as long (25 us
-// for 0.1), of 1 MiB 2.3 to 2.9 times, of 16 MiB 1.4 to 3.0; between processes of 1 MiB 20 to 27
-// times, of 16 MiB 1.2 to 2.5. An update, which moves nothing, takes the same. (Medians of 21
-// pairs, two busy cores, November 2026.)
+// core/windows also works over this engine's wire, but needs a thread of the target. Between
+// threads put, accumulate and get of 4 KiB take 150 to 260 times as long there (25 us for 0.1), of
+// 1 MiB 2.3 to 2.9 times, of 16 MiB 1.4 to 3.0; between processes of 1 MiB 20 to 27 times, of
+// 16 MiB 1.2 to 2.5. An update takes the same. (Medians of 21 pairs, two busy cores, November
+// 2026.)
 #pragma once
 
 #include <atomic>
@@ -22,8 +21,7 @@ namespace gradlink::shm {
 
 class ShmWindow final : public Window {
  public:
-  /// Collective over the communicator's ranks; on the thread of its calls. `communicator`,
-  /// `session` and `regions` outlive it.
+  /// Collective; on the thread of the communicator's calls. The first three must outlive it.
   ShmWindow(Communicator& communicator, Session& session, SharedRegions& regions,
             const WindowSpec& spec, const CallOptions& options);
   ~ShmWindow() override;
@@ -42,7 +40,7 @@ class ShmWindow final : public Window {
   void free(const CallOptions&) override;
 
  private:
-  /// What guards and counts one array: the rank's own, or the buffer of one of its sources.
+  /// The lock and counters of one array: the rank's own, or a source's buffer.
   struct alignas(64) Head {
     /// 0, or 1 + the rank that uses the array.
     Flag lock;
@@ -54,14 +52,12 @@ class ShmWindow final : public Window {
   Head& head(int rank, std::size_t slot) const;
   std::byte* array(int rank, std::size_t slot) const;
   std::atomic<std::uint32_t>& mutex(int owner, int other) const;
-  /// Which of `owner`'s slots is `source`'s; 0 is the owner's own array. Throws invalidArgument
-  /// where it has none.
+  /// The slot of `source` at `owner`; 0 is its own array. Throws invalidArgument if there is none.
   std::size_t slotOf(int owner, int source) const;
-  /// Before an operation that needs what these ranks have or do: throws peerLost for one that was
-  /// lost, and unless `left` for one that has left.
+  /// Throws peerLost if one of these ranks was lost, or has left unless `left`.
   void checkUsable(const char* op, std::span<const Neighbor> peers, bool left) const;
   void checkUsable(const char* op, int peer, bool left, bool look) const;
-  /// Whether it is time to ask again who is alive: a system call a rank, longer than a small put.
+  /// Whether to check again who is alive: a system call for each rank costs more than a small put.
   bool timeToLook() const;
   void meet(const WindowSpec& spec, const CallOptions& options);
 
@@ -75,9 +71,7 @@ class ShmWindow final : public Window {
   const std::vector<int> sources_;
   void* own_;
   bool freed_ = false;
-  /// Of the thread of the communicator's calls.
   mutable Deadline nextLook_ = Deadline::in(0);
-  /// Each rank's memory, and where it is seen here.
   std::vector<BufferRef> refs_;
   std::vector<std::byte*> bases_;
   /// Set once the ranks have met.

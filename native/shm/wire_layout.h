@@ -1,6 +1,5 @@
-// How the ranks of a wire use the memory that they share: a segment of its own (segment.h), whose
-// mailboxes hold a pair of rings for each pair of ranks, and whose one-shot payloads hold each
-// rank's doorbell.
+// The memory layout of a wire: a separate segment (segment.h) whose mailboxes hold a pair of rings
+// for each pair of ranks, and whose one-shot payloads hold each rank's inbox.
 #pragma once
 
 #include <atomic>
@@ -13,12 +12,11 @@
 
 namespace gradlink::shm::wire {
 
-/// One entry of the ring of messages: the descriptor and the first bytes of the header; the rest of
-/// a longer header is in the next entry.
+/// An entry of the message ring: descriptor and header, which may continue in the next entry.
 struct alignas(kLine) Entry {
   BufferRef payload;
   std::uint64_t bytes;
-  /// What the receiver returns when it releases the message, 0 for nothing.
+  /// Returned by the receiver on release; 0: nothing.
   std::uint32_t receipt;
   std::uint32_t headerBytes;
   std::byte header[96];
@@ -26,27 +24,25 @@ struct alignas(kLine) Entry {
 inline constexpr std::size_t kFirstHeaderBytes = sizeof(Entry::header);
 static_assert(sizeof(Entry) == kLine && kFirstHeaderBytes + kLine >= Wire::kMostHeaderBytes);
 
-/// The two ends of a ring of one writer and one reader; they count entries and never wrap. The ends
-/// lie apart: each is written by one side only.
+/// The ends of a ring with one writer and one reader: entry counts that never wrap, on own lines.
 struct Ends {
   alignas(kLine) std::atomic<std::uint64_t> tail;  // entries written
   alignas(kLine) std::atomic<std::uint64_t> head;  // entries read
-  /// Set by a writer that found no room: the reader rings when there is some.
+  /// Set by a writer without room: the reader rings when there is some.
   std::atomic<std::uint32_t> wantsRoom;
 
-  // The exchange is a full barrier: what is written is visible before the other side's state is
-  // looked at, and the other side does it the other way round.
+  // The exchange is a full barrier: the entries are visible before the other side's state is read,
+  // and the other side does the reverse.
   void publishTail(std::uint64_t entries) { tail.exchange(entries, std::memory_order_seq_cst); }
 
-  /// Whether the writer waits for the room that there is now.
+  /// Returns whether the writer waits for room.
   bool publishHead(std::uint64_t entries) {
     head.exchange(entries, std::memory_order_seq_cst);
     return wantsRoom.load(std::memory_order_seq_cst) != 0 &&
            wantsRoom.exchange(0, std::memory_order_seq_cst) != 0;
   }
 
-  /// Whether `wanted` entries fit behind `written` ones; `headSeen` is what the writer last saw of
-  /// `head`. Where not, the reader will ring.
+  /// Whether `wanted` entries fit after `written`; else the reader rings. `headSeen` caches `head`.
   bool hasRoom(std::uint64_t written, std::uint64_t& headSeen, std::uint64_t wanted,
                std::uint64_t capacity) {
     if (written + wanted - headSeen <= capacity) return true;
@@ -58,14 +54,14 @@ struct Ends {
   }
 };
 
-/// From one rank to another: messages, and receipts of what went the other way.
+/// From one rank to another: messages, and receipts for messages of the other direction.
 struct Pair {
   static constexpr std::size_t kReceipts = 512;
 
   Ends messages;
   Ends receipts;
   alignas(kLine) std::uint32_t returned[kReceipts];
-  /// As many entries as the mailbox has room for, a power of two.
+  /// The largest power of two that fits in the mailbox.
   Entry entries[1];
 
   static std::size_t capacity(const Segment& segment) {
@@ -74,17 +70,16 @@ struct Pair {
   }
 };
 
-/// Where a rank hears that something has happened.
 struct Inbox {
-  /// Raised only for who sleeps.
+  /// Raised only for a sleeping rank.
   Flag bell;
   enum State : std::uint32_t { open, left, lost };
   std::atomic<std::uint32_t> state;
-  /// Set where receipts are not worth being woken for.
+  /// Set if receipts alone should not wake this rank.
   std::atomic<std::uint32_t> ignoresReceipts;
   /// A bit for each rank that has something for this one.
   alignas(kLine) std::atomic<std::uint64_t> callers[kMaxRanks / 64];
-  /// And for each that has nothing but receipts.
+  /// A bit for each rank that has only receipts.
   alignas(kLine) std::atomic<std::uint64_t> returners[kMaxRanks / 64];
 };
 static_assert(sizeof(Inbox) <= Segment::kOneShotBytes);

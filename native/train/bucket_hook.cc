@@ -22,7 +22,6 @@ void allReduceInPlace(void* data, std::size_t count, DType dtype, ReduceOp op,
 
 namespace {
 
-/// Where a rank's result lies in a bucket.
 struct Place {
   std::size_t begin;
   std::size_t count;
@@ -34,7 +33,7 @@ Place placeOf(BucketResult result, std::size_t count, const Communicator& commun
   return {static_cast<std::size_t>(communicator.heldRanks()[0]) * part, part};
 }
 
-/// By a reduce-scatter where a part is enough: half the bytes of an all-reduce.
+/// Uses a reduce-scatter if a part is enough: half the bytes of an all-reduce.
 void reduceInPlace(void* data, Place place, std::size_t count, DType dtype, ReduceOp op,
                    Communicator& communicator, const CallOptions& options) {
   if (place.count == count) {
@@ -64,7 +63,7 @@ class PlainHook final : public BucketHook {
   ReduceOp op_;
 };
 
-/// Divided before the sum, so that large gradients of many ranks do not overflow on the way.
+/// Divides before the sum, so large gradients of many ranks do not overflow.
 class HalfHook final : public BucketHook {
  public:
   HalfHook(const std::string& type, ReduceOp op, std::span<const std::size_t> counts, int ranks)
@@ -93,7 +92,7 @@ class HalfHook final : public BucketHook {
   float before_;
 };
 
-/// Every rank gets everybody's codes and adds up what they mean, in the order of the ranks.
+/// Every rank gathers all codes and adds their values in rank order.
 class TwoBitHook final : public BucketHook {
  public:
   TwoBitHook(double threshold, ReduceOp op, std::span<const std::size_t> counts, int ranks)
@@ -117,7 +116,7 @@ class TwoBitHook final : public BucketHook {
     const void* const in = own;
     void* const out = all;
     communicator.allGather({{&in, 1}, {&out, 1}}, bytes, DType::uint8, options);
-    // Whole words of codes, and small enough that the sum stays in the first cache.
+    // Whole words of codes, and small enough that the sum stays in the first-level cache.
     constexpr std::size_t kPart = 2048;
     std::array<float, kPart> decoded;
     for (std::size_t at = place.begin; at < end; at += kPart) {
@@ -137,7 +136,7 @@ class TwoBitHook final : public BucketHook {
   std::size_t ranks_;
   float after_;
   std::size_t scratchBytes_;
-  /// Of each bucket, what its codes did not carry.
+  /// By bucket: what its codes lost.
   std::vector<std::vector<float>> residuals_;
 };
 

@@ -1,4 +1,4 @@
-// What happens to a bucket of gradients between the ranks: an all-reduce, or one of fewer bytes.
+// How a bucket of gradients is reduced over the ranks: an all-reduce, possibly compressed.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace gradlink {
 
-/// Where a gradient lies: rows * columns elements of its bucket from `offset` on.
+/// A gradient: rows * columns elements of its bucket from `offset` on.
 struct GradientSlot {
   std::size_t bucket = 0;
   std::size_t offset = 0;
@@ -23,19 +23,19 @@ struct GradientSlot {
   std::size_t count() const { return rows * columns; }
 };
 
-/// What a rank gets of a bucket: all of it, or its part alone, the n-th of n equal ones of a
-/// multiple of 16 elements. Then the rest of its memory may hold anything.
+/// A rank's result of a bucket: all of it, or the n-th of n equal parts, each a multiple of 16
+/// elements. Then the rest of its memory is undefined.
 enum class BucketResult { whole, part };
 
-/// What all ranks say alike about compression.
+/// Compression options; equal on all ranks.
 struct BucketHookSpec {
   /// "plain", "float16", "bfloat16", "2bit" or "powersgd".
   std::string type = "plain";
-  /// Of 2bit.
+  /// For 2bit.
   double threshold = 0.5;
   // ---- of powersgd
   std::size_t rank = 1;
-  /// Passes of each bucket that go uncompressed before.
+  /// Uncompressed passes of each bucket at the start.
   std::size_t startPass = 10;
   double minCompressionRate = 2;
   std::uint64_t seed = 0;
@@ -44,8 +44,7 @@ struct BucketHookSpec {
 /// Reduces buckets in place. Its state belongs to one layout of buckets. One thread at a time.
 class BucketHook {
  public:
-  /// Throws Error(invalidArgument) for an unknown type. `op` is sum or avg; `ranks` the size of the
-  /// communicator.
+  /// Throws Error(invalidArgument) for an unknown type. `op` is sum or avg; `ranks`: how many.
   static std::unique_ptr<BucketHook> create(const BucketHookSpec& spec, ReduceOp op,
                                             std::span<const std::size_t> bucketCounts,
                                             std::span<const GradientSlot> slots, int ranks);
@@ -53,11 +52,9 @@ class BucketHook {
   BucketHook(const BucketHook&) = delete;
   BucketHook& operator=(const BucketHook&) = delete;
 
-  /// Bytes of memory that ranks share, which reduce() needs for any bucket; it carries nothing from
-  /// call to call.
+  /// Bytes of shared scratch memory for reduce(); its contents are not kept.
   virtual std::size_t scratchBytes() const { return 0; }
-  /// The bucket becomes what all ranks' buckets sum up to, or its average; the same bits on each,
-  /// whatever the result.
+  /// Replaces the bucket by all ranks' sum or average; the same bits on each.
   virtual void reduce(std::size_t bucket, std::span<float> data, BucketResult result,
                       std::byte* scratch, Communicator& communicator,
                       const CallOptions& options) = 0;
@@ -66,7 +63,6 @@ class BucketHook {
   BucketHook() = default;
 };
 
-/// The largest count; 0 of none.
 std::size_t largest(std::span<const std::size_t> counts);
 
 void allReduceInPlace(void* data, std::size_t count, DType dtype, ReduceOp op,

@@ -73,7 +73,7 @@ GradientBuckets::Range GradientBuckets::add(std::size_t gradient, std::span<cons
   } else if (scale_ != 1.0F) {
     for (std::size_t i = 0; i < count; ++i) into[i] = scale_ * data[i];
   } else if (count > 0 && into != data.data()) {
-    // Otherwise it was computed in its place.
+    // Otherwise it was computed in place.
     std::memcpy(into, data.data(), count * sizeof(float));
   }
   state.fresh = false;
@@ -92,7 +92,7 @@ GradientBuckets::Range GradientBuckets::flush() {
     }
   }
   const Range rest = advance();
-  // What is reduced now is overwritten by the next pass, not added to.
+  // The next pass overwrites reduced buckets instead of adding to them.
   if (reduces_) {
     for (Gradient& gradient : gradients_) gradient.fresh = true;
   }

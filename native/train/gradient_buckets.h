@@ -1,9 +1,8 @@
-// Gradients of one rank gathered in buckets, as they come, and reduced bucket by bucket.
+// Gathers one rank's gradients in buckets as they come, and reduces bucket by bucket.
 //
-// Two threads meet here: the one that computes (begin, add, flush) fills buckets and learns which
-// are complete; the communicator's reduces those. A bucket is handed over through the
-// communicator's queue, whose order is that of the buckets, so that all ranks make the same calls
-// whatever is complete first.
+// The computing thread (begin, add, flush) fills buckets and learns which are complete; the
+// communicator's thread reduces those. Its queue gets buckets in order, so all ranks make the same
+// calls in whatever order buckets complete.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ class GradientBuckets {
     double start = 0;
     double end = 0;
   };
-  /// Buckets to hand over: first to below `last`.
+  /// Buckets to hand over: [first, last).
   struct Range {
     std::size_t first;
     std::size_t last;
@@ -36,29 +35,28 @@ class GradientBuckets {
   GradientBuckets(std::vector<std::span<float>> buckets, std::vector<GradientSlot> slots,
                   std::unique_ptr<BucketHook> hook);
 
-  // ---- on the thread that computes; nothing may be under way at begin()
+  // ---- on the computing thread; nothing may be pending at begin()
 
-  /// uses[g]: how often gradient g will be added. What is added is multiplied by `scale`. Without
-  /// `reduces` nothing becomes complete, and the next pass adds to what this one left.
+  /// uses[g]: how often gradient g will be added, multiplied by `scale`. Without `reduces` no
+  /// bucket becomes complete, and the next pass adds to this one.
   Range begin(std::span<const std::uint32_t> uses, float scale, bool reduces,
               BucketResult result = BucketResult::whole);
-  /// What lies in its place already is not copied. Throws Error(invalidArgument) for more than was
-  /// announced.
+  /// Gradients in place are not copied. Throws Error(invalidArgument) for more than announced.
   Range add(std::size_t gradient, std::span<const float> data);
-  /// What has not come counts as zeros: all the rest is complete.
+  /// Missing gradients count as zeros, which completes the rest.
   Range flush();
   std::size_t buckets() const { return memory_.size(); }
   std::size_t gradients() const { return slots_.size(); }
 
   // ---- on the communicator's thread
 
-  /// Does nothing once one has failed in this pass: the ranks would no longer make the same calls.
+  /// Does nothing after a failure in this pass: the ranks' calls would no longer match.
   void reduce(std::size_t bucket, std::byte* scratch, Communicator& communicator,
               const CallOptions& options) noexcept;
 
-  // ---- when all that was handed over is done
+  // ---- when everything handed over is done
 
-  /// Rethrows what failed.
+  /// Rethrows a failure.
   const std::vector<Times>& times() const;
 
  private:
@@ -74,7 +72,7 @@ class GradientBuckets {
   std::vector<GradientSlot> slots_;
   std::unique_ptr<BucketHook> hook_;
   std::vector<Gradient> gradients_;
-  /// Of each bucket, gradients that are still to come in full.
+  /// By bucket: gradients that are not complete.
   std::vector<std::size_t> missing_;
   std::size_t next_ = 0;
   float scale_ = 1;

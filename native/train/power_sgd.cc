@@ -10,7 +10,7 @@ namespace {
 
 bool isNumber(float value) { return std::isfinite(value); }
 
-/// into = M q, of n rows.
+/// into = M q, with n rows.
 void multiply(const float* m, std::size_t rows, std::size_t columns, const float* q, float* into) {
   for (std::size_t i = 0; i < rows; ++i) {
     const float* const row = m + i * columns;
@@ -20,7 +20,7 @@ void multiply(const float* m, std::size_t rows, std::size_t columns, const float
   }
 }
 
-/// into = Mᵀ p, of m columns.
+/// into = Mᵀ p, with m columns.
 void multiplyTransposed(const float* m, std::size_t rows, std::size_t columns, const float* p,
                         float* into) {
   std::fill_n(into, columns, 0.0F);
@@ -30,8 +30,8 @@ void multiplyTransposed(const float* m, std::size_t rows, std::size_t columns, c
   }
 }
 
-/// Gram-Schmidt, modified, on columns of n. A column that depends on those before it becomes zeros:
-/// of rounding errors, which differ between machines, no direction is made.
+/// Modified Gram-Schmidt on columns of length n. A linearly dependent column becomes zero: its
+/// direction would be made of rounding errors, which differ between machines.
 void orthogonalise(float* p, std::size_t n, std::size_t columns) {
   constexpr double kDependent = 1e-6;
   for (std::size_t c = 0; c < columns; ++c) {
@@ -72,7 +72,7 @@ PowerSgd::PowerSgd(const BucketHookSpec& spec, ReduceOp op,
       scratch[slot.bucket] += slot.count();
       continue;
     }
-    // The engine's numbers are the same everywhere, which the library's distributions are not.
+    // The engine's numbers are the same everywhere; the library's distributions are not.
     Matrix& matrix = bucket.matrices.emplace_back(Matrix{slot, thin, {}});
     matrix.q.resize(slot.columns * thin);
     for (float& value : matrix.q) {
@@ -91,7 +91,7 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, BucketResult /*resu
     allReduceInPlace(data.data(), data.size(), DType::float32, op_, communicator, options);
     return;
   }
-  // One collective for the thin matrices P and all that is not compressed.
+  // One collective for the thin matrices P and all uncompressed gradients.
   auto* const first = reinterpret_cast<float*>(scratch);
   float* next = first;
   for (const GradientSlot& slot : bucket.rest) {
@@ -110,7 +110,7 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, BucketResult /*resu
     allReduceInPlace(from, static_cast<std::size_t>(to - from), DType::float32, op, communicator,
                      options);
   };
-  // Of P only the directions matter; the rest is summed or averaged for good.
+  // P only provides directions; the rest is now reduced for good.
   exchange(first, next, op_);
   const float* from = first;
   for (const GradientSlot& slot : bucket.rest) {
@@ -134,8 +134,7 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, BucketResult /*resu
   std::vector<float> row;
   for (Matrix& matrix : bucket.matrices) {
     const GradientSlot& slot = matrix.slot;
-    // A number that is none, on any rank, has made all of the matrix one: this pass shows it, and
-    // the next begins where this one did.
+    // A NaN on any rank spreads over the matrix: this pass shows it, the next uses the old state.
     const std::span<const float> fitted(from, matrix.q.size());
     if (std::ranges::all_of(fitted, isNumber)) std::ranges::copy(fitted, matrix.q.begin());
     row.resize(slot.columns);

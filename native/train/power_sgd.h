@@ -1,6 +1,6 @@
-// PowerSGD (Vogels, Karimireddy, Jaggi 2019): a gradient matrix M of n x m travels as P = M Q (n x
-// r) and Q = Mᵀ P (m x r), whose product is the best approximation of rank r after enough passes,
-// since Q is kept from one pass to the next. What the product misses is added to the next gradient.
+// PowerSGD (Vogels, Karimireddy, Jaggi 2019): a gradient matrix M of n x m is sent as P = M Q (n x
+// r) and Q = Mᵀ P (m x r). Q is kept between passes, so their product approaches the best
+// approximation of rank r. The error is added to the next gradient.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,22 @@ class PowerSgd final : public BucketHook {
            std::span<const GradientSlot> slots, int ranks);
 
   std::size_t scratchBytes() const override { return scratchBytes_; }
-  /// Always the whole: a matrix comes as the product of thin ones, which every rank has.
+  /// Always the whole: every rank has the thin matrices.
   void reduce(std::size_t bucket, std::span<float> data, BucketResult result, std::byte* scratch,
               Communicator& communicator, const CallOptions& options) override;
 
  private:
   struct Matrix {
     GradientSlot slot;
-    /// Columns of P and Q: the rank, or less for a matrix that has less.
+    /// Columns of P and Q: the rank, or less for a smaller matrix.
     std::size_t thin;
-    /// columns x thin, column after column.
+    /// columns x thin, column-major.
     std::vector<float> q;
   };
   struct Bucket {
     std::vector<Matrix> matrices;
-    /// What goes as it is.
     std::vector<GradientSlot> rest;
-    /// What the products missed so far, laid out as the bucket.
+    /// The accumulated error, laid out as the bucket.
     std::vector<float> missed;
     std::size_t passes = 0;
   };

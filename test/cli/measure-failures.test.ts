@@ -104,7 +104,7 @@ describe('bad usage is refused before anything is measured, with 2', () => {
     [['--test-results', '2'], '--test-results', 'from 0 to 1'],
     [['--image-shape', '3,224'], '--image-shape', '3,224,224'],
     [['--num-classes', 'ten'], '--num-classes', 'whole number'],
-    [['--network', 'alexnot'], 'network', 'of resnet,'],
+    [['--network', 'alexnot'], '--network', 'mean alexnet?'],
     [['--network', 'vgg'], '--num-layers of vgg', 'got 152'],
     [['--network', 'inception-v3', '--image-shape', '3,224,224'], '--image-shape', '3,299,299'],
     [['--optimizer', 'sdg'], '--optimizer', ': None, adadelta'],

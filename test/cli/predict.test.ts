@@ -116,7 +116,7 @@ describe('gradlink predict', () => {
     [['RUN', '--link', '1,2', '--compute', '3'], /RUN .*--link, not both/],
     [['--link', '1', '--compute', '3'], /MICROSECONDS,GB_PER_SECOND/],
     [['--link', '1,2', '--between-link', '3,4', '--compute', '3'], /--per-host/],
-    [['--link', '1,2', '--compute', '3', '--network', 'none'], /for --network/],
+    [['--link', '1,2', '--compute', '3', '--network', 'none'], /--network <name>/],
     [
       ['--link', '1,2', '--compute', '3', '--gradients', '/dev/null'],
       /--gradients: .*JSON array\b/,

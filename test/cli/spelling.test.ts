@@ -4,7 +4,8 @@ import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
-import { settled, type TypedOptions } from '../../lib/cli/launch/guesses.js';
+import { settled } from '../../lib/cli/launch/guesses.js';
+import type { TypedOptions } from '../../lib/cli/launch/launch-table.js';
 import { countsOneHost, insteadOf, sameAs } from '../../lib/cli/launch/other-launchers.js';
 import { ownSpelling } from '../../lib/cli/launch/spelling.js';
 import { UsageError } from '../../lib/cli/usage-error.js';
@@ -107,7 +108,7 @@ describe("other launchers' spelling", () => {
 describe('what is left open', () => {
   const guess = (options: Partial<TypedOptions>, env = {}) => {
     const notes: string[] = [];
-    const typed = { numWorkers: 2, launcherArg: [], ...options } as unknown as TypedOptions;
+    const typed = { numWorkers: 2, ...options } as unknown as TypedOptions;
     const { launcher, numWorkers, hostfile } = settled(typed, env, (text) => notes.push(text));
     return { launcher, numWorkers, hostfile, notes: notes.length };
   };

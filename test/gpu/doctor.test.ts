@@ -84,6 +84,12 @@ describe('gradlink doctor', () => {
       expect(of('gpu:0')?.text).toMatch(/MIG-4e4b[-0-9a-f]+.*MIG.*0000:18:00\.0.*whole GPU.*PCIe/);
     });
 
+    it('says where the GPUs are in confidential computing', async () => {
+      const { of } = await doctor({ GRADLINK_FAKE_FAULTS: 'confidential' });
+      expect(of('gpus')).toMatchObject({ status: 'degraded' });
+      expect(of('gpus')?.text).toContain('confidential computing');
+    });
+
     it('fails only where it is asked to', async () => {
       const faults = { GRADLINK_FAKE_FAULTS: 'nvml-absent' };
       const { code, stderr, of } = await doctor(faults, '--require', 'nvml,driver');

@@ -37,10 +37,12 @@ describe('the number of servers', () => {
 
 describe('launchers', () => {
   it('sge and yarn are refused with the way to go', () => {
-    expect(messageOf(() => launcherName('sge'))).toMatch(/launcher sge: .*--launcher mpi/);
-    expect(messageOf(() => launcherName('yarn'))).toMatch(/launcher yarn: .*--launcher ssh -H/);
-    expect(messageOf(() => launcherName('toString'))).toMatch(/^Expected [^.]*: local, mpi/);
-    expect(launcherName('slurm')).toBe('slurm');
+    expect(messageOf(() => launcherName.parse('sge'))).toMatch(/launcher sge: .*--launcher mpi/);
+    expect(messageOf(() => launcherName.parse('yarn'))).toMatch(
+      /launcher yarn: .*--launcher ssh -H/,
+    );
+    expect(messageOf(() => launcherName.parse('toString'))).toMatch(/^Expected [^.]*: local, mpi/);
+    expect(launcherName.parse('slurm')).toBe('slurm');
   });
 });
 

@@ -1,7 +1,8 @@
 // What the kinds of options take from a command line, and from a program.
 import { describe, expect, it } from 'vitest';
 
-import { deviceList, imageShape } from '../../lib/cli/parse.js';
+import { deviceList } from '../../lib/cli/measure/measure-options.js';
+import { imageShape } from '../../lib/cli/network-rows.js';
 import {
   above,
   byteCount,
@@ -85,19 +86,19 @@ describe('other values', () => {
   });
 
   it('takes image shapes', () => {
-    expect(imageShape('3,224,199')).toEqual([3, 224, 199]);
+    expect(imageShape.parse('3,224,199')).toEqual([3, 224, 199]);
     for (const text of ['3,224', '3,224,0', '3,224,224,1', '3;224;224', '3,a,224', '']) {
-      expect(() => imageShape(text)).toThrow('3,224,224');
+      expect(() => imageShape.parse(text)).toThrow('3,224,224');
     }
   });
 
   it('takes devices of one kind, GPUs several times', () => {
-    expect(deviceList('cpu,cpu:3')).toEqual({ names: ['cpu:0', 'cpu:3'], gpus: null });
-    expect(deviceList('gpu:0,gpu, gpu:1').gpus).toEqual([0, 0, 1]);
-    expect(() => deviceList('cpu:1,cpu:1')).toThrow('cpu:1 twice');
-    expect(() => deviceList('cpu:0,gpu:0')).toThrow('GPUs only');
+    expect(deviceList.parse('cpu,cpu:3')).toEqual({ names: ['cpu:0', 'cpu:3'], gpus: null });
+    expect(deviceList.parse('gpu:0,gpu, gpu:1').gpus).toEqual([0, 0, 1]);
+    expect(() => deviceList.parse('cpu:1,cpu:1')).toThrow('cpu:1 twice');
+    expect(() => deviceList.parse('cpu:0,gpu:0')).toThrow('GPUs only');
     for (const text of ['tpu', 'gpu:-1', 'gpu:0:1', 'gpus']) {
-      expect(() => deviceList(text)).toThrow("'gpu:'");
+      expect(() => deviceList.parse(text)).toThrow("'gpu:'");
     }
   });
 

@@ -1,6 +1,4 @@
 // Options that nccl-tests has beside the common ones: what two of them need, and why others mean nothing here.
-import { InvalidArgumentError, Option, type Command } from 'commander';
-
 import type { CollectivesOptions } from './collectives-options.js';
 import type { Io } from '../io.js';
 import { UsageError } from '../usage-error.js';
@@ -8,65 +6,53 @@ import type { AskedValues } from '../../measure/collectives/case-values.js';
 import { groupsOf, splitRule, unevenGroups } from '../../measure/collectives/split.js';
 import { jobSize } from '../../measure/job.js';
 import { WrongValue } from '../../options/kinds.js';
+import type { TypedRow, TypedTable } from '../../options/table.js';
 
-interface Refused {
-  readonly flags: string;
-  /** The value that asks for nothing. */
-  readonly off: string | null;
-  readonly reason: string;
-}
-
-const refused: readonly Refused[] = [
-  {
-    flags: '-p, --parallel_init <0|1>',
-    off: '0',
-    reason:
-      'All GPUs of a process join in one group, and with -t each in a thread of its own: use -t for that.',
-  },
-  {
-    flags: '-y, --stream_null <0|1>',
-    off: '0',
-    reason:
-      "Every rank has a stream of its own; the null stream would wait for all other work on its GPU, as no caller's does.",
-  },
-  {
-    flags: '-x, --cta_policy <0-2>',
-    off: null,
-    reason:
-      "Communicators are opened as the package opens them: set NCCL's variable NCCL_CTA_POLICY instead.",
-  },
-  {
-    flags: '-D, --device_implementation <number>',
-    off: '0',
-    reason:
-      "The package has no kernels on NCCL's device API: use nccl-tests itself to compare them with the collectives.",
-  },
-  {
-    flags: '-V, --device_cta_count <count>',
-    off: null,
-    reason: "It belongs to -D, kernels on NCCL's device API, which the package does not have.",
-  },
-  {
-    flags: '-M, --memory <0|1>',
-    off: '0',
-    reason:
-      'gradlink does not ask what NCCL allocates: nvidia-smi shows it, and gradlink doctor the memory of each GPU.',
-  },
-];
-
-function refusing({ flags, off, reason }: Refused): Option {
-  return new Option(flags, `as in nccl-tests: ${off === null ? 'refused' : `${off} alone`}`)
-    .hideHelp()
-    .argParser((text) => {
-      if (text !== off) throw new InvalidArgumentError(reason);
+/** An option that is taken with the value that asks for nothing, if it has one. */
+const refused = (flag: string, off: string | undefined, reason: string): TypedRow<string> => ({
+  flag,
+  help: `as in nccl-tests: ${off === undefined ? 'refused' : `${off} alone`}`,
+  hidden: true,
+  kind: {
+    parse(text) {
+      if (text !== off) throw new WrongValue(reason);
       return text;
-    });
-}
+    },
+  },
+});
 
-export function refuseNcclTests(command: Command): Command {
-  for (const one of refused) command.addOption(refusing(one));
-  return command;
-}
+export const ncclTestsTable: TypedTable = {
+  parallel_init: refused(
+    '-p, --parallel_init <0|1>',
+    '0',
+    'All GPUs of a process join in one group, and with -t each in a thread of its own: use -t for that.',
+  ),
+  stream_null: refused(
+    '-y, --stream_null <0|1>',
+    '0',
+    "Every rank has a stream of its own; the null stream would wait for all other work on its GPU, as no caller's does.",
+  ),
+  cta_policy: refused(
+    '-x, --cta_policy <0-2>',
+    undefined,
+    "Communicators are opened as the package opens them: set NCCL's variable NCCL_CTA_POLICY instead.",
+  ),
+  device_implementation: refused(
+    '-D, --device_implementation <number>',
+    '0',
+    "The package has no kernels on NCCL's device API: use nccl-tests itself to compare them with the collectives.",
+  ),
+  device_cta_count: refused(
+    '-V, --device_cta_count <count>',
+    undefined,
+    "It belongs to -D, kernels on NCCL's device API, which the package does not have.",
+  ),
+  memory: refused(
+    '-M, --memory <0|1>',
+    '0',
+    'gradlink does not ask what NCCL allocates: nvidia-smi shows it, and gradlink doctor the memory of each GPU.',
+  ),
+};
 
 /** What of a case is told besides. */
 export function caseValuesAsked(options: CollectivesOptions): AskedValues {

@@ -1,42 +1,138 @@
 // Options of `gradlink collectives`, and the sweep that they ask for.
 import { totalmem } from 'node:os';
 
-import { Option, type Command } from 'commander';
+import type { Command } from 'commander';
 
-import { caseValuesAsked, refuseNcclTests } from './collectives-nccl-tests.js';
-import { addTable, givenOf, read } from '../parse.js';
+import { caseValuesAsked, ncclTestsTable } from './collectives-nccl-tests.js';
+import { addTable, givenOf } from '../parse.js';
 import type { ReportOptions } from '../reports/report-output.js';
 import { UsageError } from '../usage-error.js';
 import { collectivesTable } from '../../measure/collectives/collectives-options.js';
 import { sweepSizes, type Sweep } from '../../measure/collectives/sweep.js';
 import { graphRows } from '../../measure/neighbors/neighbors-options.js';
-import { byteCount, ordinals, sizeInBytes, whole } from '../../options/kinds.js';
-import { filled, type Filled, type OptionsOf } from '../../options/table.js';
+import {
+  byteCount,
+  flag,
+  ordinals,
+  sizeInBytes,
+  text,
+  whole,
+  type Kind,
+} from '../../options/kinds.js';
+import {
+  filled,
+  optionTable,
+  type Filled,
+  type OptionsOf,
+  type ReadOf,
+} from '../../options/table.js';
 import { collectives, traitsOf, type Collective } from '../../results/bandwidth.js';
 import { sizeText } from '../../results/units.js';
 import type { AnyDType } from '../../tensor/dtype.js';
 
+const mostRanks = 1024;
+const rankCount = whole({ min: 1, max: mostRanks });
+const upTo = (max: number): Kind<number> => whole({ min: 0, max });
+
+/** Which ranks and sizes. */
+const rangeTable = optionTable({
+  ranks: {
+    flag: '--ranks <count>',
+    help: "ranks of this process (default: 2, or the job's)",
+    kind: rankCount,
+  },
+  /** See {@link withCounts}. */
+  n: {
+    flag: '-n <count>',
+    help: 'as --ranks; beside -g, -t or --gpus as --iters, as in nccl-tests',
+    kind: whole({ min: 1 }),
+  },
+  minbytes: {
+    flag: '-b, --minbytes <size>',
+    help: 'smallest size',
+    kind: sizeInBytes,
+    default: 32 * 2 ** 20,
+  },
+  maxbytes: {
+    flag: '-e, --maxbytes <size>',
+    help: 'largest size (default: 32M, or -b where that is larger)',
+    kind: sizeInBytes,
+  },
+  stepbytes: {
+    flag: '-i, --stepbytes <size>',
+    help: 'step from size to size, while -f is 1',
+    kind: byteCount,
+    default: 2 ** 20,
+  },
+  stepfactor: {
+    flag: '-f, --stepfactor <factor>',
+    help: 'factor from size to size; 1: use -i',
+    kind: whole({ min: 1, max: 1024 }),
+    default: 1,
+  },
+  root: {
+    flag: '-r, --root <rank>',
+    help: 'root of broadcast, reduce, gather and scatter; -1: every rank in turn',
+    kind: whole({ min: -1 }),
+    default: 0,
+  },
+});
+
+/** Where ranks are GPUs. */
+const gpuTable = optionTable({
+  output_file: {
+    flag: '-J, --output_file <file>',
+    help: 'as --output FILE --format json',
+    kind: text(),
+  },
+  ngpus: {
+    flag: '-g, --ngpus <count>',
+    help: 'ranks are GPUs: this many per thread',
+    kind: rankCount,
+  },
+  nthreads: {
+    flag: '-t, --nthreads <count>',
+    help: 'threads of this process, with -g GPUs each; every GPU then has its own',
+    kind: rankCount,
+  },
+  gpus: {
+    flag: '--gpus <list>',
+    help: 'the GPUs to take, such as 0,2 (default: the first ones)',
+    kind: ordinals,
+  },
+  cudagraph: {
+    flag: '-G, --cudagraph <count>',
+    help: 'capture the calls of a sample as a CUDA graph and launch it this many times; 0: no graph',
+    kind: upTo(1e6),
+    default: 0,
+  },
+  local_register: {
+    flag: '-R, --local_register <0-2>',
+    help: 'register memory with NCCL: 0 no, 1 each rank, 2 symmetric windows',
+    kind: upTo(2),
+    default: 0,
+  },
+  blocking: {
+    flag: '-z, --blocking <0-3>',
+    help: 'wait for each GPU call: 0 no, 1 for it and then for all ranks, 2 for it alone, 3 for it and then, untimed, for all ranks',
+    kind: upTo(3),
+    default: 0,
+  },
+  unalign: {
+    flag: '-u, --unalign <index>',
+    help: 'on GPUs: arrays begin at this element of their memory',
+    kind: upTo(4096),
+    default: 0,
+  },
+  algorithms: {
+    flag: '--algorithms',
+    help: 'say which algorithm and protocol NCCL chose; runs each size once more, in another process',
+    kind: flag,
+  },
+});
+
 /** What the command has besides. */
-export interface OwnOptions extends ReportOptions {
-  readonly ranks?: number;
-  /** -n, see {@link withCounts}. */
-  readonly n?: number;
-  readonly minbytes: number;
-  readonly maxbytes?: number;
-  readonly stepbytes: number;
-  readonly stepfactor: number;
-  readonly root: number;
-  readonly output_file?: string;
-  // Where ranks are GPUs.
-  readonly ngpus?: number;
-  readonly nthreads?: number;
-  readonly gpus?: readonly number[];
-  readonly cudagraph: number;
-  readonly local_register: number;
-  readonly blocking: number;
-  readonly unalign: number;
-  readonly algorithms?: true;
-}
+export type OwnOptions = ReadOf<typeof rangeTable> & ReadOf<typeof gpuTable> & ReportOptions;
 
 type OfSweep = Omit<Filled<typeof collectivesTable>, 'ranks' | 'gpus' | 'collective'>;
 type OfGraphs = OptionsOf<typeof graphRows>;
@@ -109,84 +205,11 @@ export const collectiveAliases: Readonly<Record<string, Collective>> =
     ['all_to_all_v', 'alltoallv'],
   ]);
 
-const mostRanks = 1024;
-
 export function addOptions(command: Command): Command {
-  const gpuCount = read(whole({ min: 1, max: mostRanks }));
-  const upTo = (max: number): ((text: string) => number) => read(whole({ min: 0, max }));
-  command
-    .option('--ranks <count>', "ranks of this process (default: 2, or the job's)", gpuCount)
-    .option(
-      '-n <count>',
-      'as --ranks; beside -g, -t or --gpus as --iters, as in nccl-tests',
-      read(whole({ min: 1 })),
-    )
-    .option('-b, --minbytes <size>', 'smallest size', read(sizeInBytes), 32 * 2 ** 20)
-    .option(
-      '-e, --maxbytes <size>',
-      'largest size (default: 32M, or -b where that is larger)',
-      read(sizeInBytes),
-    )
-    .option(
-      '-i, --stepbytes <size>',
-      'step from size to size, while -f is 1',
-      read(byteCount),
-      2 ** 20,
-    )
-    .option(
-      '-f, --stepfactor <factor>',
-      'factor from size to size; 1: use -i',
-      read(whole({ min: 1, max: 1024 })),
-      1,
-    )
-    .option(
-      '-r, --root <rank>',
-      'root of broadcast, reduce, gather and scatter; -1: every rank in turn',
-      read(whole({ min: -1 })),
-      0,
-    );
-  addTable(command, collectivesTable)
-    .addOption(new Option('-J, --output_file <file>', 'as --output FILE --format json'))
-    .option('-g, --ngpus <count>', 'ranks are GPUs: this many per thread', gpuCount)
-    .option(
-      '-t, --nthreads <count>',
-      'threads of this process, with -g GPUs each; every GPU then has its own',
-      gpuCount,
-    )
-    .option(
-      '--gpus <list>',
-      'the GPUs to take, such as 0,2 (default: the first ones)',
-      read(ordinals),
-    )
-    .option(
-      '-G, --cudagraph <count>',
-      'capture the calls of a sample as a CUDA graph and launch it this many times; 0: no graph',
-      upTo(1e6),
-      0,
-    )
-    .option(
-      '-R, --local_register <0-2>',
-      'register memory with NCCL: 0 no, 1 each rank, 2 symmetric windows',
-      upTo(2),
-      0,
-    )
-    .option(
-      '-z, --blocking <0-3>',
-      'wait for each GPU call: 0 no, 1 for it and then for all ranks, 2 for it alone, 3 for it and then, untimed, for all ranks',
-      upTo(3),
-      0,
-    )
-    .option(
-      '-u, --unalign <index>',
-      'on GPUs: arrays begin at this element of their memory',
-      upTo(4096),
-      0,
-    );
-  addTable(command, graphRows).option(
-    '--algorithms',
-    'say which algorithm and protocol NCCL chose; runs each size once more, in another process',
-  );
-  return refuseNcclTests(command);
+  for (const table of [rangeTable, collectivesTable, gpuTable, graphRows, ncclTestsTable]) {
+    addTable(command, table);
+  }
+  return command;
 }
 
 /** Arguments that run every size of a sweep on GPUs once, for what NCCL logs. */

@@ -1,38 +1,13 @@
 // What `launch` takes for granted where the user leaves it open: how many workers, and which launcher.
 import { availableParallelism } from 'node:os';
 
-import { hasHostsThemselves, namedHosts, placedOn, type LaunchOptions } from './options.js';
-import { offering } from '../parse.js';
+import { mostWorkers, type LaunchOptions, type TypedOptions } from './launch-table.js';
+import { hasHostsThemselves, namedHosts, placedOn } from './options.js';
 import { UsageError } from '../usage-error.js';
 import { allowedCores } from '../../launch/cores.js';
 import { visibleGpus } from '../../launch/gpus.js';
 import { isOwnHost } from '../../launch/own-host.js';
-import { whole, WrongValue } from '../../options/kinds.js';
 import { grantedCores } from '../../results/container-limits.js';
-
-const counted = ['auto', 'gpu'] as const;
-type Counted = (typeof counted)[number];
-
-/** As they are typed. */
-export interface TypedOptions extends Omit<LaunchOptions, 'numWorkers' | 'launcher'> {
-  readonly numWorkers: number | Counted;
-  readonly launcher?: string;
-}
-
-const mostWorkers = 4096;
-const count = whole({ min: 1, max: mostWorkers });
-
-/** How many workers: a number, or what of this host gives it. */
-export const workerCount = offering<number | Counted>(counted, (text) => {
-  const word = counted.find((one) => one === text);
-  if (word !== undefined) return word;
-  try {
-    return count.parse(text);
-  } catch (error) {
-    if (!(error instanceof WrongValue)) throw error;
-    throw new WrongValue(`${error.message.slice(0, -1)}, auto (one a core) or gpu (one a GPU).`);
-  }
-});
 
 /** As many as can run at once: of a container that may have the time of fewer cores than it sees, those. */
 function usableCores(): number {
@@ -69,7 +44,7 @@ function workersOf(typed: TypedOptions, launcher: string, env: Env, note: Note):
  * read once: it is left to whoever starts the job.
  */
 function staysHere(typed: TypedOptions, hostfile: string): boolean {
-  const { syncDstDir, remoteShell, mpirun, launcherArg } = typed;
+  const { syncDstDir, remoteShell, mpirun, launcherArg = [] } = typed;
   const viaMpirun = [syncDstDir, remoteShell, mpirun, ...launcherArg];
   return (
     viaMpirun.every((one) => one === undefined) &&

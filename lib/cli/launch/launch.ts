@@ -1,27 +1,17 @@
 // `gradlink launch`: starts a job's processes and passes their output and exit status on.
 import { randomBytes } from 'node:crypto';
 
-import { Option } from 'commander';
-
 import { exitCodes, type Io } from '../io.js';
 import { ownCommand } from '../own-command.js';
-import { collect, read } from '../parse.js';
-import { above, choice, whole } from '../../options/kinds.js';
+import { addTable } from '../parse.js';
 import { ProgressRelay } from '../progress/relay.js';
 import { withColumns } from '../terminal/terminal-width.js';
 import type { Register } from '../register.js';
 import { plainReason } from '../surroundings.js';
 import { UsageError } from '../usage-error.js';
-import {
-  bindings,
-  environment,
-  prepareDirectory,
-  readLaunch,
-  toMs,
-  type LaunchOptions,
-} from './options.js';
-import { settled, workerCount, type TypedOptions } from './guesses.js';
-import { launcherName } from './mxnet.js';
+import { launchTable, type LaunchOptions, type TypedOptions } from './launch-table.js';
+import { prepareDirectory, readLaunch, toMs } from './options.js';
+import { settled } from './guesses.js';
 import { explain, gpuNotes, hiddenVariables, shellLine } from './report.js';
 import { Control } from '../../launch/control.js';
 import {
@@ -178,119 +168,10 @@ async function runOnce(
 }
 
 export const registerLaunch: Register = (program, io, done) => {
-  program
+  const launching = program
     .command('launch')
-    .description('start a command as several processes that form one job')
-    .requiredOption(
-      '-n, --num-workers <count>',
-      'processes to start, the ranks 0 to count - 1; auto: one a core of this host, gpu: one a GPU (also as -np)',
-      workerCount,
-    )
-    .option(
-      '-s, --num-servers <count>',
-      'processes that keep the distributed store; they run gradlink serve (default: as many as workers where the command has --kv-store dist_…, else 0)',
-      read(whole({ min: 0, max: 4096 })),
-    )
-    .option(
-      '-H, --hostfile <file>',
-      'the hosts to run on; or the hosts themselves: node1:4,node2:4; or one by its name',
-    )
-    .option(
-      '--launcher <name>',
-      'how they are started; local: on this host; mpi: by mpirun; ssh: by mpirun over ssh; slurm: by srun (default: local, ssh with -H)',
-      launcherName,
-    )
-    .option(
-      '--env <NAME=VALUE>',
-      'set a variable in every process; may be repeated',
-      environment,
-      {},
-    )
-    .option(
-      '--env-worker <NAME=VALUE>',
-      'set a variable in every worker (NAME:VALUE too); may be repeated',
-      environment,
-      {},
-    )
-    .option(
-      '--env-server <NAME=VALUE>',
-      'set a variable in every server (NAME:VALUE too); may be repeated',
-      environment,
-      {},
-    )
-    // MXNet's; every store sends pieces by priority.
-    .addOption(new Option('--p3').hideHelp())
-    .option(
-      '--sync-dst-dir <dir>',
-      'first copy the current folder there on every host of the hostfile, and run there (rsync)',
-    )
-    .option('--remote-shell <command>', 'command that reaches other hosts, such as "ssh -p 2222"')
-    .option('--mpirun <program>', 'the mpirun to use, of Open MPI or MPICH')
-    .option(
-      '--launcher-arg <argument>',
-      'an argument for mpirun or srun, as --launcher-arg=--partition=gpu; may be repeated',
-      collect,
-      [],
-    )
-    .option(
-      '--network-interface <names>',
-      'the interface on which the job listens and calls, several with commas (the first that a host has), or a network such as 10.1.0.0/16 (GRADLINK_INTERFACE)',
-    )
-    .option(
-      '--ports <first-last>',
-      'the ports that the job listens on, such as 40000-40100 (GRADLINK_PORTS)',
-    )
-    .option(
-      '--bind-to <what>',
-      'core: each process runs on its share of the cores; none: on any core',
-      read(choice(bindings)),
-      'core',
-    )
-    .option(
-      '--gpus-per-worker <count>',
-      'each worker sees COUNT GPUs of its host, by its local rank (CUDA_VISIBLE_DEVICES), instead of all, and runs on the cores next to them',
-      read(whole({ min: 1, max: 64 })),
-    )
-    .option('--gpu-per-worker', 'as --gpus-per-worker 1')
-    .option(
-      '--timeout <seconds>',
-      'end the job after this long, with exit status 124',
-      read(above(0)),
-    )
-    .option(
-      '--grace <seconds>',
-      'time between SIGTERM and SIGKILL when the job is ended',
-      read(above(0)),
-      5,
-    )
-    .option(
-      '--host-timeout <seconds>',
-      'a host that is silent for this long is lost, and with it the job',
-      read(above(0)),
-      15,
-    )
-    .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
-    .option(
-      '--elastic',
-      'when a worker or a host is lost, start the others again as a smaller job, which goes on from its checkpoint',
-    )
-    .option(
-      '--max-restarts <count>',
-      `with --elastic: how often after workers that exit with an error; 0: only after those that a signal kills (default: ${defaultMaxRestarts})`,
-      read(whole({ min: 0, max: 4096 })),
-    )
-    .option(
-      '--min-workers <count>',
-      'with --elastic: the fewest workers that a job goes on with',
-      read(whole({ min: 1, max: 4096 })),
-      1,
-    )
-    .option('--tag-output', 'put [RANK] before every line, [sN] before those of server N')
-    .option(
-      '--output-dir <dir>',
-      'also write rank-N.out and rank-N.err there, server-N.out and server-N.err',
-    )
-    .option('--dry-run', 'print what would be started, one line a process, and start nothing')
+    .description('start a command as several processes that form one job');
+  addTable(launching, launchTable)
     .argument('<command...>', 'the command and its arguments; it is started without a shell')
     .passThroughOptions()
     .addHelpText('after', examples)

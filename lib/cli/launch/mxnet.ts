@@ -1,9 +1,7 @@
 // What people bring from MXNet's tools/launch.py: its defaults, its launchers, its variables.
-import { InvalidArgumentError } from 'commander';
-
-import { offering } from '../parse.js';
 import { UsageError } from '../usage-error.js';
 import { launchers } from '../../launch/launchers.js';
+import { WrongValue, type Typed } from '../../options/kinds.js';
 import { didYouMean } from '../../nearest.js';
 import { hasServers, isStoreType, parseStoreType } from '../../kvstore/types.js';
 
@@ -16,16 +14,19 @@ const elsewhere: Readonly<Record<string, string>> = {
 };
 
 /** The name of a launcher, as an option. */
-export const launcherName = offering(Object.keys(launchers), (text) => {
-  if (Object.hasOwn(launchers, text)) return text;
-  const instead = elsewhere[text];
-  const names = Object.keys(launchers).join(', ');
-  throw new InvalidArgumentError(
-    instead === undefined
-      ? `Expected one of: ${names}.${didYouMean(text, Object.keys(launchers))}`
-      : `Expected one of: ${names}. There is no launcher ${text}: ${instead}.`,
-  );
-});
+export const launcherName: Typed<string> = {
+  parse(text) {
+    if (Object.hasOwn(launchers, text)) return text;
+    const instead = elsewhere[text];
+    const names = Object.keys(launchers).join(', ');
+    throw new WrongValue(
+      instead === undefined
+        ? `Expected one of: ${names}.${didYouMean(text, Object.keys(launchers))}`
+        : `Expected one of: ${names}. There is no launcher ${text}: ${instead}.`,
+    );
+  },
+  choices: Object.keys(launchers),
+};
 
 /** Where the command itself asks for a store with servers: `--kv-store dist_sync`, `--kvstore=dist`. No other word counts. */
 function storeOf(command: readonly string[]): string | undefined {

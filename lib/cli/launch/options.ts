@@ -2,8 +2,7 @@
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { InvalidArgumentError } from 'commander';
-
+import type { LaunchOptions } from './launch-table.js';
 import { refuseVariables, serversOf } from './mxnet.js';
 import { asUsage, UsageError } from '../usage-error.js';
 import { checkFolder, makeFolders, makeOwnFolder, ownEntry } from '../../files/index.js';
@@ -28,62 +27,10 @@ import {
 } from '../../network.js';
 import { readInput } from '../../results/input-file.js';
 
-/** core: each process gets its share of the cores. */
-export const bindings = ['core', 'none'] as const;
-
-export interface LaunchOptions {
-  readonly numWorkers: number;
-  /** Absent: as many as workers where the command names a store with servers, else none. */
-  readonly numServers?: number;
-  readonly launcher: string;
-  readonly hostfile?: string;
-  readonly syncDstDir?: string;
-  readonly remoteShell?: string;
-  readonly mpirun?: string;
-  readonly launcherArg: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly envWorker: Readonly<Record<string, string>>;
-  readonly envServer: Readonly<Record<string, string>>;
-  readonly networkInterface?: string;
-  readonly ports?: string;
-  readonly p3?: true;
-  readonly bindTo: (typeof bindings)[number];
-  readonly gpuPerWorker?: true;
-  readonly gpusPerWorker?: number;
-  readonly timeout?: number;
-  readonly grace: number;
-  readonly hostTimeout: number;
-  readonly tolerateWorkerLoss?: true;
-  readonly elastic?: true;
-  readonly minWorkers: number;
-  readonly maxRestarts?: number;
-  readonly tagOutput?: true;
-  readonly outputDir?: string;
-  readonly dryRun?: true;
-}
-
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Any number of seconds; it stays one that JSON has. */
 export const toMs = (seconds: number): number => Math.min(seconds * 1000, Number.MAX_VALUE);
-
-/** Collects NAME=VALUE options; MXNet writes NAME:VALUE. */
-export function environment(
-  text: string,
-  previous: Readonly<Record<string, string>>,
-): Readonly<Record<string, string>> {
-  const match = /^([A-Za-z_]\w*)[=:](.*)$/s.exec(text);
-  const [, name, value] = match ?? [];
-  if (name === undefined || value === undefined) {
-    throw new InvalidArgumentError('Expected NAME=VALUE, such as GRADLINK_NUM_THREADS=1.');
-  }
-  if (launcherVariables.includes(name)) {
-    throw new InvalidArgumentError(
-      `Expected a variable that the launcher does not set itself, such as ${name}.`,
-    );
-  }
-  return { ...previous, [name]: value };
-}
 
 /** A launcher may itself be a process of a job: what that one was told is not for the processes of this one. */
 function withoutOuterJob(env: Env): Env {
@@ -172,7 +119,7 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
     ['--sync-dst-dir', options.syncDstDir !== undefined, ['mpi', 'ssh']],
     ['--remote-shell', options.remoteShell !== undefined, ['mpi', 'ssh']],
     ['--mpirun', options.mpirun !== undefined, ['mpi', 'ssh']],
-    ['--launcher-arg', options.launcherArg.length > 0, ['mpi', 'ssh', 'slurm']],
+    ['--launcher-arg', options.launcherArg !== undefined, ['mpi', 'ssh', 'slurm']],
     ['--tolerate-worker-loss', options.tolerateWorkerLoss === true, ['local']],
   ];
   for (const [name, there, names] of given) {
@@ -251,13 +198,13 @@ export function readLaunch(
     workers: options.numWorkers,
     servers,
     env: { ...options.env, ...networkVariables(options) },
-    roleEnv: { worker: options.envWorker, server: options.envServer },
+    roleEnv: { worker: options.envWorker ?? {}, server: options.envServer ?? {} },
     cores: options.bindTo === 'core' ? allowedCores() : [],
     ...(gpusPerWorker === undefined ? {} : { gpusPerWorker }),
     tolerateWorkerLoss: options.tolerateWorkerLoss === true,
     graceMs: toMs(options.grace),
     outerEnv: withoutOuterJob(env),
-    starterArguments: options.launcherArg,
+    starterArguments: options.launcherArg ?? [],
     ...(hostfile === undefined ? {} : { hosts: readHosts(options, servers, note) }),
     ...(remoteShell === undefined ? {} : { remoteShell }),
     ...(mpirun === undefined ? {} : { mpirun }),

@@ -3,44 +3,105 @@ import { totalmem } from 'node:os';
 
 import type { Command } from 'commander';
 
-import { addTable, deviceList, givenOf, imageShape, offering, read } from '../parse.js';
-import { above, choice, list, ordinals, whole } from '../../options/kinds.js';
-import { filled } from '../../options/table.js';
+import { networkRows } from '../network-rows.js';
+import { addTable, givenOf } from '../parse.js';
+import {
+  above,
+  choice,
+  flag,
+  items,
+  list,
+  ordinals,
+  whole,
+  WrongValue,
+  type Typed,
+} from '../../options/kinds.js';
+import { filled, optionTable, type ReadOf } from '../../options/table.js';
 import { addReportOptions, type ReportOptions } from '../reports/report-output.js';
 import { asUsage, UsageError } from '../usage-error.js';
 import { GradlinkError } from '../../errors.js';
-import { devicesOnGpus, devicesOnHost, type StoreDevices } from '../../kvstore/devices.js';
+import {
+  devicesOnGpus,
+  devicesOnHost,
+  parseDevices,
+  type StoreDevices,
+} from '../../kvstore/devices.js';
 import { mergesOf, openingOptions } from '../../kvstore/store-options.js';
 import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
 import { memoryNeed, type Merging } from '../../measure/store/batches.js';
 import { storeTable, storeType, type StoreOptions } from '../../measure/store/store-options.js';
 import type { Compression } from '../../measure/store/reference.js';
-import { network, type ImageShape } from '../../models/index.js';
-import { familyName, networkNames } from '../../models/names.js';
+import { network } from '../../models/index.js';
 import { native } from '../../native/load.js';
 import { sizeText } from '../../results/units.js';
-
-/** What the command has besides {@link storeTable}. */
-export interface MeasureOptions extends ReportOptions {
-  readonly network: string;
-  readonly gpus?: readonly number[];
-  readonly cpus?: number;
-  readonly devices?: StoreDevices;
-  readonly numLayers: number;
-  readonly kvStore: StoreTypeName;
-  readonly compare?: readonly StoreTypeName[];
-  readonly imageShape: ImageShape;
-  readonly numClasses: number;
-  readonly multiplier?: number;
-  readonly gcType: Compression['type'] | 'none';
-  readonly gcThreshold: number;
-  readonly allParams?: true;
-  readonly progress?: true;
-}
 
 export const defaultCpus = 4;
 const devicesOfOneGpu = 4;
 const mostDevices = 1024;
+
+/** Devices by name: `cpu:0,cpu:1` or `gpu:0,gpu:1`; `cpu` alone means `cpu:0`. A GPU may be repeated. */
+export const deviceList: Typed<StoreDevices> = {
+  parse(text) {
+    try {
+      return parseDevices(items(text).map((name) => (name.includes(':') ? name : `${name}:0`)));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new WrongValue(`E${error.message.slice(1)}.`);
+    }
+  },
+};
+
+const ownTable = optionTable({
+  kvStore: {
+    flag: '--kv-store <type>',
+    help: 'type of the store',
+    kind: storeType,
+    default: 'device',
+  },
+  gpus: {
+    flag: '--gpus <list>',
+    help: 'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0 (default: all, or CPU devices)',
+    kind: ordinals,
+  },
+  cpus: {
+    flag: '--cpus <count>',
+    help: `number of CPU devices (default where there is no GPU: ${String(defaultCpus)})`,
+    kind: whole({ min: 1, max: mostDevices }),
+  },
+  devices: {
+    flag: '--devices <list>',
+    help: 'devices by name: cpu:0,cpu:1 or gpu:0,gpu:1',
+    kind: deviceList,
+  },
+  compare: {
+    flag: '--compare <types>',
+    help: 'run these stores one after the other',
+    kind: list(storeType),
+  },
+  ...networkRows,
+  network: {
+    ...networkRows.network,
+    help: 'network whose arrays are moved: see gradlink models',
+  },
+  numLayers: { ...networkRows.numLayers, default: 152 },
+  imageShape: { ...networkRows.imageShape, default: [3, 224, 224] },
+  gcType: {
+    flag: '--gc-type <type>',
+    help: 'gradient compression: none, 2bit or 1bit',
+    kind: choice(['none', '2bit', '1bit'] as const),
+    default: 'none',
+  },
+  gcThreshold: {
+    flag: '--gc-threshold <number>',
+    help: 'threshold of the compression',
+    kind: above(0),
+    default: 0.5,
+  },
+  progress: { flag: '--progress', help: 'a progress bar, on a terminal', kind: flag },
+});
+
+/** What the command has besides {@link storeTable}. */
+export type MeasureOptions = ReadOf<typeof ownTable> & ReportOptions;
 
 const examples = `
 One batch pushes every array of the network from every device to the store and pulls the result back to every device.
@@ -64,44 +125,7 @@ Examples:
 Exit status: 0 all right, 1 a wrong result or a failure, 2 wrong usage.`;
 
 export function addMeasureOptions(command: Command): Command {
-  command
-    .option(
-      '--network <name>',
-      'network whose arrays are moved: see gradlink models',
-      offering(networkNames, String),
-      'resnet',
-    )
-    .option(
-      '--gpus <list>',
-      'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0 (default: all, or CPU devices)',
-      read(ordinals),
-    )
-    .option(
-      '--num-layers <count>',
-      'depth of the network, where it has several',
-      read(whole({ min: 1 })),
-      152,
-    )
-    .option('--kv-store <type>', 'type of the store', read(storeType), 'device')
-    .option('--image-shape <c,h,w>', 'channels, height and width', imageShape, [3, 224, 224])
-    .option('--num-classes <count>', 'outputs of the network', read(whole({ min: 1 })), 1000)
-    .option('--multiplier <width>', 'width of the mobile networks', read(above(0)))
-    .option('--all-params', 'include the arrays of batch normalisation, which MXNet leaves out')
-    .option(
-      '--gc-type <type>',
-      'gradient compression: none, 2bit or 1bit',
-      read(choice(['none', '2bit', '1bit'] as const)),
-      'none',
-    )
-    .option('--gc-threshold <number>', 'threshold of the compression', read(above(0)), 0.5)
-    .option(
-      '--cpus <count>',
-      `number of CPU devices (default where there is no GPU: ${String(defaultCpus)})`,
-      read(whole({ min: 1, max: mostDevices })),
-    )
-    .option('--devices <list>', 'devices by name: cpu:0,cpu:1 or gpu:0,gpu:1', deviceList)
-    .option('--compare <types>', 'run these stores one after the other', read(list(storeType)));
-  addTable(command, storeTable).option('--progress', 'a progress bar, on a terminal');
+  addTable(addTable(command, ownTable), storeTable);
   return addReportOptions(command).addHelpText('after', examples);
 }
 
@@ -257,7 +281,7 @@ export function checkMeasure(
     );
   }
   const chosen = asUsage(() =>
-    network(familyName(options.network), {
+    network(options.network, {
       numLayers: options.numLayers,
       imageShape: options.imageShape,
       numClasses: options.numClasses,

@@ -8,7 +8,6 @@ import { asUsage, UsageError } from '../usage-error.js';
 import { Baselines } from '../../compare/index.js';
 import { writeFileAtomic } from '../../files/index.js';
 import { elementsOf, network } from '../../models/index.js';
-import { familyName } from '../../models/names.js';
 import {
   linkOfSweep,
   plainLink,
@@ -93,7 +92,7 @@ function gradientBytes(options: PredictOptions): readonly number[] {
   if (gradients === undefined) {
     const { numLayers, imageShape, numClasses, dtype } = options;
     const described = asUsage(() =>
-      network(familyName(options.network), {
+      network(options.network, {
         numClasses,
         ...(numLayers === undefined ? {} : { numLayers }),
         ...(imageShape === undefined ? {} : { imageShape }),

@@ -1,10 +1,13 @@
 // `gradlink baseline`: runs kept under a name, to compare with.
 import type { Io } from '../io.js';
+import { addTable } from '../parse.js';
 import type { Register } from '../register.js';
 import { shown } from '../terminal/terminal.js';
 import { asUsage, UsageError } from '../usage-error.js';
 import { Baselines } from '../../compare/index.js';
 import { GradlinkError } from '../../errors.js';
+import { flag } from '../../options/kinds.js';
+import { optionTable, type ReadOf } from '../../options/table.js';
 import { tableLines, type Column } from '../../report/index.js';
 
 const examples = `
@@ -20,6 +23,8 @@ Examples:
 Exit status: 0; 2 wrong usage, no such baseline, or a file that is no report.`;
 
 const example = (line: string): string => `\nExample:\n  $ gradlink baseline ${line}`;
+
+const listTable = optionTable({ json: { flag: '--json', help: 'print JSON', kind: flag } });
 
 const columns: readonly Column[] = [
   { title: 'in use', align: 'left' },
@@ -80,13 +85,10 @@ export const registerBaseline: Register = (program, io) => {
         new Baselines(io.env).save(name, files);
       });
     });
-  group
-    .command('list')
-    .description('names, with the one in use marked')
-    .option('--json', 'print JSON')
+  addTable(group.command('list').description('names, with the one in use marked'), listTable)
     .addHelpText('after', example('list --json'))
-    .action((options: { readonly json?: true }) => {
-      printList(new Baselines(io.env), options.json === true, io);
+    .action(({ json = false }: ReadOf<typeof listTable>) => {
+      printList(new Baselines(io.env), json, io);
     });
   group
     .command('use')

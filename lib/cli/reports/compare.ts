@@ -1,25 +1,50 @@
 // `gradlink compare`: did it get slower?
 
 import { exitCodes } from '../io.js';
-import { read } from '../parse.js';
-import { percent } from '../../options/kinds.js';
+import { addTable } from '../parse.js';
+import { flag, percent, text } from '../../options/kinds.js';
+import { optionTable, type ReadOf } from '../../options/table.js';
 import { readable, readRuns } from './read-runs.js';
 import type { Register } from '../register.js';
-import { addOutputOptions, checkOutput, outputFormat } from './report-output.js';
+import {
+  addOutputOptions,
+  checkOutput,
+  outputFormat,
+  type OutputOptions,
+} from './report-output.js';
 import { writeText } from '../terminal/terminal.js';
 import { UsageError } from '../usage-error.js';
 import { Baselines, compareRuns, hasRegressed } from '../../compare/index.js';
 import { writeFileAtomic } from '../../files/index.js';
 import { comparisonFormats, renderComparison, type ComparisonFormat } from '../../report/index.js';
 
-interface CompareOptions {
-  readonly tolerance: number;
-  readonly confidence: number;
-  readonly ignoreEnvironment?: true;
-  readonly format?: ComparisonFormat;
-  readonly output?: string;
-  readonly junit?: string;
-}
+const table = optionTable({
+  tolerance: {
+    flag: '--tolerance <percent>',
+    help: 'percent below which a difference is ignored',
+    kind: percent(0, 1000),
+    default: 5,
+  },
+  confidence: {
+    flag: '--confidence <percent>',
+    help: 'probability that not one case is called better or worse by chance',
+    kind: percent(50, 99.99),
+    default: 95,
+  },
+  ignoreEnvironment: {
+    flag: '--ignore-environment',
+    help: 'judge even if machines or settings differ',
+    kind: flag,
+    default: false,
+  },
+  junit: {
+    flag: '--junit <file>',
+    help: "write JUnit's XML to this file too",
+    kind: text(),
+  },
+});
+
+type CompareOptions = ReadOf<typeof table> & OutputOptions<ComparisonFormat>;
 
 const examples = `
 RUN is a report (--output RUN.json of any command that measures), what nccl-tests, nvbandwidth or an OSU benchmark wrote
@@ -69,22 +94,8 @@ export const registerCompare: Register = (program, io, done) => {
   const command = program
     .command('compare')
     .description('compare two runs case by case; exit status 1 when something got worse')
-    .argument('<runs...>', 'BASE and NEW, or NEW alone with the baseline in use')
-    .option(
-      '--tolerance <percent>',
-      'percent below which a difference is ignored',
-      read(percent(0, 1000)),
-      5,
-    )
-    .option(
-      '--confidence <percent>',
-      'probability that not one case is called better or worse by chance',
-      read(percent(50, 99.99)),
-      95,
-    )
-    .option('--ignore-environment', 'judge even if machines or settings differ');
-  addOutputOptions(command, comparisonFormats, 'the comparison')
-    .option('--junit <file>', "write JUnit's XML to this file too")
+    .argument('<runs...>', 'BASE and NEW, or NEW alone with the baseline in use');
+  addOutputOptions(addTable(command, table), comparisonFormats, 'the comparison')
     .addHelpText('after', examples)
     .action((runs: readonly string[], options: CompareOptions) => {
       const format = outputFormat(options, byEnding, 'text');
@@ -96,7 +107,7 @@ export const registerCompare: Register = (program, io, done) => {
       const comparison = compareRuns(base!, next!, {
         tolerance: options.tolerance / 100,
         confidence: options.confidence / 100,
-        ignoreEnvironment: options.ignoreEnvironment === true,
+        ignoreEnvironment: options.ignoreEnvironment,
       });
       const text = (room?: number): string => renderComparison(comparison, format, room);
       if (options.output === undefined) writeText(text, format === 'text', io);

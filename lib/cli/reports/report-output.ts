@@ -12,10 +12,13 @@ import type { Report } from '../../results/result.js';
 import { targetOf, writeFileAtomic } from '../../files/index.js';
 import { renderReport, reportFormats, type ReportFormat } from '../../report/index.js';
 
-export interface ReportOptions {
-  readonly format?: ReportFormat;
+/** --format and --output as given. */
+export interface OutputOptions<F extends string> {
+  readonly format?: F;
   readonly output?: string;
 }
+
+export type ReportOptions = OutputOptions<ReportFormat>;
 
 const byEnding: Readonly<Record<string, ReportFormat>> = {
   '.json': 'json',

@@ -2,8 +2,9 @@
 import { basename, dirname, extname, join } from 'node:path';
 
 import { exitCodes, type Io } from '../io.js';
-import { read } from '../parse.js';
-import { choice } from '../../options/kinds.js';
+import { addTable } from '../parse.js';
+import { choice, flag, repeated, text } from '../../options/kinds.js';
+import { optionTable, type ReadOf } from '../../options/table.js';
 import { readRuns } from './read-runs.js';
 import type { Register } from '../register.js';
 import { checkOutput, outputFormat } from './report-output.js';
@@ -20,12 +21,24 @@ import { toSvg } from '../../report/page/svg.js';
 const formats = ['html', 'svg', 'md'] as const;
 type Format = (typeof formats)[number];
 
-interface ReportCommandOptions {
-  readonly output?: string;
-  readonly format?: Format;
-  readonly chart?: readonly string[];
-  readonly list?: true;
-}
+const table = optionTable({
+  output: {
+    flag: '-o, --output <file>',
+    help: 'write here (default: standard output)',
+    kind: text(),
+  },
+  format: {
+    flag: '--format <format>',
+    help: `${formats.join(', ')} (default: by the ending of --output, else html)`,
+    kind: choice(formats, { markdown: 'md' }),
+  },
+  chart: {
+    flag: '--chart <names...>',
+    help: 'only these charts; see --list',
+    kind: repeated(text()),
+  },
+  list: { flag: '--list', help: 'list the charts that these runs have', kind: flag },
+});
 
 const examples = `
 RUN is a report (--output RUN.json of any command that measures), what nccl-tests (its table, or -J), nvbandwidth (its text,
@@ -128,7 +141,7 @@ async function markdown(
 
 async function write(
   names: readonly string[],
-  options: ReportCommandOptions,
+  options: ReadOf<typeof table>,
   io: Io,
 ): Promise<void> {
   const { output } = options;
@@ -161,20 +174,13 @@ async function write(
 }
 
 export const registerReport: Register = (program, io, done) => {
-  program
+  const command = program
     .command('report')
     .description('one run or several as a page with charts, as pictures or as Markdown')
-    .argument('<runs...>', 'reports, folders of reports, or baselines')
-    .option('-o, --output <file>', 'write here (default: standard output)')
-    .option(
-      '--format <format>',
-      `${formats.join(', ')} (default: by the ending of --output, else html)`,
-      read(choice(formats, { markdown: 'md' })),
-    )
-    .option('--chart <names...>', 'only these charts; see --list')
-    .option('--list', 'list the charts that these runs have')
+    .argument('<runs...>', 'reports, folders of reports, or baselines');
+  addTable(command, table)
     .addHelpText('after', examples)
-    .action(async (names: readonly string[], options: ReportCommandOptions) => {
+    .action(async (names: readonly string[], options: ReadOf<typeof table>) => {
       await write(names, options, io);
       done(exitCodes.ok);
     });

@@ -2,11 +2,14 @@
 
 import { exitCodes, type Io } from '../io.js';
 import { ownCommand } from '../own-command.js';
+import { addTable } from '../parse.js';
 import { readable, unreadable } from './read-runs.js';
 import type { Register } from '../register.js';
 import { UsageError } from '../usage-error.js';
 import { statusOf } from '../../files/index.js';
 import { startFailure } from '../../launch/processes.js';
+import { text } from '../../options/kinds.js';
+import { optionTable, type ReadOf } from '../../options/table.js';
 import { namedPlot } from '../../report/plot.js';
 import { Figures } from '../../watch/figures.js';
 import { followCommand, followFile, type OnLine } from '../../watch/follow.js';
@@ -26,6 +29,14 @@ Examples:
   $ gradlink watch --only 'in place' mpirun -n 8 all_reduce_perf -b 8 -e 128M -f 2
 
 Exit status: that of the command; of a file 0; 1 where no figure came, 2 wrong usage.`;
+
+const table = optionTable({
+  only: {
+    flag: '--only <words>',
+    help: 'draw only the figures that have these words in their name',
+    kind: text(),
+  },
+});
 
 const rows = 10;
 /** Above and below a plot. */
@@ -141,14 +152,14 @@ async function follow(command: readonly string[], io: Io, drawing: Drawing): Pro
 }
 
 export const registerWatch: Register = (program, io, done) => {
-  program
+  const watch = program
     .command('watch')
     .description('draw the figures of a long run in the terminal while it runs')
-    .argument('<run...>', 'a command, or a file that a run writes its output to')
-    .option('--only <words>', 'draw only the figures that have these words in their name')
+    .argument('<run...>', 'a command, or a file that a run writes its output to');
+  addTable(watch, table)
     .passThroughOptions()
     .addHelpText('after', examples)
-    .action(async (command: readonly string[], { only }: { readonly only?: string }) => {
+    .action(async (command: readonly string[], { only }: ReadOf<typeof table>) => {
       const drawing = new Drawing(io, only);
       const status = await follow(command, io, drawing);
       drawing.finish();

@@ -1,26 +1,55 @@
 // The options of `gradlink train`, and what they come to.
 import type { Command } from 'commander';
 
-import { addTable, collect, givenOf, read } from '../parse.js';
+import { addTable, givenOf } from '../parse.js';
 import { addReportOptions, type ReportOptions } from '../reports/report-output.js';
 import { UsageError } from '../usage-error.js';
 import { trainTable } from '../../measure/train/train-options.js';
 import type { TrainConfig } from '../../measure/train/types.js';
-import { choice, list, whole } from '../../options/kinds.js';
-import { filled } from '../../options/table.js';
+import { choice, list, repeated, text, whole } from '../../options/kinds.js';
+import { filled, optionTable, type ReadOf } from '../../options/table.js';
 import { trainStyles, type TrainStyle } from '../../report/train-lines.js';
 import { modelKinds, type ModelKind } from '../../train/models/index.js';
 import { datasetNames } from '../../train/names.js';
 
 /** What the command has besides. */
-export interface OwnTrainOptions extends ReportOptions {
-  readonly steps?: number;
-  readonly style: TrainStyle;
-  readonly workers?: readonly number[];
-  readonly plan?: string;
-  readonly launchArg?: readonly string[];
-  readonly outputDir?: string;
-}
+const positive = whole({ min: 1, max: 1_000_000_000 });
+
+const ownTable = optionTable({
+  steps: {
+    flag: '--steps <count>',
+    help: 'measure this many steps, each by itself',
+    kind: positive,
+  },
+  style: {
+    flag: '--style <name>',
+    help: `the benchmark to measure and print like: ${trainStyles.join(', ')}`,
+    kind: choice(trainStyles),
+    default: 'bluefog',
+  },
+  workers: {
+    flag: '--workers <counts>',
+    help: 'with elasticdl: start a job of each of these sizes, 1,2,4',
+    kind: list(positive),
+  },
+  plan: {
+    flag: '--plan <file>',
+    help: 'with tianshu and elasticdl: the grid to run, in YAML',
+    kind: text(),
+  },
+  launchArg: {
+    flag: '--launch-arg <argument>',
+    help: 'with --plan or --workers: an argument for gradlink launch, as --launch-arg=--mpirun=/opt/bin/mpirun; may be repeated',
+    kind: repeated(text()),
+  },
+  outputDir: {
+    flag: '--output-dir <folder>',
+    help: 'with --plan: a folder for each run, and the tables',
+    kind: text(),
+  },
+});
+
+export type OwnTrainOptions = ReadOf<typeof ownTable> & ReportOptions;
 
 /** Steps that do not count, steps an iteration, and iterations, where nothing else is said. */
 const defaults: Readonly<Record<TrainStyle, readonly [number, number, number]>> = {
@@ -46,29 +75,8 @@ Examples:
 
 Exit status: 0 all well, 1 a run failed, 2 wrong usage.`;
 
-const positive = whole({ min: 1, max: 1_000_000_000 });
-
 export function addTrainOptions(command: Command): Command {
-  addTable(command, trainTable)
-    .option('--steps <count>', 'measure this many steps, each by itself', read(positive))
-    .option(
-      '--style <name>',
-      `the benchmark to measure and print like: ${trainStyles.join(', ')}`,
-      read(choice(trainStyles)),
-      'bluefog',
-    )
-    .option(
-      '--workers <counts>',
-      'with elasticdl: start a job of each of these sizes, 1,2,4',
-      read(list(positive)),
-    )
-    .option('--plan <file>', 'with tianshu and elasticdl: the grid to run, in YAML')
-    .option(
-      '--launch-arg <argument>',
-      'with --plan or --workers: an argument for gradlink launch, as --launch-arg=--mpirun=/opt/bin/mpirun; may be repeated',
-      collect,
-    )
-    .option('--output-dir <folder>', 'with --plan: a folder for each run, and the tables');
+  addTable(addTable(command, trainTable), ownTable);
   return addReportOptions(command).addHelpText('after', examples);
 }
 

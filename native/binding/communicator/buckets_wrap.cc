@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kBucketsClass = "NativeBuckets";
 constexpr std::size_t kSlotFields = 4;
-// A part is a multiple of so many elements: whole words of codes.
+// A rank's part is a multiple of this: whole words of codes.
 constexpr std::size_t kPartElements = 16;
 
 std::span<const float> floatsArg(const Napi::Value& value, const char* name) {
@@ -61,7 +61,7 @@ BucketHookSpec hookArg(const Napi::Value& value) {
 
 }  // namespace
 
-/// Work that is queued keeps the wrap: nothing uses this when it goes.
+/// Queued work keeps the wrap, so nothing uses this when it is destroyed.
 struct BucketsWrap::Scratch final : CommunicatorPart {
   Scratch(const std::shared_ptr<Communicator>& from, std::size_t bytes)
       : memory(from->allocShared(bytes), [from](void* gone) { from->freeShared(gone); }) {}
@@ -123,7 +123,7 @@ void BucketsWrap::handOver(Napi::Env env, GradientBuckets::Range range) {
   Kept kept;
   kept.push_back(Napi::Persistent(Value()));
   ++underWay_;
-  // Its promise is nobody's: wait() tells how it went.
+  // Nobody awaits its promise: wait() reports the result.
   PendingOp::start(
       env, handle_->queue(),
       [this, range] {

@@ -1,5 +1,5 @@
 // NativeBuckets: gradients gathered in buckets on the JavaScript thread and reduced on the
-// communicator's, which begins with a bucket inside the call that completes it.
+// communicator's, which starts a bucket during the call that completes it.
 #pragma once
 
 #include <atomic>
@@ -31,16 +31,15 @@ class BucketsWrap final : public Napi::ObjectWrap<BucketsWrap> {
   static Napi::Value toArray(Napi::Env, const std::vector<GradientBuckets::Times>&);
 
   std::shared_ptr<CommunicatorHandle> handle_;
-  /// What the arrays of the buckets, whose memory is used, are kept by.
   Kept arrays_;
   std::unique_ptr<GradientBuckets> buckets_;
   struct Scratch;
-  /// Null where the hook needs none.
+  /// Null if the hook needs none.
   std::shared_ptr<Scratch> scratch_;
   CallOptions options_;
-  /// Whether a rank may get its part of each bucket alone.
+  /// Whether a rank may get only its part of each bucket.
   bool evenParts_ = false;
-  /// Ranges that were handed over and are not done.
+  /// Ranges handed over and not done yet.
   std::atomic<int> underWay_ = 0;
 };
 

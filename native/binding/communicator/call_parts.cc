@@ -15,7 +15,7 @@
 namespace gradlink::binding {
 namespace {
 
-/// A Float64Array of at least so many numbers.
+/// A Float64Array of at least `length` numbers.
 const double* numbersArg(const Napi::Value& value, const char* name, std::size_t length) {
   return static_cast<const double*>(memoryOf(value, DType::float64, length, name));
 }
@@ -48,14 +48,13 @@ void keepBoth(const GivenArguments& given, const Napi::Value& data, const Napi::
   keep(*given.kept, out);
 }
 
-/// A list that is not empty.
 Napi::Array someOf(const Napi::Value& value, const char* name) {
   const Napi::Array list = arrayArg(value, name);
   if (list.Length() > 0) return list;
   throw argumentError(value.Env(), name, "one entry or more", "none");
 }
 
-/// Which of the held ranks an entry of a list is about.
+/// The index of the held rank of a list's entry.
 std::size_t heldArg(const Napi::Object& one, const Side& side) {
   const auto held = static_cast<std::int64_t>(side.held());
   return static_cast<std::size_t>(integerArg(one.Get("held"), "held", 0, held - 1));
@@ -65,7 +64,6 @@ int peerArg(const Napi::Object& one, const Side& side) {
   return static_cast<int>(integerArg(one.Get("peer"), "peer", 0, side.communicator.size() - 1));
 }
 
-/// Elements of an input that is cut like this.
 std::size_t lengthOf(Napi::Env env, Kind kind, const std::vector<std::size_t>& sent) {
   std::size_t length = 0;
   for (const std::size_t count : sent) {
@@ -208,7 +206,7 @@ void CallParts::readCounted(const Shape& shape, const GivenArguments& given) {
     CountedPart& part = counted.parts.emplace_back();
     part.sent = countsOf(env, sent + i * size, size);
     if (knows) part.expected = countsOf(env, expected + i * size, size);
-    // The engine takes one length of it for all.
+    // The engine takes one length for all ranks.
     if (shape.kind == Kind::allGatherV &&
         std::any_of(part.sent.begin(), part.sent.end(),
                     [&](std::size_t count) { return count != part.sent.front(); })) {
@@ -234,12 +232,12 @@ void CallParts::readCounted(const Shape& shape, const GivenArguments& given) {
 void* CallParts::makePlace(const Shape& shape, bool onHost, std::size_t part,
                            std::size_t elements) {
   const char* const op = nameOf(shape.kind);
-  if (!onHost) throw misuse(op, "expected out where ranks are GPUs, got none");
+  if (!onHost) throw misuse(op, "ranks on GPUs need out");
   const std::size_t bytes = elements * sizeOf(shape.dtype);
   requireMemory(op, bytes);
   constexpr std::size_t kLine = 64;
   const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kLine;
-  // aligned_alloc wants whole multiples of the alignment.
+  // aligned_alloc needs a multiple of the alignment.
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, std::max(bytes, kLine)) != 0) {
     throw harmless(ErrorCode::outOfMemory, op, "no memory for " + std::to_string(bytes) + " bytes");

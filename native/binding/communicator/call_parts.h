@@ -1,4 +1,4 @@
-// What calls bring besides a shape and buffers, read from JavaScript.
+// The parts of calls besides a shape and buffers, read from JavaScript.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,11 @@
 namespace gradlink::binding {
 
 struct CallParts {
-  /// Reads what the shape's kind brings from the arguments' `more` and buffers.
+  /// Reads what the shape's kind needs from the arguments' `more` and buffers.
   CallParts(const Shape&, const GivenArguments&);
   CallParts(const CallParts&) = delete;
   CallParts& operator=(const CallParts&) = delete;
 
-  /// What a collective with counts gives.
   Napi::Value result(Napi::Env, const Shape&) const;
 
   std::vector<Neighborhood> neighborhoods;
@@ -32,16 +31,15 @@ struct CallParts {
   void readCounted(const Shape&, const GivenArguments&);
   void* makePlace(const Shape&, bool onHost, std::size_t part, std::size_t elements);
 
-  // Of each of `gathers`.
+  // For each of `gathers`.
   std::vector<std::vector<NeighborBlock>> sources_;
   std::vector<std::vector<int>> destinations_;
-  /// Of each part of `counted`.
+  /// For each part of `counted`.
   std::vector<std::shared_ptr<void>> made_;
 };
 
-/// Throws where ranks of the host, or GPUs, have no such type.
+/// Throws if ranks in host memory, or GPUs, do not support the type.
 void checkDType(Napi::Env, DType, bool onHost);
-/// One entry for each held rank.
 Napi::Array heldListOf(const Napi::Value&, const char* name, std::size_t length);
 
 }  // namespace gradlink::binding

@@ -12,7 +12,7 @@ namespace gradlink::binding {
 
 namespace {
 
-/// Elements that one rank's memory must have; empty: the rank needs none.
+/// Elements that one rank's memory must have; empty: unused.
 using Needed = std::optional<std::size_t>;
 
 std::size_t blocks(Napi::Env env, std::size_t count, int size) {
@@ -32,7 +32,7 @@ void readOne(const Napi::Value& value, const Needed& needed, DType dtype, int de
   if (kept != nullptr) keep(*kept, value);
 }
 
-/// One array, or, where the communicator holds several ranks, an array of one for each.
+/// One array, or an array of one for each held rank if there are several.
 template <typename Pointer, typename NeededBy>
 void read(const Napi::Value& value, const Side& side, const NeededBy& neededBy, DType dtype,
           const char* name, RankPointers<Pointer>& into, Kept* kept) {
@@ -87,7 +87,7 @@ GivenCall::GivenCall(const GivenArguments& given) {
     readBuffers(given);
     return;
   }
-  // What these arguments were is with the parts.
+  // The parts have replaced these arguments.
   shape_.count = 0;
   if (isMessage(shape_.kind)) shape_.root = 0;
 }
@@ -118,7 +118,7 @@ void GivenCall::readMessage(const GivenArguments& given) {
   if (given.kept != nullptr) keep(*given.kept, data);
 }
 
-/// One factor for each held rank; one more for the result where ranks have host memory.
+/// One factor for each held rank; one more for the result if ranks have host memory.
 void GivenCall::readScales(const GivenArguments& given) {
   const bool onHost = given.side.gpus.empty();
   const BufferView view = viewOf(given.more, DType::float64, "scales");

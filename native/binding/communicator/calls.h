@@ -1,5 +1,4 @@
-// A call of a communicator as it comes from JavaScript: read and checked on the JavaScript thread,
-// run on any.
+// A communicator's call: read and checked on the JavaScript thread, run on any.
 #pragma once
 
 #include <array>
@@ -37,8 +36,7 @@ class RankPointers {
   std::size_t size_ = 0;
 };
 
-/// What buffers are checked against: the communicator, and the GPU of each held rank (none: they
-/// are in host memory).
+/// For checking buffers: the communicator and each held rank's GPU (empty: host memory).
 struct Side {
   const Communicator& communicator;
   std::span<const int> gpus;
@@ -47,42 +45,41 @@ struct Side {
   std::size_t held() const { return communicator.heldRanks().size(); }
 };
 
-/// The arguments of run and runSync, and what the call gives.
 struct GivenArguments {
   const Napi::CallbackInfo& info;
-  /// What the kind brings besides; undefined: nothing.
+  /// Kind-specific arguments, or undefined.
   Napi::Value more;
-  /// Undefined, or empty: the caller gave none.
+  /// The caller's name for the call; undefined or empty: none.
   Napi::Value name;
   const Side& side;
-  /// Where arrays are kept until the call is done; null: nowhere.
+  /// Keeps the arrays until the call is done; may be null.
   Kept* kept;
 };
 
-/// What calls bring besides a shape and buffers; see Call.
+/// The parts besides a shape and buffers; see Call.
 struct CallParts;
 
 class GivenCall {
  public:
-  /// Reads (call, input, output, count, root, timeoutMs) and what lib/native/communicator.ts says
-  /// of the kind; checks lengths and devices.
+  /// Reads (call, input, output, count, root, timeoutMs) and the kind-specific arguments of
+  /// lib/native/communicator.ts; checks lengths and devices.
   explicit GivenCall(const GivenArguments&);
   ~GivenCall();
   GivenCall(const GivenCall&) = delete;
   GivenCall& operator=(const GivenCall&) = delete;
 
   void run(Communicator&);
-  /// Nothing where it is neither a plain sum nor an average with neighbors.
+  /// Nothing unless it is a plain sum or an average with neighbors.
   std::optional<FusedCall> fused() const;
-  /// Of a receive { source, count }; of a collective with counts { counts: what came from each
-  /// rank, for each held rank in a row, made: ArrayBuffers }; else undefined.
+  /// For a receive { source, count }; for a counted collective { counts: elements from each rank,
+  /// for each held rank in a row, made: ArrayBuffers }; else undefined.
   Napi::Value result(Napi::Env) const;
 
  private:
   void readBuffers(const GivenArguments&);
   void readScales(const GivenArguments&);
   void readMessage(const GivenArguments&);
-  /// On ranks with host memory: inputs are multiplied in memory of the call's own.
+  /// For ranks with host memory: multiplies the inputs in memory of the call.
   void runScaled(Communicator&) const;
 
   Shape shape_;
@@ -92,11 +89,10 @@ class GivenCall {
   RankPointers<void*> out_;
   /// One for each held rank, or none.
   std::vector<double> scales_;
-  /// What results are multiplied by, where ranks have host memory.
+  /// The factor of results, for ranks with host memory.
   std::optional<double> postscale_;
-  /// Of a send and a receive of one rank, which are short.
+  /// For a send or receive of one rank, the short calls.
   std::optional<Message> message_;
-  /// What other calls bring besides.
   std::unique_ptr<CallParts> parts_;
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kCommunicatorClass = "NativeCommunicator";
 
-/// The table of core/collective.h, as lib/collectives.ts declares it; a row is its kind.
+/// The table of core/collective.h in the form of lib/collectives.ts; the row number is the kind.
 Napi::Array callTable(Napi::Env env) {
   Napi::Array table = Napi::Array::New(env, kKindCount);
   for (std::uint32_t i = 0; i < table.Length(); ++i) {
@@ -37,7 +37,7 @@ Napi::Array callTable(Napi::Env env) {
   return table;
 }
 
-/// (op, calls): throws the mismatch where ranks made different calls.
+/// (op, calls): throws the mismatch if ranks made different calls.
 Napi::Value checkCalls(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const std::string op = stringArg(info[0], "op");
@@ -184,7 +184,7 @@ Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     Kept kept;
-    // Before the call is read, which ends a row of small sums.
+    // Before the call is read, which ends a segment of small sums.
     Fusion& fusion = handle_->fusion();
     const std::size_t segment = fusion.segment();
     const auto call =
@@ -210,7 +210,7 @@ Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
 /// (call, input, output, count, root, timeoutMs, more, name)
 Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    // The shortest calls bring neither.
+    // The shortest calls omit both.
     const Napi::Value name = info.Length() > 7 ? info[7] : Napi::Value();
     GivenCall call({info, info[6], name, side(), nullptr});
     handle_->runNow([&call](Communicator& at) { call.run(at); });
@@ -218,7 +218,7 @@ Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (above). Links of MPI are read by the thread of their own calls alone: such ranks follow nobody.
+/// (above). Only the thread of their own calls reads MPI's links, so those ranks follow nobody.
 Napi::Value CommunicatorWrap::follow(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const std::shared_ptr<CommunicatorHandle> above = unwrap(info[0]);

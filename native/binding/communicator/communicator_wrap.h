@@ -13,11 +13,9 @@ namespace gradlink::binding {
 class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
  public:
   static void define(Napi::Env, Napi::Object exports);
-  /// A JavaScript object around a communicator.
   static Napi::Object make(Napi::Env, std::shared_ptr<CommunicatorHandle>);
-  /// What a NativeCommunicator wraps, for other areas of the addon; throws a TypeError for anything
-  /// else, ERR_CLOSED for a closed one. Keep the object (see keep()) while work on the handle is
-  /// pending.
+  /// The handle of a NativeCommunicator, for other areas of the addon. Throws a TypeError for other
+  /// values, ERR_CLOSED for a closed one. keep() the object while work on the handle is pending.
   static std::shared_ptr<CommunicatorHandle> unwrap(const Napi::Value&);
 
   explicit CommunicatorWrap(const Napi::CallbackInfo&);
@@ -29,7 +27,7 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   static Napi::Value openNccl(const Napi::CallbackInfo&);
   static Napi::Value joinNccl(const Napi::CallbackInfo&);
   static Napi::Value joinMpi(const Napi::CallbackInfo&);
-  /// Connects on a thread of its own; a promise of the object.
+  /// Connects on a new thread; returns a promise of the object.
   static Napi::Value connect(Napi::Env, CommunicatorHandle::Join);
 
   Napi::Value size(const Napi::CallbackInfo&);
@@ -51,9 +49,9 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   Napi::Value abort(const Napi::CallbackInfo&);
   Napi::Value close(const Napi::CallbackInfo&);
 
-  /// For calls that begin now: throws ERR_CLOSED after close().
+  /// For new calls: throws ERR_CLOSED after close().
   Side side();
-  /// A queued operation with the ticket of this number; keeps this object.
+  /// Queues an operation with this ticket's number; keeps this object.
   Napi::Value start(Napi::Env, const Napi::Value& ticket, std::function<void(Communicator&)>,
                     PendingOp::Finish, Kept);
 

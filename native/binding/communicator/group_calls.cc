@@ -1,4 +1,4 @@
-// Parts of the ranks of GPUs that one process holds.
+// Splitting GPU ranks that one process holds.
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,8 +24,7 @@ std::vector<nccl::Claim> claimsArg(const Napi::Value& colors, const Napi::Value&
 
 }  // namespace
 
-/// (colors, keys, timeoutMs), one of each for each held rank; a list of the part of each, the same
-/// object for those of one part, null for none.
+/// (colors, keys, timeoutMs), one for each held rank; returns a list of their parts, null: none.
 Napi::Value CommunicatorWrap::splitHeld(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Communicator& communicator = handle_->open();

@@ -19,7 +19,7 @@ Error wasClosed() {
 
 nccl::NcclCommunicator& gpuRanks(Communicator& communicator, const char* op) {
   auto* const ranks = dynamic_cast<nccl::NcclCommunicator*>(&communicator);
-  if (ranks == nullptr) throw unsupported(op, "for ranks of NCCL");
+  if (ranks == nullptr) throw unsupported(op, "only ranks of NCCL have it");
   return *ranks;
 }
 
@@ -34,7 +34,7 @@ CommunicatorHandle::CommunicatorHandle(Environment& environment)
 
 CommunicatorHandle::~CommunicatorHandle() {
   environment_->remove(this);
-  // Whoever holds an operation of this queue holds the handle, so that nothing is running here.
+  // Operations hold the handle, so nothing is running here.
   queue_.drain();
 }
 
@@ -93,7 +93,7 @@ void CommunicatorHandle::release(Napi::Env env) {
     closed.swap(communicator_);
     joinable_ = nullptr;
   }
-  // What followed another first.
+  // Before the one that it follows.
   closed.reset();
   above_.reset();
 }
@@ -101,7 +101,7 @@ void CommunicatorHandle::release(Napi::Env env) {
 void CommunicatorHandle::makeJoinable() {
   if (joinable_ != nullptr) return;
   if (!gpus().empty() || communicator_->heldRanks().size() != 1) {
-    throw unsupported("setJoinable", "for one rank whose arrays are in the memory of the host");
+    throw unsupported("setJoinable", "only for one rank with arrays in host memory");
   }
   runNow([this](Communicator&) {
     std::lock_guard lock(connecting_);

@@ -1,4 +1,4 @@
-// A communicator, its queue, and what must happen when its environment goes.
+// A communicator, its queue, and its cleanup when its environment ends.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class NcclCommunicator;
 
 namespace gradlink::binding {
 
-/// Lets a queued operation be dropped: whoever comes first, the queue or the canceller, has it.
+/// Lets a queued operation be cancelled: the queue and the canceller compete for it.
 class CallTicket {
  public:
   bool begin() { return take(State::begun); }
@@ -38,45 +38,43 @@ class CallTicket {
   std::atomic<State> state_ = State::queued;
 };
 
-/// Something of a communicator that goes with it, as a window does. On the JavaScript thread.
+/// An object that ends with its communicator, such as a window. On the JavaScript thread.
 class CommunicatorPart {
  public:
   virtual ~CommunicatorPart() = default;
-  /// The communicator closes, and nothing of its queue is left: gives back what it has. Idempotent.
+  /// Frees its resources when the communicator closes and its queue is empty. Idempotent.
   virtual void end(Napi::Env) = 0;
 };
 
-/// Ranks of NCCL, which `op` is called on; throws ERR_UNSUPPORTED for others.
+/// Throws ERR_UNSUPPORTED in the name of `op` for other ranks than NCCL's.
 nccl::NcclCommunicator& gpuRanks(Communicator&, const char* op);
 
-/// Outlives its JavaScript object: pending operations and windows hold it too. Made and destroyed
-/// on the JavaScript thread.
+/// Outlives its JavaScript object: pending operations and windows hold it, too. Created and
+/// destroyed on the JavaScript thread.
 class CommunicatorHandle final : public Resident {
  public:
   CommunicatorHandle(Environment&, std::unique_ptr<Communicator>);
-  /// One that is still to connect().
+  /// Needs a call of connect().
   explicit CommunicatorHandle(Environment&);
   ~CommunicatorHandle() override;
 
   using Join = std::function<std::unique_ptr<Communicator>(const std::atomic<bool>* cancelled)>;
-  /// Joins as told; on the queue's thread. `cancelled` becomes true when the environment goes.
+  /// Joins on the queue's thread. `cancelled` becomes true when the environment ends.
   void connect(const Join&);
 
-  /// For calls that begin now: throws ERR_CLOSED after markClosed(). Ends a row of small sums.
+  /// For new calls: throws ERR_CLOSED after markClosed(). Ends a segment of small sums.
   Communicator& open();
-  /// For work that was queued before a close, and for close itself. Throws ERR_CLOSED after
-  /// release().
+  /// For work queued before a close, and for close itself. Throws ERR_CLOSED after release().
   Communicator& communicator();
-  /// For memory of the communicator's that may be used after release().
+  /// For memory of the communicator that may outlive release().
   std::shared_ptr<Communicator> share() { return communicator_; }
-  /// The ordinals of the held ranks' GPUs; empty where ranks have host memory. On the JavaScript
-  /// thread.
+  /// The held ranks' GPU ordinals; empty for host memory. On the JavaScript thread.
   std::span<const int> gpus();
   WorkQueue& queue() { return queue_; }
-  /// What small sums go through; open() ends what is in a row there.
+  /// Fuses small sums; open() ends its segment.
   Fusion& fusion() { return fusion_; }
-  /// From now on calls begin with word of who has joined; idempotent. Waits for what is
-  /// pending, and throws ERR_UNSUPPORTED where ranks are several or GPUs.
+  /// From now on calls begin with an exchange of who has joined. Idempotent. Waits for pending
+  /// calls; throws ERR_UNSUPPORTED for several ranks or GPUs.
   void makeJoinable();
   /// Null before makeJoinable().
   JoinableCommunicator* joinable() { return joinable_; }
@@ -84,20 +82,19 @@ class CommunicatorHandle final : public Resident {
   // Both do nothing after release().
   void close();
   void abort(const std::string& reason);
-  /// After markClosed(), when the queue's thread has ended: gives back memory and descriptors.
+  /// Frees memory and descriptors. After markClosed(), when the queue's thread has ended.
   void release(Napi::Env);
-  /// Ends it before the communicator goes.
+  /// Ends `part` before the communicator closes.
   void add(const std::shared_ptr<CommunicatorPart>&);
   /// Arrays of allocShared.
   ShownMemory& shown() { return shown_; }
-  /// Calls that wait end once `above` has: see Communicator::follow.
+  /// Waiting calls end once `above` has: see Communicator::follow.
   void follow(CommunicatorHandle& above);
 
-  /// Runs on the caller's thread when nothing is pending, else on the queue when its turn comes,
-  /// and waits.
+  /// Runs on the caller's thread if nothing is pending, else queues and waits.
   void runNow(const std::function<void(Communicator&)>&);
 
-  /// Null for number 0: an operation nobody can cancel.
+  /// Null for number 0: an operation that cannot be cancelled.
   std::shared_ptr<CallTicket> issueTicket(double number);
   bool cancel(double number);
 
@@ -106,17 +103,17 @@ class CommunicatorHandle final : public Resident {
 
  private:
   std::shared_ptr<Environment> environment_;
-  /// The queued work owns them; what has run or been dropped is swept when the next is issued.
+  /// The queued work owns them; expired ones are removed when the next is issued.
   std::unordered_map<double, std::weak_ptr<CallTicket>> tickets_;
   std::atomic<bool> cancelled_ = false;
   bool closed_ = false;
-  /// Asked for once: this is on the path of the shortest calls.
+  /// Cached: this is on the path of the shortest calls.
   std::optional<std::vector<int>> gpus_;
-  /// Guards communicator_ while connect(), on the queue's thread, and abandon() may meet.
+  /// Guards communicator_ between connect() on the queue's thread and abandon().
   std::mutex connecting_;
-  /// What communicator_ follows, and so outlives it.
+  /// The communicator that communicator_ follows, which must outlive it.
   std::shared_ptr<Communicator> above_;
-  /// Null after release(); memory of its that is still in use elsewhere keeps it.
+  /// Null after release(); its memory in use elsewhere keeps it.
   std::shared_ptr<Communicator> communicator_;
   JoinableCommunicator* joinable_ = nullptr;
   ShownMemory shown_;

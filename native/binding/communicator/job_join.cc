@@ -18,7 +18,7 @@ CommunicatorHandle::Join jobJoinArg(const Napi::Value& value) {
   const int size = static_cast<int>(integerArg(from.Get("size"), "size", 1, kMaxRanks));
   const int rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, size - 1));
   const double timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
-  // Over TCP, too, once the process was told to use it.
+  // "mpi" also means TCP, after useTcp().
   if (backend == "mpi" || backend == "tcp") {
     messages::JoinOptions options;
     options.name = name;

@@ -1,4 +1,4 @@
-// How a process meets the others of its job, as JavaScript tells it.
+// Options for joining the other processes of a job.
 #pragma once
 
 #include "binding/communicator/handle.h"
@@ -7,7 +7,7 @@
 namespace gradlink::binding {
 
 /// Reads {backend, job, name, rank, size, timeoutMs}: `backend` is "shm" (processes of this host)
-/// or "mpi" (ranks 0 to size - 1 of the job's MPI). The function joins; on any thread, once.
+/// or "mpi" (ranks 0 to size - 1 of the job's MPI). The function joins, once, on any thread.
 CommunicatorHandle::Join jobJoinArg(const Napi::Value&);
 
 }  // namespace gradlink::binding

@@ -1,4 +1,4 @@
-// The ways into a communicator.
+// Opening communicators.
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -53,8 +53,7 @@ std::vector<int> gpuListArg(const Napi::Value& value) {
   return {first, first + given.length};
 }
 
-/// Every rank on a thread of its own until all have met; they wait for nobody else. `gpus`: of each
-/// rank, or of none.
+/// Joins each rank on a thread and returns when all have met. `gpus`: one for each, or none.
 std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& options,
                                                      const std::vector<int>& gpus) {
   std::vector<std::unique_ptr<Communicator>> ranks(options.size);
@@ -78,7 +77,7 @@ std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& opt
   try {
     for (int rank = 0; rank < options.size; ++rank) threads.emplace_back(joinOne, rank);
   } catch (...) {
-    // The system gives no more threads: those that wait must not wait for the missing.
+    // No more threads can start: those that wait must not wait for the missing ranks.
     cancelled = true;
     for (std::thread& thread : threads) thread.join();
     throw;
@@ -103,7 +102,7 @@ Napi::Value CommunicatorWrap::local(const Napi::CallbackInfo& info) {
 
 Napi::Value CommunicatorWrap::connect(Napi::Env env, CommunicatorHandle::Join join) {
   auto handle = std::make_shared<CommunicatorHandle>(Environment::of(env));
-  // The finisher owns the handle: the queue's own thread may not be the last to let it go.
+  // The finisher owns the handle: the queue's thread must not be the last to release it.
   return PendingOp::start(
       env, handle->queue(), [raw = handle.get(), join = std::move(join)] { raw->connect(join); },
       [handle](Napi::Env at) -> Napi::Value { return make(at, handle); });
@@ -154,13 +153,13 @@ Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
     std::vector<int> gpus = gpuListArg(info[1]);
     if (info[2].IsNull()) {
       if (gpus.size() != 1) throw Error(ErrorCode::invalidArgument, "gpus: expected one");
-      // One that is missing is told before anybody is met.
+      // Report a missing GPU before meeting anybody.
       cuda::Device& device = cuda::Device::get(gpus.front());
       return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
         return cuda::stageThroughHost(join(cancelled), device);
       });
     }
-    // Ranks agree over the hosts, their data goes as NCCL finds the way.
+    // Ranks agree over the hosts; their data moves over NCCL.
     const nccl::Check check = checkArg(info[2]);
     return connect(env, [join = std::move(join), gpus = std::move(gpus),
                          check](const std::atomic<bool>* cancelled) {
@@ -176,8 +175,7 @@ Napi::Value CommunicatorWrap::joinNccl(const Napi::CallbackInfo& info) {
   const nccl::Check check = checkArg(info[2]);
   return connect(info.Env(), [options = joinOptionsArg(info[0]), gpus = gpuListArg(info[1]),
                               check](const std::atomic<bool>* cancelled) {
-    // Ranks find each other and agree in host memory; NCCL has no words for a rank that is
-    // missing.
+    // Ranks find each other and agree in host memory: NCCL cannot name a missing rank.
     return nccl::join(joinNow(options, cancelled), gpus,
                       {.timeoutMs = options.timeoutMs, .cancelled = cancelled, .check = check});
   });

@@ -1,4 +1,4 @@
-// Ranks that run out of data: what of NativeCommunicator is about them.
+// NativeCommunicator's methods for ranks that run out of data.
 #include <memory>
 
 #include "binding/args.h"
@@ -15,7 +15,7 @@ Napi::Value CommunicatorWrap::setJoinable(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (timeoutMs, ticket); the rank that joined last.
+/// (timeoutMs, ticket); resolves to the rank that joined last.
 Napi::Value CommunicatorWrap::joinOthers(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     side();

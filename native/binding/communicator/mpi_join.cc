@@ -53,7 +53,7 @@ Napi::Value mpiLibrary(const Napi::CallbackInfo& info) {
   });
 }
 
-/// What a job without MPI says of this process; before it joins.
+/// The place of this process in a job without MPI; call before joining.
 Napi::Value useTcp(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const Napi::Object from = objectArg(info[0], "options");

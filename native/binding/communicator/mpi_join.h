@@ -1,4 +1,4 @@
-// How a process meets the others of its MPI job.
+// Joining the other processes of an MPI job.
 #pragma once
 
 #include "binding/communicator/handle.h"
@@ -7,11 +7,11 @@
 
 namespace gradlink::binding {
 
-/// Joins over the hosts' own engines (messages/hosts.h). On any thread, once.
+/// Joins over the hosts' own engines (messages/hosts.h), once, on any thread.
 CommunicatorHandle::Join mpiJoin(messages::JoinOptions options);
 
-/// The same from {name, ranks, timeoutMs}: `ranks` an Int32Array of the members' ranks in the job,
-/// ascending; empty: all of it.
+/// The same from {name, ranks, timeoutMs}; `ranks`: an Int32Array, ascending; empty: all of the
+/// job.
 CommunicatorHandle::Join mpiJoinArg(const Napi::Value& options);
 
 }  // namespace gradlink::binding

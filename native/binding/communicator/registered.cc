@@ -1,4 +1,4 @@
-// Buffers that NCCL knows, from the communicator that all their collectives are of.
+// Buffers registered with NCCL for the collectives of one communicator.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,7 +18,7 @@ const char* registrationText(const nccl::RegisteredMemory& part) {
   return *part.kind() == nccl::RegistrationKind::symmetric ? "symmetric" : "local";
 }
 
-/// One for each held rank's GPU; plain memory of ranks that do not use NCCL.
+/// One for each held rank's GPU; plain memory for ranks without NCCL.
 std::vector<DeviceBlock> registeredBlocks(Communicator& communicator, const std::vector<int>& gpus,
                                           std::size_t bytes, const CallOptions& options) {
   std::vector<DeviceBlock> blocks;
@@ -43,7 +43,7 @@ std::vector<DeviceBlock> registeredBlocks(Communicator& communicator, const std:
 
 }  // namespace
 
-/// (dtype, count, timeoutMs); a list of a buffer for each held rank.
+/// (dtype, count, timeoutMs); returns one buffer for each held rank.
 Napi::Value CommunicatorWrap::allocRegistered(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {

@@ -1,4 +1,4 @@
-// Parts of a communicator.
+// Splitting communicators.
 #include <memory>
 #include <utility>
 

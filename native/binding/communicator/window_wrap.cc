@@ -22,7 +22,6 @@ namespace {
 
 constexpr const char* kWindowClass = "NativeWindow";
 
-/// What a rank's window is made of.
 struct SpecArguments {
   Napi::Value data;
   Napi::Value sources;
@@ -36,7 +35,7 @@ WindowSpec specArg(const SpecArguments& given, DType dtype, bool zeroInit, int d
   if (device != kHost) {
     static_cast<void>(memoryOf(given.array, dtype, data.length, "array", device));
     const DeviceBufferWrap& array = *DeviceBufferWrap::of(given.array);
-    // The memory goes with the window, even if the program disposes of the array before.
+    // The memory lives as long as the window, even if the program disposes of the array before.
     spec.array = {array.hold(), array.data()};
   }
   spec.count = data.length;
@@ -293,7 +292,7 @@ Napi::Value WindowWrap::tryLock(const Napi::CallbackInfo& info) {
 
 Napi::Value WindowWrap::unlock(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    // What was closed meanwhile has taken its locks with it.
+    // A closed window has released its locks.
     if (open_->window == nullptr) return info.Env().Undefined();
     const int last = open_->handle->communicator().size() - 1;
     const auto owner = static_cast<int>(integerArg(info[0], "owner", 0, last));

@@ -9,10 +9,10 @@
 
 namespace gradlink::binding {
 
-/// A window, until it is freed or its communicator closes.
+/// A window until it is freed or its communicator closes.
 struct OpenWindow final : CommunicatorPart {
   std::shared_ptr<CommunicatorHandle> handle;
-  /// Also held by the ArrayBuffer that shows its memory; keeps the communicator. Null after end().
+  /// Also held by the ArrayBuffer over its memory; keeps the communicator. Null after end().
   std::shared_ptr<Window> window;
   ShownMemory shown;
   DType dtype;
@@ -31,11 +31,10 @@ class WindowWrap final : public Napi::ObjectWrap<WindowWrap> {
  public:
   static void define(Napi::Env, Napi::Object exports);
   /// NativeWindow.open(communicator, dtype, data, zeroInit, sources, destinations, timeoutMs,
-  /// array); `array`: the DeviceBuffer that becomes the window's array where ranks are GPUs, else
-  /// null.
+  /// array); `array`: on GPUs the DeviceBuffer that becomes the window's array, else null.
   static Napi::Value open(const Napi::CallbackInfo&);
   /// NativeWindow.openHeld(communicator, dtype, [{data, sources, destinations, array}], zeroInit,
-  /// timeoutMs): one for each held rank of NCCL, and a list of theirs.
+  /// timeoutMs): a list of one window for each held NCCL rank.
   static Napi::Value openHeld(const Napi::CallbackInfo&);
 
   explicit WindowWrap(const Napi::CallbackInfo&);

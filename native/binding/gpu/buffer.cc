@@ -19,9 +19,9 @@ namespace gradlink::binding {
 namespace {
 
 constexpr const char* kDeviceBufferClass = "NativeDeviceBuffer";
-/// Tells our objects from others that have our prototype.
+/// Distinguishes our objects from others with the same prototype.
 constexpr napi_type_tag kTag = {0x6772616c696e6b67, 0x9c1f4ad20b7e4e35};
-/// What fill() writes from the host; the rest is copied on the device, doubling each time.
+/// Bytes that fill() writes from the host; the rest is doubled on the device.
 constexpr std::size_t kFillBytes = 64 << 10;
 
 std::size_t bytesOf(Napi::Env env, std::size_t count, DType dtype) {
@@ -32,7 +32,7 @@ std::size_t bytesOf(Napi::Env env, std::size_t count, DType dtype) {
   return bytes;
 }
 
-/// `bytes` of `element` over and over, at most kFillBytes.
+/// `bytes` of repeated `element`, at most kFillBytes.
 std::vector<std::byte> repeated(const void* element, std::size_t size, std::size_t bytes) {
   const auto* first = static_cast<const std::byte*>(element);
   std::vector<std::byte> all(std::min(bytes, kFillBytes));
@@ -118,8 +118,7 @@ DeviceBufferWrap::DeviceBufferWrap(const Napi::CallbackInfo& info) : ObjectWrap(
   const auto field = [](const char* name, Napi::Value value) {
     return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
   };
-  // Values of the object, not calls into here: every operation compares them. `buffer` also keeps
-  // the owner while a slice lives.
+  // Own values, no accessors: every operation compares them. `buffer` keeps a slice's owner.
   self.DefineProperties(
       {field("device", Napi::Number::New(env, device())),
        field("dtype", Napi::Number::New(env, static_cast<int>(dtype_))),
@@ -221,7 +220,7 @@ Napi::Value DeviceBufferWrap::copyFrom(const Napi::CallbackInfo& info) {
         [to = to.data, from = from.data, size, &device, source](cuda::Stream& stream) {
           if (size == 0) return;
           if (source == nullptr) return stream.copy(to, from, size);
-          // Without it the driver would stage the copy through the host.
+          // Otherwise the driver stages the copy through the host.
           device.enablePeer(*source);
           stream.copyPeer(to, device, from, *source, size);
         },
@@ -272,7 +271,7 @@ Napi::Value DeviceBufferWrap::dispose(const Napi::CallbackInfo& info) {
 
 namespace {
 
-/// Of all threads. It outlives what is destroyed at the process's end.
+/// Of all threads. Never destroyed.
 struct AllHeld {
   std::mutex mutex;
   std::unordered_set<HeldBuffers*> held;
@@ -311,7 +310,7 @@ std::shared_ptr<void> HeldBuffers::hold() {
 
 void HeldBuffers::lookAnew() {
   AllHeld& all = AllHeld::get();
-  // Freed when nothing is locked any more.
+  // Freed without the lock.
   std::vector<std::shared_ptr<void>> let;
   const std::lock_guard lock(all.mutex);
   for (HeldBuffers* one : all.held) {

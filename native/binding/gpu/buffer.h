@@ -1,4 +1,4 @@
-// The JavaScript class NativeDeviceBuffer: an array in a GPU's memory, or a part of one.
+// NativeDeviceBuffer: an array in a GPU's memory, or a part of one.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace gradlink::binding {
 
-/// What a buffer is of, and whose slices share it.
+/// The memory of a buffer, shared with its slices.
 struct DeviceBlock {
   cuda::Device* device;
   std::size_t bytes;
   /// Holds `data`; null after dispose().
   std::shared_ptr<void> memory;
   void* data;
-  /// How the communicator that allocated it has made it known to NCCL; null for not at all.
+  /// How its communicator registered it with NCCL, or null.
   const char* registration = nullptr;
 };
 
 class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
  public:
   static void define(Napi::Env, Napi::Object exports);
-  /// What a NativeDeviceBuffer wraps; null for any other value.
+  /// The wrap of a NativeDeviceBuffer; null for any other value.
   static DeviceBufferWrap* of(const Napi::Value&);
 
   /// A buffer of the whole block.
@@ -39,13 +39,13 @@ class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
   int device() const;
   DType dtype() const { return dtype_; }
   std::size_t length() const { return length_; }
-  /// dispose() was called here, or where the memory was allocated.
+  /// Whether dispose() was called on this buffer or on the owner of its memory.
   bool disposed() const;
-  /// Null when disposed, and for no elements.
+  /// Null if disposed or empty.
   void* data() const;
-  /// "a DeviceBuffer of 4 float32 on gpu:0": what came, for messages.
+  /// "a DeviceBuffer of 4 float32 on gpu:0", for messages.
   std::string description() const;
-  /// Holds the memory beyond a dispose(); null when disposed.
+  /// Keeps the memory beyond a dispose(); null if disposed.
   std::shared_ptr<void> hold() const;
 
  private:
@@ -70,14 +70,13 @@ class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
   /// In elements.
   std::size_t begin_ = 0;
   std::size_t length_ = 0;
-  /// Not a slice: what ends with this object is the memory.
+  /// Not a slice: dispose() frees the memory.
   bool owns_ = false;
   bool disposed_ = false;
 };
 
-/// The memory of many buffers, which is held from call to call without a look at each of them: a
-/// cache that hundreds of them have left takes longer to read than a GPU takes to add them up. What
-/// is disposed of is free all the same, since then it looks anew.
+/// Holds the memory of many buffers across calls without checking each: reading hundreds of them
+/// from a cold cache takes longer than a GPU takes to add them. A dispose() makes it check again.
 class HeldBuffers {
  public:
   /// The buffers outlive this.
@@ -86,10 +85,10 @@ class HeldBuffers {
   HeldBuffers(const HeldBuffers&) = delete;
   HeldBuffers& operator=(const HeldBuffers&) = delete;
 
-  /// Holds all of it beyond a dispose(); null where one was disposed of.
+  /// Keeps all memory beyond a dispose(); null if one is disposed.
   std::shared_ptr<void> hold();
 
-  /// Whenever a buffer is disposed of, from any thread.
+  /// Called for each dispose(), from any thread.
   static void lookAnew();
 
  private:

@@ -36,7 +36,6 @@ Napi::Value valueOf(Napi::Env env, const std::optional<Value>& value) {
   return value ? valueOf(env, *value) : env.Null();
 }
 
-/// Sets members of one object.
 class Fields {
  public:
   explicit Fields(Napi::Env env) : env_(env), object_(Napi::Object::New(env)) {}
@@ -69,7 +68,6 @@ Napi::Object linkObject(Napi::Env env, const cuda::GpuLink& link) {
       .object();
 }
 
-/// The NCCL there is, or why there is none.
 struct Nccl {
   std::optional<std::string> file;
   std::optional<std::string> version;
@@ -163,6 +161,7 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuLibraries& libraries) {
       .set("driverRelease", libraries.driverRelease)
       .set("nvmlFile", libraries.nvmlFile)
       .set("nvmlMissing", libraries.nvmlMissing)
+      .set("isConfidential", libraries.isConfidential)
       .set("ncclFile", nccl.file)
       .set("ncclVersion", nccl.version)
       .set("ncclMissing", nccl.missing)

@@ -1,4 +1,4 @@
-// What is told of GPUs, as JavaScript objects.
+// Properties of GPUs as JavaScript objects.
 #pragma once
 
 #include "binding/napi_setup.h"
@@ -6,7 +6,7 @@
 
 namespace gradlink::binding {
 
-/// The fields of lib/native/gpu.ts; null for what is empty.
+/// The fields of lib/native/gpu.ts; null if empty.
 Napi::Object toObject(Napi::Env, const cuda::GpuInfo&);
 Napi::Object toObject(Napi::Env, const cuda::GpuHealth&);
 Napi::Object toObject(Napi::Env, const cuda::GpuPeer&);

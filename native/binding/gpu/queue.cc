@@ -17,7 +17,7 @@ GpuQueue::~GpuQueue() {
 }
 
 void GpuQueue::run(const char* what, const std::function<void(cuda::Stream&)>& launch) {
-  if (abandoned_) throw Error(ErrorCode::closed, std::string(what) + ": the environment is going");
+  if (abandoned_) throw Error(ErrorCode::closed, std::string(what) + ": the environment is ending");
   device_.makeCurrent();
   launch(stream_);
   stream_.synchronize();

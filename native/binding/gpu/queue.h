@@ -1,4 +1,4 @@
-// Copies to, from and between GPUs that JavaScript asks for: a thread and a stream for each GPU.
+// A thread and a stream for each GPU, for copies that JavaScript requests.
 #pragma once
 
 #include <atomic>
@@ -12,20 +12,18 @@
 
 namespace gradlink::binding {
 
-/// Made and destroyed on the JavaScript thread.
+/// Created and destroyed on the JavaScript thread.
 class GpuQueue final : public Resident {
  public:
   GpuQueue(Environment&, cuda::Device&);
   ~GpuQueue() override;
 
   WorkQueue& queue() { return queue_; }
-  /// From the queue's thread only. Calls `launch`, which queues work on the stream, and returns
-  /// when the device has done it; what it reads and writes must stay until then. `what` is for
-  /// messages.
+  /// Calls `launch`, which queues work on the stream, and waits for the device; the work's memory
+  /// must stay until then. On the queue's thread only. `what` is for messages.
   void run(const char* what, const std::function<void(cuda::Stream&)>& launch);
 
-  /// What has not begun does not begin any more. A copy that runs is waited for: it uses memory
-  /// that goes with the environment, and it waits for no peer.
+  /// Drops queued work. Awaits a running copy: it uses memory of the environment.
   void abandon() override { abandoned_ = true; }
   void join() override { queue_.drain(); }
 
@@ -41,7 +39,7 @@ class GpuQueue final : public Resident {
 class GpuQueues {
  public:
   explicit GpuQueues(Environment& environment) : environment_(environment) {}
-  /// Made at the first use of the device.
+  /// Created at the first use of the device.
   GpuQueue& of(cuda::Device&);
 
  private:

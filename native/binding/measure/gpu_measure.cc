@@ -125,7 +125,6 @@ Napi::Object resultObject(Napi::Env env, const GpuLoopResult& result) {
   return object;
 }
 
-/// Runs `measure(options)` on the thread.
 template <class Options, class Result>
 Napi::Value start(const Napi::CallbackInfo& info, MeasureThread& thread,
                   Options (*read)(const Napi::Object&), Result (*measure)(const Options&)) {

@@ -126,7 +126,6 @@ CollectiveOptions collectiveOptions(const Napi::Object& given) {
   return options;
 }
 
-/// With the options that only GPUs have, where they are given.
 GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   GpuCollectiveOptions options;
   static_cast<CollectiveOptions&>(options) = collectiveOptions(all);
@@ -145,8 +144,7 @@ GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   return options;
 }
 
-/// Runs `work` with the communicator of the first argument, on its queue; resolves to what
-/// `finish` makes of what it gave.
+/// Runs `work` on the queue of the communicator info[0]; resolves to `finish` of its result.
 template <class Work, class Finish>
 Napi::Promise startOn(const Napi::CallbackInfo& info, Work work, Finish finish) {
   using Result = std::invoke_result_t<Work, Communicator&>;
@@ -189,7 +187,7 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
           }
           if (isFloat8(options.dtype)) {
             throw Error(ErrorCode::unsupported,
-                        std::string(nameOf(options.dtype)) + " is a type of ranks that are GPUs")
+                        std::string(nameOf(options.dtype)) + " is a type for ranks on GPUs")
                 .withOp("timeCollective")
                 .stillUsable();
           }
@@ -256,7 +254,7 @@ Napi::Value timeMessages(const Napi::CallbackInfo& info) {
   });
 }
 
-/// A shape for each call; a call that is no collective has none.
+/// A shape for each call; nothing for calls that are not collectives.
 std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
   std::vector<std::optional<Shape>> shapes(calls.Length());
   for (std::uint32_t i = 0; i < calls.Length(); ++i) {
@@ -270,7 +268,7 @@ std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
   return shapes;
 }
 
-/// (communicator, calls, timeoutMs): of each call the seconds that NCCL expects, or null.
+/// (communicator, calls, timeoutMs): NCCL's estimate for each call in seconds, or null.
 Napi::Value estimateCollectives(const Napi::CallbackInfo& info) {
   using Estimates = std::vector<std::optional<double>>;
   return guarded(info.Env(), [&]() -> Napi::Value {

@@ -1,4 +1,4 @@
-// What `measure` pushes through stores and expects of them, as lib/native/measure.ts declares it.
+// The gradients that `measure` pushes, and their expected results: see lib/native/measure.ts.
 #include "measure/store_check.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One environment's thread for measurements that belong to no communicator.
+// One environment's thread for measurements without a communicator.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,7 @@
 
 namespace gradlink::binding {
 
-/// Made and destroyed on the JavaScript thread. Measurements of one environment run one after the
-/// other.
+/// Created and destroyed on the JavaScript thread. Measurements of one environment run in sequence.
 class MeasureThread final : public Resident {
  private:
   std::shared_ptr<Environment> environment_;
@@ -20,7 +19,7 @@ class MeasureThread final : public Resident {
     environment_->add(this);
   }
   ~MeasureThread() override { environment_->remove(this); }
-  /// Nothing to hurry: a measurement waits for nobody and ends in seconds.
+  /// A measurement waits for nobody and ends in seconds.
   void abandon() override {}
   void join() override { queue.drain(); }
 

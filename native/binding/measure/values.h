@@ -30,7 +30,6 @@ inline Napi::Float64Array toArray(Napi::Env env, const std::vector<double>& valu
   return array;
 }
 
-/// Null where there is none.
 inline Napi::Value toValue(Napi::Env env, const std::optional<measure::WrongElement>& wrong) {
   if (!wrong) return env.Null();
   Napi::Object object = Napi::Object::New(env);
@@ -41,10 +40,9 @@ inline Napi::Value toValue(Napi::Env env, const std::optional<measure::WrongElem
   return object;
 }
 
-/// The measurements of GPUs (lib/native/gpu-measure.ts), on this thread.
 void exportGpuMeasure(Napi::Env, Napi::Object exports, const std::shared_ptr<MeasureThread>&);
 
-/// What `measure` pushes through stores, and what their pulls must give.
+/// The gradients that `measure` pushes, and their expected results.
 void exportStoreCheck(Napi::Env, Napi::Object exports);
 
 }  // namespace gradlink::binding

@@ -13,10 +13,9 @@ namespace gradlink::binding {
 
 namespace {
 
-/// Where the arrays of an operation may be.
 enum class Memory : std::uint8_t { host, either };
 
-/// `gpus` gets the GPU of the array where it need not be on the host.
+/// `gpus` receives the GPU of each array that need not be on the host.
 template <class Pointer>
 void readArray(const Napi::Value& item, const KeyShape& shape, const char* name, Memory memory,
                std::vector<Pointer>& into, std::vector<int>& gpus) {
@@ -49,7 +48,7 @@ std::vector<std::int64_t> rowsOf(const Napi::Value& value) {
   std::vector<std::int64_t> rows;
   rows.reserve(view.length);
   for (std::size_t i = 0; i < view.length; ++i) {
-    // Written so that NaN fails too; what is left converts without overflow.
+    // Fails for NaN, too; the rest converts without overflow.
     if (!(numbers[i] >= 0 && numbers[i] < 9e15)) {
       throw argumentError(value.Env(), "rowIds", "row numbers", std::to_string(numbers[i]));
     }

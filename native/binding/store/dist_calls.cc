@@ -1,4 +1,4 @@
-// What only stores of several workers can do: methods of NativeKVStore.
+// NativeKVStore's methods for stores with several workers.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -23,10 +23,10 @@ Napi::Array numbersOf(Napi::Env env, const std::vector<std::uint64_t>& numbers) 
   return list;
 }
 
-/// Memory of allocShared while an ArrayBuffer shows it, also after the store was closed.
+/// Memory of allocShared, kept by its ArrayBuffer beyond the store's close.
 class SharedMemory {
  public:
-  /// No memory where the store has none such.
+  /// Null memory if the store has none to share.
   SharedMemory(std::shared_ptr<Store> store, std::size_t bytes)
       : store_(std::move(store)), data_(store_->allocShared(bytes)) {}
   ~SharedMemory() {

@@ -22,7 +22,7 @@ namespace gradlink::binding {
 
 namespace {
 
-/// A store that is being opened. Made and destroyed on the JavaScript thread.
+/// A store that is being opened. Created and destroyed on the JavaScript thread.
 class Opening final : public Resident {
  public:
   explicit Opening(Environment& environment) : environment_(environment.shared_from_this()) {
@@ -49,14 +49,14 @@ std::size_t devicesArg(const Napi::Object& options) {
       integerArg(options.Get("devices"), "devices", 1, kMaxStoreDevices));
 }
 
-/// Nothing where the devices are CPU devices.
+/// Nothing for CPU devices.
 std::optional<GpuDistOptions> gpusOf(const Napi::Object& options) {
   const Napi::Value list = options.Get("gpus");
   if (list.IsNull()) return std::nullopt;
   GpuDistOptions gpus;
   gpus.gpus = gpusArg(list);
   if (gpus.gpus.empty()) throw argumentError(options.Env(), "gpus", "at least one", "none");
-  // One that is missing is told before anybody is met.
+  // Report a missing GPU before meeting anybody.
   for (const int gpu : gpus.gpus) cuda::Device::get(gpu);
   gpus.onHost = booleanArg(options.Get("mergeOnHost"), "mergeOnHost");
   gpus.merge = static_cast<GpuMerge>(integerArg(options.Get("merge"), "merge", 0, 2));
@@ -70,7 +70,7 @@ Napi::Promise openStore(
     Napi::Env env, std::function<std::unique_ptr<Store>(const std::atomic<bool>* cancelled)> open,
     std::function<Napi::Value(Napi::Env, std::unique_ptr<Store>)> made) {
   const auto opening = std::make_shared<Opening>(Environment::of(env));
-  // The finisher owns it: the queue's own thread may not be the last to let it go.
+  // The finisher owns it: the queue's thread must not be the last to release it.
   return PendingOp::start(
       env, opening->queue,
       [raw = opening.get(), open = std::move(open)] { raw->store = open(&raw->cancelled); },
@@ -98,8 +98,8 @@ Napi::Value KVStoreWrap::openDist(const Napi::CallbackInfo& info) {
           DistStoreOptions agreed = agreeOnTerms(*rendezvous, &options);
           std::unique_ptr<Wire> wire = rendezvous->openWire();
           rendezvous->close();
-          // Looking saves two wake-ups, of the store's thread and of JavaScript's. Across hosts an
-          // answer takes longer than these; where a server needs this core, looking delays it.
+          // Polling saves two wake-ups, of the store's thread and of JavaScript's. Across hosts an
+          // answer takes longer than these; if a server needs this core, polling delays it.
           if (wire->ranksHaveCores() && !gpus) {
             agreed.lookNanoseconds = 2 * shm::spinNanoseconds(shm::wakeUp());
           }

@@ -1,4 +1,4 @@
-// Opening a store that meets other processes first.
+// Opening a store that first meets other processes.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,7 @@
 
 namespace gradlink::binding {
 
-/// Runs `open` on a thread of its own; a promise of what `made` makes of the store. `cancelled`
-/// becomes true when the environment goes.
+/// Runs `open` on a new thread; resolves to `made` of the store. `cancelled`: the environment ends.
 Napi::Promise openStore(
     Napi::Env, std::function<std::unique_ptr<Store>(const std::atomic<bool>* cancelled)> open,
     std::function<Napi::Value(Napi::Env, std::unique_ptr<Store>)> made);

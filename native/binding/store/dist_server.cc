@@ -42,7 +42,9 @@ ServerHandle::ServerHandle(Napi::Env env, CommunicatorHandle::Join join,
       options_(options) {
   if (!onCommand.IsEmpty()) onCommand_ = Napi::Persistent(onCommand);
   options_.trace = &trace_;
-  options_.onCommand = [this](int worker, const std::string& command) { tell(worker, command); };
+  options_.onCommand = [this](int worker, const std::string& command) {
+    runCommand(worker, command);
+  };
   if (!updater.IsEmpty()) {
     updater_ = Napi::Persistent(updater);
     options_.updater = [this](const ShardUpdate& wanted) { update(wanted); };
@@ -71,16 +73,16 @@ void ServerHandle::waitForExit() { messages::waitForExit(&stop_); }
 
 void ServerHandle::serve() { report_ = gradlink::serve(std::move(wire_), options_, &stop_); }
 
-/// On the receiving thread. The worker's command is done when the function has returned; a text
-/// that it returns is why it failed.
-void ServerHandle::tell(int worker, const std::string& command) {
+/// On the receiving thread. The worker's command is done when the function returns; a returned text
+/// is the reason of its failure.
+void ServerHandle::runCommand(int worker, const std::string& command) {
   std::string failure;
   environment_->call([&](Napi::Env env) {
     if (onCommand_.IsEmpty()) return;
     try {
-      const Napi::Value told =
+      const Napi::Value returned =
           onCommand_.Call({Napi::Number::New(env, worker), Napi::String::New(env, command)});
-      if (told.IsString()) failure = told.As<Napi::String>();
+      if (returned.IsString()) failure = returned.As<Napi::String>();
     } catch (const Napi::Error& error) {
       error.ThrowAsJavaScriptException();
     }
@@ -152,7 +154,7 @@ Napi::Value ServerWrap::meet(const Napi::CallbackInfo& info) {
 Napi::Value ServerWrap::serve(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    // Not before meet() has resolved: lib/kvstore/serve.ts awaits it.
+    // Only after meet() has resolved: lib/kvstore/serve.ts awaits it.
     if (called_ != 1)
       throw argumentError(env, kServerClass, "serve() once, after meet()", "another");
     called_ = 2;

@@ -1,4 +1,4 @@
-// The JavaScript class NativeServer: one server's part in one distributed store.
+// NativeServer: one server's part in a distributed store.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace gradlink::binding {
 
-/// Outlives its JavaScript object while it serves. Made and destroyed on the JavaScript thread.
+/// Outlives its JavaScript object while it serves. Created and destroyed on the JavaScript thread.
 class ServerHandle final : public Resident, public std::enable_shared_from_this<ServerHandle> {
  public:
   /// Both functions may be empty.
@@ -23,7 +23,7 @@ class ServerHandle final : public Resident, public std::enable_shared_from_this<
                Napi::Function updater);
   ~ServerHandle() override;
 
-  /// Of an MPI job: returns when its workers are exiting. On the queue's thread.
+  /// For MPI jobs: returns when the workers are exiting. On the queue's thread.
   void waitForExit();
   // ---- on the queue's thread, once, in this order
   void meet();
@@ -32,14 +32,14 @@ class ServerHandle final : public Resident, public std::enable_shared_from_this<
   WorkQueue& queue() { return queue_; }
   const ServerReport& report() const { return report_; }
   ServerTrace& trace() { return trace_; }
-  /// Ends meet() and serve() soon. From any thread.
+  /// Ends meet() and serve() soon. Thread-safe.
   void stop() { stop_ = true; }
 
   void abandon() override { stop_ = true; }
   void join() override { queue_.drain(); }
 
  private:
-  void tell(int worker, const std::string& command);
+  void runCommand(int worker, const std::string& command);
   void update(const ShardUpdate&);
 
   std::shared_ptr<Environment> environment_;

@@ -20,8 +20,8 @@ class KVStoreHandle::ScriptUpdater final : public ExternalUpdater {
       try {
         handle_.callUpdater(env, function_, request);
       } catch (const Napi::Error& thrown) {
-        // Only its text: the last copy of the error may go on another thread, where no JavaScript
-        // reference may.
+        // Only its text: the last copy of the error may be destroyed on another thread, where no
+        // JavaScript reference may be.
         error = std::make_exception_ptr(storeMisuse("the updater failed: " + thrown.Message()));
       } catch (...) {
         error = std::current_exception();

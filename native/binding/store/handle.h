@@ -1,4 +1,4 @@
-// A store, the JavaScript functions it calls, and what must happen when its environment goes.
+// A store, its JavaScript functions, and its cleanup when its environment ends.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace gradlink::binding {
 
-/// What the binding must know of a key to check buffers against it.
+/// What the binding needs to check buffers of a key.
 struct KeyShape {
   DType dtype;
   std::size_t count;
   std::size_t rowLength;
 };
 
-/// Made and destroyed on the JavaScript thread. Pending operations keep the object that owns it.
+/// Created and destroyed on the JavaScript thread. Pending operations keep its owner.
 class KVStoreHandle final : public Resident {
  public:
   enum class Kind : std::uint8_t {
@@ -34,15 +34,15 @@ class KVStoreHandle final : public Resident {
 
   /// Throws ERR_CLOSED after close().
   Store& open();
-  /// For what outlives close(). After open().
+  /// For objects that outlive close(). Call after open().
   std::shared_ptr<Store> share() { return store_; }
   /// Nothing may be pending. Idempotent.
   void close();
 
-  /// The part of close() that waits for other processes: on the queue's thread.
+  /// The part of close() that waits for other processes; on the queue's thread.
   void stop() { store_->stop(); }
   WorkQueue& queue() { return queue_; }
-  /// When the environment goes without close(), the other processes learn it as a death.
+  /// If the environment ends without close(), other processes see a death.
   void drop() { dropped_ = true; }
 
   bool onGpus() const { return kind_ == Kind::gpus || kind_ == Kind::distributedGpus; }
@@ -51,11 +51,10 @@ class KVStoreHandle final : public Resident {
   }
 
   KeyId define(const std::string& name, const KeyShape&);
-  /// Throws a TypeError where there is no such key.
+  /// Throws a TypeError for an unknown key.
   const KeyShape& shapeOf(KeyId) const;
 
-  /// An updater that calls this function as (key id, received, stored); what it leaves in `stored`
-  /// is the new value.
+  /// An updater that calls this as (key id, received, stored) and takes the value in `stored`.
   std::shared_ptr<ExternalUpdater> updater(Napi::Function);
 
   void abandon() override {}
@@ -69,8 +68,7 @@ class KVStoreHandle final : public Resident {
   Napi::Env env_;
   const Kind kind_;
   std::unordered_map<KeyId, KeyShape> shapes_;
-  /// Never shrinks before the end: operations that were queued under an earlier updater still call
-  /// it.
+  /// Never shrinks before the end: queued operations still call earlier updaters.
   std::unordered_map<std::uint32_t, Napi::FunctionReference> functions_;
   std::int64_t accountedBytes_ = 0;
   bool closed_ = false;

@@ -1,4 +1,4 @@
-// Reading what lib/optimizers hands over: lib/native/optimizer.ts declares its form.
+// Reading the specs of lib/optimizers, as lib/native/optimizer.ts declares them.
 #pragma once
 
 #include "binding/napi_setup.h"
@@ -6,10 +6,10 @@
 
 namespace gradlink::binding {
 
-/// A NativeOptimizerSpec. The values themselves are checked by Optimizer::create.
+/// A NativeOptimizerSpec; Optimizer::create checks the values.
 OptimizerSpec optimizerSpecArg(const Napi::Value&);
 
-/// A NativeSchedulerSpec. Its values are to be checked.
+/// A NativeSchedulerSpec, with unchecked values.
 SchedulerSpec schedulerSpecArg(const Napi::Value&);
 
 }  // namespace gradlink::binding

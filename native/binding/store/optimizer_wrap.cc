@@ -160,7 +160,7 @@ Napi::Value OptimizerWrap::loadStates(const Napi::CallbackInfo& info) {
     const BufferView view = viewOf(info[0], DType::uint8, "states");
     LoadedStates loaded =
         gradlink::loadStates({static_cast<const std::uint8_t*>(view.data), view.length});
-    // Options in the file are those of a store: this optimizer keeps its own.
+    // The file's options are those of a store: this optimizer keeps its own.
     if (optimizer_->spec().name != loaded.optimizerName) {
       throw storeMisuse("these are states of " + loaded.optimizerName + ", this optimizer is " +
                         optimizer_->spec().name);

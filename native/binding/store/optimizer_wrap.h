@@ -1,5 +1,4 @@
-// The JavaScript class NativeOptimizer: an optimizer that updates arrays of the caller, without a
-// store.
+// NativeOptimizer: an optimizer that updates the caller's arrays, without a store.
 #pragma once
 
 #include <map>

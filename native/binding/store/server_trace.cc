@@ -1,4 +1,4 @@
-// What a server noted of its work, for JavaScript.
+// A server's trace for JavaScript.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace gradlink::binding {
 
 namespace {
 
-/// Of each event: lib/native/dist.ts names them.
+/// Numbers of each event: lib/native/dist.ts names them.
 constexpr std::size_t kFields = 8;
 
 Napi::Array textsOf(Napi::Env env, const std::vector<std::string>& texts) {

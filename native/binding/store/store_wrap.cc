@@ -22,16 +22,15 @@ namespace {
 
 constexpr const char* kStoreClass = "NativeKVStore";
 
-/// What make() hands the constructor.
 struct Made {
   std::unique_ptr<Store> store;
   KVStoreHandle::Kind kind;
 };
 
-/// Where the end of an operation and the promise for it meet: either may come first.
+/// Joins the end of an operation with the promise for it: either may come first.
 class EndOrPromise {
  public:
-  /// From any thread.
+  /// Thread-safe.
   void end(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     if (pending_ != nullptr) return pending_->complete(std::move(error));
@@ -39,8 +38,7 @@ class EndOrPromise {
     error_ = std::move(error);
   }
 
-  /// True where the operation has ended already, and then what it failed with is thrown. Otherwise
-  /// `make` gives what waits for the end.
+  /// True if the operation has ended; throws its error. Else `make` creates the end's receiver.
   template <typename Make>
   bool endedOr(Make make) {
     const std::lock_guard lock(mutex_);

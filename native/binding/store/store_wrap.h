@@ -48,9 +48,8 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   Napi::Value serverReports(const Napi::CallbackInfo&);
   Napi::Value drop(const Napi::CallbackInfo&);
 
-  /// Calls `begin` with a ticket; a promise, or undefined where all was done before begin returned.
-  /// `keepMore` adds to what is kept until then, this object. `finish` gives what the promise
-  /// resolves to.
+  /// Calls `begin` with a ticket. Returns a promise, or undefined if all was done before begin
+  /// returned. `keepMore` adds values to keep until then, `finish` provides the promise's value.
   Napi::Value await(const Napi::CallbackInfo&, const std::function<void(Kept&)>& keepMore,
                     const std::function<void(std::shared_ptr<Ticket>)>& begin,
                     PendingOp::Finish finish = {});

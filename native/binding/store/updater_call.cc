@@ -7,8 +7,7 @@ namespace gradlink::binding {
 
 namespace {
 
-/// A TypedArray with a copy of `data`. Not a view: a script may keep it, and the store's memory
-/// moves on.
+/// A TypedArray with a copy of `data`: a script may keep it while the store's memory changes.
 Napi::Value copyOf(Napi::Env env, const UpdatedArrays& of, const void* data) {
   constexpr napi_typedarray_type kStorage[kDTypeCount] = {
       napi_int8_array,     napi_uint8_array,     napi_int32_array,  napi_uint32_array,
@@ -39,7 +38,7 @@ void runUpdater(Napi::Env env, const Napi::FunctionReference& function, Napi::Va
   const std::size_t bytes = arrays.count * sizeOf(arrays.dtype);
   // A detached array has length 0.
   if (array.ByteLength() != bytes) {
-    throw argumentError(env, "stored", "the array to stay where it is", "a detached array");
+    throw argumentError(env, "stored", "an array that is not transferred", "a detached array");
   }
   const auto* data = static_cast<const std::byte*>(array.ArrayBuffer().Data());
   copyBytes(arrays.stored, data + array.ByteOffset(), bytes);

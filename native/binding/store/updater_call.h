@@ -17,8 +17,8 @@ struct UpdatedArrays {
   void* stored;
 };
 
-/// Calls the function with (key, received, stored, ...more), where the arrays are copies; what it
-/// leaves in `stored` is the new value. Where it throws, the value stays. On the JavaScript thread.
+/// Calls the function with (key, received, stored, ...more) on copies and takes the new value from
+/// `stored`; after an exception the value stays. On the JavaScript thread.
 void runUpdater(Napi::Env, const Napi::FunctionReference&, Napi::Value key, const UpdatedArrays&,
                 const std::vector<Napi::Value>& more = {});
 

@@ -14,8 +14,7 @@
 namespace gradlink {
 namespace {
 
-/// Partial sums of integers wrap where their average does not, and no type is wider than the
-/// widest.
+/// Partial sums of integers may wrap where their average does not; the widest has no wider type.
 bool averagesIntegers(const Shape& shape) {
   const bool reduces = shape.kind == Kind::allReduce || shape.kind == Kind::reduce ||
                        shape.kind == Kind::reduceScatter;
@@ -50,14 +49,14 @@ Hierarchical::Hierarchical(Levels levels)
 
 Hierarchical::~Hierarchical() { close(); }
 
-Hierarchical::Begun Hierarchical::begin(const Shape& shape, const CallOptions& options) {
+Hierarchical::RunningCall Hierarchical::begin(const Shape& shape, const CallOptions& options) {
   checkShape(shape, size());
   const double ms = options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
-  // On a loaded machine the thread that knows who is late may wait for a core for that long.
+  // On a loaded machine the thread that knows who is late may wait this long for a core.
   return {shape, Deadline::in(ms), std::min(2000.0, 500 + ms / 20), options.name};
 }
 
-CallOptions Hierarchical::left(const Begun& call, Step step) {
+CallOptions Hierarchical::left(const RunningCall& call, Step step) {
   if (call.deadline.at() == Deadline::never().at())
     return {std::numeric_limits<double>::infinity(), call.name};
   const double ms =
@@ -72,7 +71,7 @@ void Hierarchical::run(const Call& call) {
   if (!isPlain(kind) && !weighs && !isMessage(kind)) return compose(call);
   guarded(call.op(), [&] {
     if (isMessage(kind)) return onWorld(call.op(), [&] { world_->run(call); });
-    const Begun begun = begin(call.shape, call.options);
+    const RunningCall begun = begin(call.shape, call.options);
     if (kind == Kind::barrier) return agree(begun);
     checkBuffers(call.shape, call.buffers);
     if (isSmall(call.shape)) return smallAllReduce(begun, call.buffers);
@@ -86,7 +85,7 @@ void Hierarchical::run(const Call& call) {
   });
 }
 
-void Hierarchical::smallAllReduce(const Begun& call, const Buffers& buffers) {
+void Hierarchical::smallAllReduce(const RunningCall& call, const Buffers& buffers) {
   const std::size_t bytes = call.shape.count * sizeOf(call.shape.dtype);
   std::byte small[kSmallBytes];
   if (bytes > 0) std::memcpy(small, buffers.in[0], bytes);
@@ -94,7 +93,7 @@ void Hierarchical::smallAllReduce(const Begun& call, const Buffers& buffers) {
   if (bytes > 0) std::memcpy(buffers.out[0], small, bytes);
 }
 
-void Hierarchical::move(const Begun& call, const Buffers& buffers) {
+void Hierarchical::move(const RunningCall& call, const Buffers& buffers) {
   const auto inOneStep = [&] {
     onWorld(call.op(), [&] { world_->collective(call.shape, buffers, left(call, Step::node)); });
   };
@@ -111,7 +110,7 @@ void Hierarchical::move(const Begun& call, const Buffers& buffers) {
     case Kind::reduceScatter:
       return runReduceScatter(call, buffers);
     default:
-      // Nothing is reduced: the hosts would only be in the way.
+      // Nothing is reduced, so a detour over the leaders would only cost time.
       inOneStep();
   }
 }
@@ -120,7 +119,7 @@ std::unique_ptr<Communicator> Hierarchical::split(int color, int key, const Call
   return guarded("split", [&]() -> std::unique_ptr<Communicator> {
     Shape shape;
     shape.kind = Kind::split;
-    const Begun call = begin(shape, o);
+    const RunningCall call = begin(shape, o);
     agree(call);
     Levels levels;
     levels.timeoutMs = timeoutMs_;
@@ -139,7 +138,7 @@ std::unique_ptr<Communicator> Hierarchical::split(int color, int key, const Call
 std::unique_ptr<Wire> Hierarchical::openWire(const CallOptions& o) {
   return guarded("openWire", [&]() -> std::unique_ptr<Wire> {
     Shape shape;
-    const Begun call = begin(shape, o);
+    const RunningCall call = begin(shape, o);
     agree(call);
     auto inside = onNode("openWire", [&] { return node_->openWire(left(call, Step::node)); });
     auto across = onWorld("openWire", [&] { return world_->openWire(left(call, Step::node)); });
@@ -158,7 +157,7 @@ void Hierarchical::abort(const std::string& reason) {
 }
 
 void Hierarchical::fail(const Error& error) {
-  // The world first: it is heard on every host.
+  // The world first: every host hears it.
   world_->fail(fromWhole(error, size()));
   if (leaders_) leaders_->fail(fromWhole(error, map_.nodes()));
   node_->fail(fromWhole(error, static_cast<int>(map_.ownMembers().size())));

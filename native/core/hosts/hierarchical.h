@@ -1,6 +1,5 @@
 // A communicator over several hosts, made of one inside each host and one between the hosts'
-// leaders: data is reduced inside the host first, so that it crosses the network once for all ranks
-// of a host.
+// leaders. Data is reduced inside the host first, so it crosses the network once for each host.
 #pragma once
 
 #include <algorithm>
@@ -19,28 +18,26 @@
 
 namespace gradlink {
 
-/// What a communicator of several hosts is made of, from one rank's side. Each holds one rank.
+/// The parts, from one rank's side. Each holds one rank.
 struct Levels {
-  /// All ranks. Calls that reduce nothing go over it, and messages.
+  /// All ranks. Messages and calls that reduce nothing use it.
   std::unique_ptr<Communicator> world;
-  /// The ranks of this rank's host, in the order of world's; its rank 0 is the leader.
+  /// The ranks of this host in world order; rank 0 is the leader.
   std::unique_ptr<Communicator> node;
-  /// The hosts' leaders, in the order of world's; null on other ranks.
+  /// The hosts' leaders in world order; null on other ranks.
   std::unique_ptr<Communicator> leaders;
-  /// For each rank of world a number, equal for those that share a host.
+  /// A number for each world rank, equal for ranks of one host.
   std::vector<int> nodeOf;
-  /// The default of every call.
   double timeoutMs = 30000;
 };
 
-/// What is best made of them: with one rank a host world itself, with one host its engine alone
-/// (under world's name), else both levels. The ranks of results and errors are world's.
+/// The best communicator of these parts: world itself with one rank a host, the host's engine
+/// (under world's name) with one host, else both levels. Results and errors use world's ranks.
 std::unique_ptr<Communicator> overHosts(Levels levels);
 
 class Hierarchical final : public OneRank {
  public:
-  /// The largest sum that travels with the announcement of its call, as the type of its partial
-  /// results.
+  /// The largest sum sent with the announcement of its call, in the type of its partial results.
   static constexpr std::size_t kSmallBytes = 96;
 
   explicit Hierarchical(Levels levels);
@@ -66,11 +63,11 @@ class Hierarchical final : public OneRank {
   void close() override;
 
  private:
-  /// A call that has begun: what all ranks agree on, and how long it may take.
-  struct Begun {
+  /// A call in progress: its shape and its deadline.
+  struct RunningCall {
     Shape shape;
     Deadline deadline;
-    /// More time for who waits for a late rank through others, so that the failure names the late.
+    /// Extra time for ranks that wait for a late rank through others, so the error names that one.
     double graceMs;
     const char* name = nullptr;
     const char* op() const { return nameOf(shape.kind); }
@@ -78,34 +75,33 @@ class Hierarchical final : public OneRank {
 
   // ---- hierarchical_agree.cc
 
-  /// Begins a call on all ranks: throws mismatch, on all of them, where they make different ones.
-  /// `small`: the input of an allReduce that fits in the announcement; becomes the sum over all.
-  void agree(const Begun& call, std::byte* small = nullptr);
+  /// Begins a call on all ranks; throws the same mismatch on all if their calls differ. `small`: an
+  /// allReduce input that fits in the announcement; receives the sum.
+  void agree(const RunningCall& call, std::byte* small = nullptr);
 
   // ---- hierarchical.cc
 
-  Begun begin(const Shape& shape, const CallOptions& options);
+  RunningCall begin(const Shape& shape, const CallOptions& options);
   static bool isSmall(const Shape& shape);
-  void move(const Begun&, const Buffers&);
-  void smallAllReduce(const Begun&, const Buffers&);
-  /// Runs a call; where it fails for good, all ranks' calls end with its error.
+  void move(const RunningCall&, const Buffers&);
+  void smallAllReduce(const RunningCall&, const Buffers&);
+  /// Runs a call; a fatal error ends the calls of all ranks.
   template <class Body>
   auto guarded(const char* op, Body body);
-  /// Calls of the parts, whose errors name this communicator's ranks.
+  /// Runs calls of the parts and translates the ranks in their errors.
   template <class Body>
   auto onNode(const char* op, Body body);
   template <class Body>
   auto onLeaders(const char* op, Body body);
   template <class Body>
   auto onWorld(const char* op, Body body);
-  /// A part of a call gets what is left of its time, and more the more steps it waits through.
+  /// Inner calls get the remaining time, plus more the more steps they wait through.
   enum class Step { node = 0, leaders = 1, result = 2, judgement = 3 };
-  static CallOptions left(const Begun& call, Step step);
+  static CallOptions left(const RunningCall& call, Step step);
 
   // ---- hierarchical_pieces.cc
 
-  /// A piece of a call: `count` elements from element `at` on, the number of the piece and which of
-  /// two sets of scratch memory it has.
+  /// A piece of a call: `count` elements from `at`, its number, and its scratch buffer (of two).
   struct Slice {
     std::size_t index;
     std::size_t at;
@@ -114,7 +110,7 @@ class Hierarchical final : public OneRank {
   };
   struct Cut {
     std::size_t count;
-    /// Elements of a piece; the last may have fewer.
+    /// Elements of a piece; the last may be shorter.
     std::size_t step;
     std::size_t pieces() const { return step == 0 ? 1 : (count + step - 1) / step; }
     Slice piece(std::size_t index) const {
@@ -123,18 +119,18 @@ class Hierarchical final : public OneRank {
   };
   using Stage = std::function<void(const Slice&)>;
   /// Cuts a call into pieces and takes each through three stages: in the host, between the leaders
-  /// (on the leader alone), in the host again. While a piece travels the host works on the next.
+  /// (on the leader only), in the host again. Stages of different pieces overlap.
   void pipeline(const char* op, const Cut& cut, const Stage& gatherIn, const Stage& travel,
                 const Stage& spreadOut);
-  /// `blocks`: how many of the size of the call's count a piece takes part of.
+  /// `blocks`: how many blocks of the call's count a piece takes part of.
   static Cut cut(const Shape& shape, std::size_t blocks);
   std::byte* scratch(std::size_t bytes);
 
-  void runAllReduce(const Begun&, const Buffers&);
-  void runReduce(const Begun&, const Buffers&);
-  void runBroadcast(const Begun&, const Buffers&);
-  void runAllGather(const Begun&, const Buffers&);
-  void runReduceScatter(const Begun&, const Buffers&);
+  void runAllReduce(const RunningCall&, const Buffers&);
+  void runReduce(const RunningCall&, const Buffers&);
+  void runBroadcast(const RunningCall&, const Buffers&);
+  void runAllGather(const RunningCall&, const Buffers&);
+  void runReduceScatter(const RunningCall&, const Buffers&);
 
   const NodeMap map_;
   const double timeoutMs_;
@@ -144,7 +140,7 @@ class Hierarchical final : public OneRank {
   WireWindows windows_;
   std::vector<std::byte> scratch_;
   bool closed_ = false;
-  /// The leader's: takes pieces across the network. Last, so destroyed first.
+  /// On leaders: moves pieces across the network. Destroyed first, as the last member.
   WorkQueue network_;
 };
 

@@ -1,5 +1,5 @@
-// How the ranks of several hosts find that they make the same call: inside each host, then between
-// the leaders, then the result goes round in the host. A small sum rides along.
+// How the ranks of several hosts check that they make the same call: in each host, between the
+// leaders, then in each host again. A small sum is sent along.
 #include <array>
 #include <cstring>
 
@@ -10,18 +10,19 @@
 namespace gradlink {
 namespace {
 
-/// What a rank brings, or several together.
-struct Brought {
+/// The announcement of one rank or a group.
+struct HostsAnnouncement {
   ShapeOnWire shape;
-  /// Whether those that it speaks for make different calls.
+  /// Whether the ranks of the group make different calls.
   std::uint64_t differ = 0;
   alignas(8) std::array<std::byte, Hierarchical::kSmallBytes> data{};
 };
 
-Brought together(const std::vector<Brought>& all, const Partial& partial, std::size_t count) {
-  Brought sum = all.front();
+HostsAnnouncement together(const std::vector<HostsAnnouncement>& all, const Partial& partial,
+                           std::size_t count) {
+  HostsAnnouncement sum = all.front();
   std::vector<const void*> from;
-  for (const Brought& one : all) {
+  for (const HostsAnnouncement& one : all) {
     from.push_back(one.data.data());
     if (one.differ != 0 || one.shape != sum.shape) sum.differ = 1;
   }
@@ -32,11 +33,11 @@ Brought together(const std::vector<Brought>& all, const Partial& partial, std::s
 
 }  // namespace
 
-void Hierarchical::agree(const Begun& call, std::byte* small) {
+void Hierarchical::agree(const RunningCall& call, std::byte* small) {
   const Shape& shape = call.shape;
   const Partial partial(shape.dtype, shape.op);
   const std::size_t count = small == nullptr ? 0 : shape.count;
-  Brought all{ShapeOnWire(shape)};
+  HostsAnnouncement all{ShapeOnWire(shape)};
   partial.take(small, all.data.data(), count);
   const auto gather = [&](Communicator& part, Step step) {
     const auto ofEach = exchangeRecords(exchangeOver(part, left(call, step)), part.size(), all);
@@ -54,7 +55,7 @@ void Hierarchical::agree(const Begun& call, std::byte* small) {
     node_->broadcast({in, out}, sizeof(all), DType::uint8, 0, left(call, Step::result));
   });
   if (all.differ != 0) {
-    // Only now everybody has to hear of every call.
+    // Only a mismatch needs the calls of all ranks.
     const auto ofAll = [&](const auto& own) {
       const Exchange exchange = exchangeOver(*world_, left(call, Step::judgement));
       return onWorld(call.op(), [&] { return exchangeRecords(exchange, size(), own); });

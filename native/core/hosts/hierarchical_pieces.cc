@@ -1,5 +1,4 @@
-// The calls that reduce or spread over several hosts, piece by piece: while one travels between the
-// leaders, the hosts work on the next.
+// Reducing and spreading over several hosts in pieces, so the network and the hosts overlap.
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -15,7 +14,7 @@ namespace {
 
 // Large enough for the network's bandwidth, small enough to overlap and to stay in the caches.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-// Of calls that move a block for every rank: of all blocks together, and the least of one.
+// For calls that move one block for each rank: the size of all blocks, and the least of one.
 constexpr std::size_t kBlocksBytes = std::size_t{4} << 20;
 constexpr std::size_t kLeastBlockBytes = std::size_t{16} << 10;
 constexpr auto kLookEvery = std::chrono::milliseconds(50);
@@ -27,7 +26,6 @@ std::byte* bytesAt(void* base, std::size_t element, DType dtype) {
   return base == nullptr ? nullptr : static_cast<std::byte*>(base) + element * sizeOf(dtype);
 }
 
-/// The one-element spans of a call that holds one rank.
 struct Pair {
   Pair(const void* from, void* to) : in{from}, out{to} {}
   operator Buffers() const { return {in, out}; }
@@ -47,7 +45,7 @@ Hierarchical::Cut Hierarchical::cut(const Shape& shape, std::size_t blocks) {
   const std::size_t most =
       blocks == 1 ? kPieceBytes : std::max(kLeastBlockBytes, kBlocksBytes / blocks);
   const std::size_t pieces = std::max<std::size_t>(1, (shape.count * element + most - 1) / most);
-  // Whole cache lines of any element, so that only the last piece is odd.
+  // Whole cache lines of any element type, so only the last piece is odd.
   const std::size_t step = ((shape.count + pieces - 1) / pieces + 63) / 64 * 64;
   return {shape.count, std::min(step, shape.count)};
 }
@@ -70,7 +68,7 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
     network_.post([task] { (*task)(); });
     return task->get_future();
   };
-  // Meanwhile a rank of this host may fail, of which the network knows nothing.
+  // The network does not notice a rank of this host that fails meanwhile.
   const auto arrive = [&](std::future<void>& piece) {
     while (piece.wait_for(kLookEvery) == std::future_status::timeout)
       onNode(op, [&] { node_->check(op); });
@@ -91,14 +89,14 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
       under = std::move(next);
     }
   } catch (const Error& error) {
-    // Nothing may be on its way through the caller's memory when the call returns.
+    // No transfer may still use the caller's memory when the call returns.
     fail(error);
     network_.drain();
     throw;
   }
 }
 
-void Hierarchical::runAllReduce(const Begun& call, const Buffers& b) {
+void Hierarchical::runAllReduce(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const Partial partial(dtype, call.shape.op);
@@ -138,7 +136,7 @@ void Hierarchical::runAllReduce(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runReduce(const Begun& call, const Buffers& b) {
+void Hierarchical::runReduce(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const int root = call.shape.root;
@@ -148,7 +146,7 @@ void Hierarchical::runReduce(const Begun& call, const Buffers& b) {
   const int rootNode = map_.nodeOf(root);
   const int rootLocal = map_.localOf(root);
   const bool withRoot = map_.ownNode() == rootNode;
-  // The leader's partial sums: in the result where it is the root and the type is the same.
+  // The leader's partial sums go to the result if it is the root and the type is the same.
   const bool inResult = rank() == root && !partial.isWider();
   const bool needed = partial.isWider() || (leaders_ && !inResult);
   std::byte* const sums = needed ? scratch(2 * pieceBytes) : nullptr;
@@ -189,7 +187,7 @@ void Hierarchical::runReduce(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runBroadcast(const Begun& call, const Buffers& b) {
+void Hierarchical::runBroadcast(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const int root = call.shape.root;
   const int rootNode = map_.nodeOf(root);
@@ -217,13 +215,13 @@ void Hierarchical::runBroadcast(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runAllGather(const Begun& call, const Buffers& b) {
+void Hierarchical::runAllGather(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const std::size_t count = call.shape.count;
   const std::size_t element = sizeOf(dtype);
   const std::size_t widest = static_cast<std::size_t>(map_.widest());
   const Cut pieces = cut(call.shape, map_.slots());
-  // Everybody's blocks in the order of hosts (smaller hosts leave some empty), then this host's.
+  // All blocks in host order (smaller hosts leave some empty), then this host's.
   const std::size_t allBytes = map_.slots() * pieces.step * element;
   const std::size_t ownBytes = widest * pieces.step * element;
   std::byte* const all = scratch(2 * (allBytes + ownBytes));
@@ -258,7 +256,7 @@ void Hierarchical::runAllGather(const Begun& call, const Buffers& b) {
       });
 }
 
-void Hierarchical::runReduceScatter(const Begun& call, const Buffers& b) {
+void Hierarchical::runReduceScatter(const RunningCall& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp step = stepOf(call.shape.op);
   const Partial partial(dtype, call.shape.op);
@@ -269,7 +267,7 @@ void Hierarchical::runReduceScatter(const Begun& call, const Buffers& b) {
   const bool asGiven = pieces.pieces() == 1 && map_.slotsAreRanks() && !partial.isWider();
   const std::size_t allBytes = map_.slots() * pieces.step * element;
   const std::size_t ownBytes = widest * pieces.step * element;
-  // Input in the order of hosts, then the leader's sums and what of them is this host's.
+  // The input in host order, then the leader's sums and this host's share of them.
   std::byte* const packed = scratch(leaders_ ? 3 * allBytes + 2 * ownBytes : allBytes);
   const auto sumsOf = [&](const Slice& p) { return packed + (1 + p.set()) * allBytes; };
   const auto resultOf = [&](const Slice& p) { return packed + 3 * allBytes + p.set() * ownBytes; };

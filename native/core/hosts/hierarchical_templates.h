@@ -1,4 +1,4 @@
-// The guards of Hierarchical's calls. Private to hierarchical*.cc.
+// Error handling of Hierarchical's calls. Private to hierarchical*.cc.
 #pragma once
 
 #include <new>
@@ -19,7 +19,7 @@ auto Hierarchical::guarded(const char* op, Body body) {
     if (!error.usable) fail(error);
     throw;
   } catch (const std::bad_alloc&) {
-    Error error(ErrorCode::outOfMemory, std::string(op) + ": no memory for what is on its way");
+    Error error(ErrorCode::outOfMemory, std::string(op) + ": no memory for the data in transfer");
     fail(error.withOp(op).withRank(rank()));
     throw error;
   }
@@ -43,7 +43,7 @@ auto Hierarchical::onLeaders(const char* op, Body body) {
   try {
     return body();
   } catch (const Error& error) {
-    // Where it ended with the world, that says why.
+    // If the world has ended, its error explains this one.
     onWorld(op, [&] { world_->check(op); });
     Error whole = toWhole(error, op, map_.nodes(), [&](int node) { return map_.leaderOf(node); });
     whole.usable = false;  // the host's other ranks wait for this part

@@ -7,8 +7,8 @@
 namespace gradlink {
 namespace {
 
-// The two are asked in turn; while nothing comes the one inside is waited for, longer and longer,
-// which is the most that a message from another host can lie unseen.
+// Both wires are polled in turn. While nothing arrives, the poll of the inner wire waits longer and
+// longer: the most that a message from another host can be delayed.
 constexpr double kShortestNapMs = 0.005;
 constexpr double kLongestNapMs = 0.2;
 constexpr int kTurnsBeforeNaps = 200;
@@ -79,7 +79,7 @@ class HierarchicalWire final : public Wire {
 
   bool near(int rank) const { return map_.nodeOf(rank) == map_.ownNode(); }
 
-  /// Moves what one of them told to `events`, in the whole's ranks and tokens.
+  /// Moves a wire's events to `events`, translated to world ranks and tokens.
   void take(WireEvents& events, std::uint64_t fromAcross) {
     const bool inHost = fromAcross == 0;
     const auto name = [&](int rank) {
@@ -91,7 +91,7 @@ class HierarchicalWire final : public Wire {
       events.messages.push_back(message);
     }
     events.sent.insert(events.sent.end(), found_.sent.begin(), found_.sent.end());
-    // Of a rank of this host both tell; its messages come from inside, and its end is last.
+    // Both report the end of a rank on this host. The inner wire, with its messages, comes last.
     for (const int rank : found_.lost) {
       if (inHost || !near(rank)) events.lost.push_back(name(rank));
     }

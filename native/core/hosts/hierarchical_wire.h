@@ -1,5 +1,4 @@
-// One wire over several hosts: memory is shared with the ranks of one's own host, the others get
-// messages.
+// A wire over several hosts: shared memory within the host, messages to the others.
 #pragma once
 
 #include <memory>
@@ -9,7 +8,7 @@
 
 namespace gradlink {
 
-/// `inside` joins the ranks of this host, in their order; `across` joins all.
+/// `inside` joins the ranks of this host in world order; `across` joins all.
 std::unique_ptr<Wire> makeHierarchicalWire(std::unique_ptr<Wire> inside,
                                            std::unique_ptr<Wire> across, const NodeMap& map);
 

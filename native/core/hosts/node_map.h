@@ -6,21 +6,18 @@
 
 namespace gradlink {
 
-/// Nodes are numbered by their lowest ranks; a node's ranks stand in ascending order, the first is
-/// its leader.
+/// Nodes are numbered by their lowest ranks, and list ranks in ascending order, the leader first.
 class NodeMap {
  public:
-  /// `nodeOf`: any number for each rank, equal for those that share a host. `rank`: one's own.
+  /// `nodeOf`: a number for each rank, equal for ranks of one host.
   NodeMap(const std::vector<int>& nodeOf, int rank);
 
   int size() const { return static_cast<int>(nodeOf_.size()); }
   int rank() const { return rank_; }
   int nodes() const { return static_cast<int>(members_.size()); }
-  /// Ranks of the largest node.
   int widest() const { return widest_; }
 
   int nodeOf(int rank) const { return nodeOf_[static_cast<std::size_t>(rank)]; }
-  /// A rank's place in its node.
   int localOf(int rank) const { return localOf_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& members(int node) const {
     return members_[static_cast<std::size_t>(node)];
@@ -32,14 +29,13 @@ class NodeMap {
   const std::vector<int>& ownMembers() const { return members(ownNode()); }
   bool leads() const { return ownLocal() == 0; }
 
-  /// Where every node has widest() places, ranks in the order of nodes: a rank's place, and how
-  /// many there are. Some may be empty.
+  /// The slot of a rank if every node has widest() slots, some possibly empty; and their number.
   std::size_t slotOf(int rank) const {
     return static_cast<std::size_t>(nodeOf(rank)) * static_cast<std::size_t>(widest_) +
            static_cast<std::size_t>(localOf(rank));
   }
   std::size_t slots() const { return members_.size() * static_cast<std::size_t>(widest_); }
-  /// Whether slotOf(r) is r for every rank and no slot is empty.
+  /// Whether slotOf(r) == r for every rank and no slot is empty.
   bool slotsAreRanks() const { return slotsAreRanks_; }
 
  private:

@@ -1,4 +1,4 @@
-// A job of many hosts that happens to be on one.
+// A job for many hosts that runs on one.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace gradlink {
 
-/// Every call goes to the host's engine; `world` lives and closes with it and names the backend.
+/// Every call goes to the host's engine; `world` provides the backend's name and is closed with it.
 /// Both have the same ranks.
 std::unique_ptr<Communicator> makeOneHost(std::unique_ptr<Communicator> engine,
                                           std::unique_ptr<Communicator> world);

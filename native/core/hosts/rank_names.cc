@@ -15,11 +15,11 @@ bool digitAt(const std::string& text, std::size_t at) {
 struct Mention {
   std::string word;
   std::vector<int> ranks;
-  /// Between them: one less.
+  /// The text between the numbers; one fewer than the numbers.
   std::vector<std::string> gaps;
 };
 
-/// At `at`, where there is one; `end` is then behind it.
+/// The mention at `at`, if there is one; `end` is set behind it.
 std::optional<Mention> mentionAt(const std::string& text, std::size_t at, std::size_t& end) {
   std::size_t word = 0;
   for (const std::string name : {"rank ", "ranks "}) {
@@ -58,7 +58,7 @@ std::string replaceMentions(const std::string& text,
   return replaced;
 }
 
-// Errors begin with the operation they came from, which is a part's.
+// Removes the operation from the message: it is the inner one.
 std::string withoutOp(const Error& error) {
   const std::string text = error.what();
   const std::string prefix = error.op + ": ";

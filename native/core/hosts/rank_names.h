@@ -1,5 +1,4 @@
-// Errors of a communicator that is part of another speak of its own ranks: this turns them into
-// the whole's.
+// Translates the ranks in errors of a part to the ranks of the whole communicator.
 #pragma once
 
 #include <functional>
@@ -10,20 +9,18 @@
 
 namespace gradlink {
 
-/// "rank 1" and "ranks 0, 1" in a text, each number replaced.
+/// Replaces each number of "rank 1" and "ranks 0, 1" in a text.
 std::string renameRanks(const std::string& text, const std::function<int(int)>& nameOf);
 
-/// The same with each such mention, its word included, replaced by what `written` makes of its
-/// numbers.
+/// Replaces each such mention, its word included, by `written` of its numbers.
 std::string rewriteRanks(const std::string& text,
                          const std::function<std::string(const std::vector<int>&)>& written);
 
-/// A part's error as the whole's, for `op`. What fromWhole() made comes back as it was.
+/// A part's error as the whole's, for `op`. Reverses fromWhole().
 Error toWhole(const Error& error, const std::string& op, int partSize,
               const std::function<int(int)>& nameOf);
 
-/// The whole's error for a part's fail(): its rank lies past the part's own, so that toWhole()
-/// tells it from the part's errors.
+/// The whole's error for a part's fail(). Its rank exceeds the part's, so toWhole() knows it.
 Error fromWhole(const Error& error, int partSize);
 
 }  // namespace gradlink

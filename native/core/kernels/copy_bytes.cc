@@ -22,7 +22,7 @@ double fastestOf(void (*copy)(void*, const void*, std::size_t), void* to, const 
   return std::chrono::duration<double>(fastest).count();
 }
 
-// Once a process, within some 50 microseconds.
+// Measured once for each process, in about 50 microseconds.
 bool memcpyIsSlow() {
   constexpr std::size_t kBytes = 16 << 10;
   constexpr std::size_t kPage = 4096;
@@ -44,7 +44,7 @@ void copyByVectors(void* to, const void* from, std::size_t bytes) {
   const std::size_t head =
       (simd::kLineBytes - reinterpret_cast<std::uintptr_t>(to) % simd::kLineBytes) %
       simd::kLineBytes;
-  // Stores that cross lines cost a quarter.
+  // Stores that cross cache lines cost a quarter.
   const std::size_t first = std::min(head, bytes);
   copy({dst, 1, 0, from, 0, first});
   copy({dst, 1, 0, from, first, bytes});

@@ -1,5 +1,4 @@
-// Element types: what the bytes of a buffer mean. The numbers cross the Node-API boundary
-// (lib/native/load.ts).
+// Element types. The numbers cross the Node-API boundary (lib/native/load.ts).
 #pragma once
 
 #include <cstddef>
@@ -18,19 +17,18 @@ enum class DType : std::uint8_t {
   bfloat16 = 7,
   float32 = 8,
   float64 = 9,
-  // Only NCCL computes with these: no engine, kernel or store of ours does.
+  // Only NCCL computes with these.
   float8e4m3 = 10,
   float8e5m2 = 11,
-  // Only the host computes with it: NCCL and the kernels for GPUs have none.
+  // Only the host computes with it.
   int16 = 12,
 };
 
-/// All, those that buffers on GPUs may have (the first), and those that everything computes with.
+/// All types; the first ones that GPU buffers may have; and those that everything computes with.
 inline constexpr int kDTypeCount = 13;
 inline constexpr int kGpuDTypeCount = 12;
 inline constexpr int kCommonDTypeCount = 10;
 
-/// What the host computes with.
 inline constexpr DType kHostDTypes[] = {
     DType::int8,   DType::uint8,   DType::int16,    DType::int32,   DType::uint32, DType::int64,
     DType::uint64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
@@ -38,7 +36,7 @@ inline constexpr DType kHostDTypes[] = {
 constexpr bool isFloat8(DType dtype) {
   return dtype == DType::float8e4m3 || dtype == DType::float8e5m2;
 }
-/// Of 16 bits and more.
+/// 16 bits and wider.
 constexpr bool isFloat(DType dtype) { return dtype >= DType::float16 && dtype <= DType::float64; }
 constexpr bool isHalf(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 constexpr bool isOnGpus(DType dtype) { return static_cast<int>(dtype) < kGpuDTypeCount; }

@@ -1,9 +1,9 @@
-// What formulas are written in that the host's loops and a GPU's kernels share.
+// Macros for formulas that the host's loops and GPU kernels share.
 #pragma once
 
 #include <cstdint>
 
-// Always inlined, so that none is left behind in a file that is compiled for a wider level.
+// Always inlined: an out-of-line copy could end up in a file compiled for a wider SIMD level.
 #if defined(__CUDACC__)
 #define GRADLINK_FORMULA __device__ __forceinline__
 #define GRADLINK_KEEP_ROLLED _Pragma("unroll 1")

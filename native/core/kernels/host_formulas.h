@@ -1,5 +1,4 @@
-// Formulas that only the host's loops have; GPUs have no kernels of them. As in step_formulas.h:
-// MXNet 1.9.1's, for one element, the same bits on every machine.
+// Formulas without GPU kernels, MXNet 1.9.1's as in step_formulas.h, with the same bits everywhere.
 #pragma once
 
 #include "core/kernels/step_formulas.h"
@@ -8,8 +7,8 @@
 
 namespace gradlink::kernels {
 
-/// w -= lr (g + wd w); w += sigma s, where lr is half the rate, s the element's noise and sigma
-/// (correction1) the root of the rate.
+/// w -= lr (g + wd w); w += sigma s. lr is half the rate, s the element's noise, sigma
+/// (correction1) the square root of the rate.
 struct Sgld {
   static constexpr unsigned kStates = 1;
   template <class T>

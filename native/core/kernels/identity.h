@@ -1,4 +1,4 @@
-// What an op's reduction of nothing is: the value that changes no other.
+// The identity of a reduction: the value that changes no other.
 #pragma once
 
 #include <bit>
@@ -11,11 +11,11 @@
 
 namespace gradlink {
 
-/// The bits of 0 for sum (and avg), of 1 for prod, of the type's greatest value for min and its
-/// least for max, which for floats are the infinities. Of float8 they are the greatest finite
-/// numbers: e4m3 has no infinities, and NCCL makes finite numbers of those of e5m2.
+/// The bits of 0 for sum and avg, of 1 for prod, of the greatest value for min and the least for
+/// max (infinities for floats). For float8 the greatest finite numbers: e4m3 has no infinities, and
+/// NCCL makes e5m2's finite.
 constexpr std::uint64_t identityBits(DType dtype, ReduceOp op) {
-  // One, the greatest and the least of each type, in the order of DType.
+  // One, the greatest and the least value of each type, in the order of DType.
   constexpr std::uint64_t kOne[kDTypeCount] = {
       1, 1, 1, 1, 1, 1, 0x3c00, 0x3f80, 0x3f800000, 0x3ff0000000000000, 0x38, 0x3c, 1};
   constexpr std::uint64_t kGreatest[kDTypeCount] = {
@@ -41,7 +41,6 @@ constexpr std::uint64_t identityBits(DType dtype, ReduceOp op) {
   return 0;
 }
 
-/// to[i] = that, for every i < count.
 inline void fillIdentity(void* to, std::size_t count, DType dtype, ReduceOp op) {
   static_assert(std::endian::native == std::endian::little);
   const std::uint64_t bits = identityBits(dtype, op);

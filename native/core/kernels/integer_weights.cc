@@ -10,8 +10,7 @@
 namespace gradlink {
 namespace {
 
-/// Elements of all results that are computed before any is stored: then a destination may be a
-/// source. Their sums fit the first-level cache for a few results.
+/// Elements computed before any is stored, as destinations may be sources; they stay cached.
 constexpr std::size_t kBlock = 512;
 
 bool isWhole(double weight) { return std::fabs(weight) < 0x1p63 && std::trunc(weight) == weight; }
@@ -25,7 +24,7 @@ double rounded(double value) {
 
 template <class T>
 T saturated(double value) {
-  // The greatest of 64 bits has no double; the next above it has.
+  // The greatest 64-bit integer has no double; its successor has.
   constexpr T kHalf = std::numeric_limits<T>::max() / 2 + 1;
   constexpr double kEnd = 2 * static_cast<double>(kHalf);
   constexpr double kLeast = static_cast<double>(std::numeric_limits<T>::min());
@@ -39,7 +38,7 @@ T saturated(double value) {
 template <class T>
 void exactBlock(std::span<const WeightedTerm> terms, std::size_t divisor, std::size_t begin,
                 std::size_t length, T* results) {
-  // Unsigned, and of no less than an int, so that wrapping around is defined.
+  // Unsigned and at least as wide as int, so wrapping is defined.
   std::uint64_t sums[kBlock] = {};
   for (const WeightedTerm& term : terms) {
     const T* const from = static_cast<const T*>(term.src) + begin;
@@ -114,7 +113,7 @@ void weightedIntegers(std::span<const WeightedOutput> outputs, std::span<const W
     case DType::uint64:
       return weighted<std::uint64_t>(outputs, terms, count);
     default:
-      break;  // floats have kernels of their own
+      break;  // floats have their own kernels
   }
 }
 

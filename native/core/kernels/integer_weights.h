@@ -1,4 +1,4 @@
-// Weighted sums of integers: exact where they can be, rounded once where they cannot.
+// Weighted sums of integers: exact if possible, otherwise rounded once.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,9 @@
 
 namespace gradlink {
 
-/// weightedSums() of an integer type. A sum whose weights are whole numbers below 2^63 is exact, of
-/// 64 bits; its quotient is truncated towards zero, and wraps around like a sum. Others are summed
-/// in float64, in the order of their terms, divided and rounded to the nearest whole number, halves
-/// to the even one; what is beyond the type becomes its least or greatest value.
+/// weightedSums() of an integer type. With whole weights below 2^63 the sum is exact in 64 bits,
+/// its quotient is truncated towards zero and wraps. Other sums are computed in float64 in the
+/// order of their terms, divided, rounded to nearest (ties to even) and saturated.
 void weightedIntegers(std::span<const WeightedOutput> outputs, std::span<const WeightedTerm> terms,
                       std::size_t count, DType);
 

@@ -1,7 +1,5 @@
-// Which of a few ways of doing the same is fastest, found out while it is done.
-//
-// It is measured again and again, at a bounded cost: what the other ways lose is spread over as
-// much work as makes it 2 % of it.
+// Finds the fastest of a few equivalent ways while the work is done. Ways are measured again and
+// again at a bounded cost: the loss is spread over enough work to stay at 2 %.
 #pragma once
 
 #include <algorithm>
@@ -15,23 +13,19 @@ class MeasuredChoice {
  public:
   static constexpr int kMostWays = 4;
 
-  /// Begins with way 0 of `ways`.
   explicit MeasuredChoice(int ways = 2) : ways_(static_cast<std::size_t>(ways)) {
-    // One after the other, so that the first calls try them all.
+    // Staggered, so the first calls try all ways.
     for (std::size_t w = 0; w < ways_; ++w) untilProbe_[w] = 1;
   }
 
-  int ways() const { return static_cast<int>(ways_); }
-  /// How the next work should be done.
   int way() const { return static_cast<int>(probing() ? tried_ : chosen_); }
-  /// The fastest that is known.
   int chosen() const { return static_cast<int>(chosen_); }
-  /// The next work, or its beginning, tries what is not known to be faster.
+  /// Whether the next work, or its beginning, tries another way than the fastest known.
   bool probing() const { return probesLeft_ > 0; }
-  /// The next work's cost should be told to record().
+  /// Whether the next work's cost should be passed to record().
   bool measured() const { return probing() || untilMeasured_ == 0; }
 
-  /// Work is over. `share`: how much of it tried another way if it did.
+  /// Call after the work. `share`: how much of it tried another way, if it did.
   void advance(float share = 1) {
     untilMeasured_ = untilMeasured_ == 0 ? kMeasuredEvery : untilMeasured_ - 1;
     if (probing()) {
@@ -51,11 +45,11 @@ class MeasuredChoice {
     }
   }
 
-  /// What work took one of the ways, per byte, in any unit.
+  /// The cost of the work per byte, in any unit.
   void record(int way, float cost) {
     const auto at = static_cast<std::size_t>(way);
     float& known = cost_[at];
-    // Nothing is faster than it can be, but everything may be interrupted.
+    // Interruptions only ever add to a cost.
     known =
         known == 0 || cost < known ? cost : known + (std::min(cost, kMostRise * known) - known) / 4;
     if (cost_[chosen_] == 0) return;
@@ -84,7 +78,7 @@ class MeasuredChoice {
   static constexpr float kMostRise = 3;
   static constexpr float kWorthSwitching = 1.05f;
 
-  /// Calls that use what is chosen, between two looks at another way.
+  /// Calls with the chosen way between two trials of another.
   std::uint32_t fewestBetween() const {
     return kFewestBetween * static_cast<std::uint32_t>(ways_ - 1);
   }

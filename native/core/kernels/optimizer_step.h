@@ -1,5 +1,4 @@
-// The words in which a step of an optimizer is said, whoever computes it: the host's loops
-// (kvstore) or a GPU's kernels (cuda).
+// Types that describe an optimizer's step, for the host's loops (kvstore) and GPU kernels (cuda).
 #pragma once
 
 #include <cstddef>
@@ -7,9 +6,8 @@
 
 namespace gradlink {
 
-// Every formula of step_formulas.h: X(argument, kernel, Formula) with its StepKernel and its
-// struct, and with whatever argument the caller gives. The enumeration, the loops of every SIMD
-// level and the GPU's kernels follow this list.
+// Every formula of step_formulas.h: X(argument, kernel, Formula) with its StepKernel and struct.
+// The enumeration, the loops of every SIMD level and the GPU kernels follow this list.
 #define GRADLINK_STEP_FORMULAS(X, argument)     \
   X(argument, sgd, Sgd)                         \
   X(argument, sgdMomentum, SgdMomentum)         \
@@ -31,34 +29,30 @@ namespace gradlink {
   X(argument, dcasgd, Dcasgd)                   \
   X(argument, lbsgd, Lbsgd)
 
-// Formulas of host_formulas.h, which only the host's loops have: X as above.
+// The formulas of host_formulas.h; X as above.
 #define GRADLINK_HOST_FORMULAS(X, argument) X(argument, sgld, Sgld)
 
 enum class StepKernel : std::uint8_t {
 #define GRADLINK_STEP_NAME(none, kernel, Formula) kernel,
   GRADLINK_STEP_FORMULAS(GRADLINK_STEP_NAME, ) GRADLINK_HOST_FORMULAS(GRADLINK_STEP_NAME, )
 #undef GRADLINK_STEP_NAME
-  /// The first half of lamb's step: moments, and the direction for its norm.
+  /// The first half of lamb: moments, and the direction for its norm.
   lambMoments,
-  /// Row by row (kvstore/optimizer/group_adagrad.h): no loop over elements, and so in no table of
-  /// them.
+  /// Row by row (kvstore/optimizer/group_adagrad.h), so not in the tables of loops over elements.
   groupAdagrad,
 };
-/// In the tables of loops over elements.
+/// Those in the tables of loops over elements.
 inline constexpr std::size_t kStepKernelCount =
     static_cast<std::size_t>(StepKernel::lambMoments) + 1;
 
-/// Whether GPUs have kernels of it.
 constexpr bool runsOnGpus(StepKernel kernel) {
   return kernel < StepKernel::sgld || kernel == StepKernel::lambMoments;
 }
 
-/// Which norm, if any, scales the rate of a whole array.
 enum class TrustRatio : std::uint8_t { none, lars, lamb, lbsgd };
 
-/// Elements of a block: the unit in which an update is cut, and of which norms are partial sums.
-/// Small enough that a block of every array an optimizer touches stays in the first two cache
-/// levels.
+/// Elements of a block: updates are cut and norms are summed by blocks. A block of every array of
+/// an optimizer stays in the first two cache levels.
 inline constexpr std::size_t kUpdateBlock = 4096;
 
 /// The numbers of one step in the precision of the loop. Each kernel uses some of them.
@@ -70,7 +64,7 @@ struct StepScalars {
   /// 1 - lr * wd, or 1 - lr * wdLh for signum.
   T keep = 1;
   T rescale = 1;
-  /// Bound of the gradient; infinity where it is not clipped.
+  /// Bound of the gradient; infinity: no clipping.
   T clip = 0;
   T momentum = 0;
   T onePlusMomentum = 1;
@@ -81,13 +75,13 @@ struct StepScalars {
   T beta2 = 0;
   T oneMinusBeta2 = 1;
   T epsilon = 0;
-  /// Bias corrections of lamb: 1 - beta^t, or 1. Others keep other numbers there.
+  /// lamb: bias corrections 1 - beta^t, or 1. Other kernels store other numbers here.
   T correction1 = 1;
   T correction2 = 1;
-  /// ftrl's L1 strength and beta.
+  /// ftrl: L1 strength and beta.
   T lambda1 = 0;
   T ftrlBeta = 0;
-  /// Bound of the weights in rmsprop; infinity where they are not clipped.
+  /// rmsprop: bound of the weights; infinity: no clipping.
   T clipWeights = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace gradlink {
 namespace {
 
-// Elements of an array that are widened at a time: in the first-level cache, for a few arrays.
+// Elements widened at a time: they fit in the first-level cache for a few arrays.
 constexpr std::size_t kWidened = 1024;
 constexpr float kSmaller = 0x1p-16F;
 
@@ -33,7 +33,7 @@ void Partial::finish(std::byte* sums, std::byte* to, std::size_t count, std::siz
   if (!isScaled()) return narrow(wide, to, count, result, divisor);
   const auto parts = static_cast<float>(divisor);
   for (std::size_t i = 0; i < count; ++i) {
-    // Either step alone is exact where it comes first.
+    // Either step alone is exact if it comes first.
     const bool large = std::abs(wide[i]) >= 1;
     wide[i] = large ? wide[i] / parts / kSmaller : wide[i] / kSmaller / parts;
   }

@@ -1,5 +1,4 @@
-// A reduction in several steps: what its partial results are kept in, and the ways into that and
-// out of it.
+// Reductions in several steps: the type of partial results and the conversions to and from it.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +22,11 @@ struct Partial {
   bool isWider() const { return dtype != result; }
 
   void take(const void* from, std::byte* to, std::size_t count) const;
-  /// Elements [first, first + count) of arrays of the result's type, summed from the left.
+  /// Sums elements [first, first + count) of arrays of the result's type, from the left.
   void sum(std::span<const void* const> arrays, std::size_t first, std::byte* to,
            std::size_t count) const;
-  /// What `arrays` arrays add up to becomes the result: divided where that is an average, rounded
-  /// once. `to` is `sums`, or where they are wider another place.
+  /// Finishes a sum of `arrays` arrays: divides an average, rounds once. `to` may be `sums` unless
+  /// wider.
   void finish(std::byte* sums, std::byte* to, std::size_t count, std::size_t arrays) const;
 
   DType result;
@@ -35,9 +34,9 @@ struct Partial {
   ReduceOp op;
 
  private:
-  /// bfloat16 has float32's range, so that a sum could leave it where the result does not. Its sums
-  /// are kept 2^16 times smaller: all are multiples of 2^-133, and of float32's least 2^-149 then,
-  /// so that nothing else changes.
+  /// bfloat16 has float32's range, so a sum could overflow where the result does not. Sums are
+  /// scaled by 2^-16: all are multiples of 2^-133, then of float32's least 2^-149. Nothing else
+  /// changes.
   bool isScaled() const { return isWider() && result == DType::bfloat16 && op != ReduceOp::prod; }
 };
 

@@ -1,5 +1,4 @@
-// Elements of test data (measure/pattern.h says which), for the host's loops and a GPU's kernels
-// alike.
+// Elements of test data (see measure/pattern.h), for the host's loops and GPU kernels.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace gradlink::kernels {
 
-/// A finaliser of the splitmix family: every output bit depends on every input bit.
+/// A finalizer of the splitmix family: every output bit depends on every input bit.
 GRADLINK_FORMULA std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -40,8 +39,7 @@ struct PatternFloat64 : FloatPattern {
   static constexpr std::uint64_t kFactors = 1000;
   static GRADLINK_FORMULA Memory encode(double x) { return bitsOf(x); }
 };
-/// Of float32 the sign, fewer exponents and fewer digits. Only numbers that the type has, none of
-/// them subnormal.
+/// For float32: the sign, and fewer exponents and digits. Only normal numbers of the type.
 template <class Bits, int mantissaBits, std::uint32_t bias, std::uint64_t factors>
 struct PatternOfFewBits : FloatPattern {
   using Memory = Bits;
@@ -72,7 +70,7 @@ struct IntegerPattern {
       (std::uint64_t{1} << (8 * sizeof(Memory) - (isSigned ? 1 : 0) - 1)) - 1;
   static constexpr std::uint64_t kFactors = 120;
   static GRADLINK_FORMULA Memory encode(std::uint64_t x) { return static_cast<Memory>(x); }
-  /// What the type keeps of x, extended again by its sign.
+  /// Truncates x to the type and sign-extends it.
   static GRADLINK_FORMULA std::uint64_t extend(std::uint64_t x) {
     if constexpr (isSigned) {
       return static_cast<std::uint64_t>(static_cast<std::int64_t>(x << kUnusedBits) >> kUnusedBits);
@@ -82,7 +80,7 @@ struct IntegerPattern {
   }
 };
 
-/// Calls `call` with the pattern of the element type, as a value that carries nothing but its type.
+/// Calls `call` with a tag value of the element type's pattern.
 template <class Call>
 GRADLINK_FORMULA auto withPattern(DType dtype, Call call) {
   switch (dtype) {
@@ -129,7 +127,7 @@ class Pattern {
       return;
     }
     const bool adds = op_ == ReduceOp::sum || op_ == ReduceOp::avg;
-    // Averages of floats are whole where every summand is a multiple of the number of ranks.
+    // Averages of floats are whole if every summand is a multiple of the number of ranks.
     if (op_ == ReduceOp::avg && P::kFloat) unit_ = size_;
     active_ = size_;
     if (adds && P::kLimit / unit_ < size_) active_ = P::kLimit / unit_;
@@ -143,7 +141,7 @@ class Pattern {
       if (!isActive(index, rank)) return 0;
       return static_cast<double>(static_cast<std::int64_t>(spread(h))) * static_cast<double>(unit_);
     } else {
-      // Wrapping makes every value good, except for avg, where a wrapped sum would have no meaning.
+      // Wrapping keeps every value valid, except for avg: a wrapped sum has no meaning.
       if (op_ == ReduceOp::prod) return h | 1;
       if (op_ == ReduceOp::avg) return isActive(index, rank) ? spread(h) : 0;
       return P::extend(h);
@@ -180,7 +178,7 @@ class Pattern {
   GRADLINK_FORMULA double factor(std::uint64_t h, std::uint64_t index, std::uint64_t rank) const {
     double value = (h & 1) != 0 ? -1 : 1;
     if (isActive(index, rank)) value *= (h & 2) != 0 ? 2 : 0.5;
-    // One rank brings digits: 1.25, 1.5 or 1.75.
+    // One rank contributes fraction digits: 1.25, 1.5 or 1.75.
     if ((index + rank) % size_ == 0) value *= 1 + 0.25 * static_cast<double>(multiplyHigh(h, 4));
     return value;
   }

@@ -15,18 +15,17 @@ namespace gradlink {
 namespace simd {
 namespace {
 
-// Below this a call is not worth aligning: the head would cost more than loads that cross cache
-// lines.
+// Below this, aligning costs more than loads that cross cache lines.
 constexpr std::size_t kAlignFromBytes = 2048;
 
-/// Elements until `pointer` is aligned to a cache line; 0 where it never is.
+/// Elements until `pointer` is aligned to a cache line; 0 if it never is.
 std::size_t headOf(const void* pointer, std::size_t elementBytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   if (address % elementBytes != 0) return 0;
   return (kLineBytes - address % kLineBytes) % kLineBytes / elementBytes;
 }
 
-/// Destinations in an order of their own, without allocation in the common case.
+/// A reordered list of destinations, usually without allocation.
 class Destinations {
  public:
   explicit Destinations(std::size_t capacity) {
@@ -51,10 +50,10 @@ struct StreamOrder {
     std::size_t back = dst.size();
     for (std::size_t i = 0; i < dst.size(); ++i) {
       void* const pointer = dst[i];
-      // A source's lines are in the cache already; storing past it would only evict them first.
+      // A source's lines are in the cache already; a streaming store would evict them first.
       bool streams = i < wanted.first && std::find(src.begin(), src.end(), pointer) == src.end() &&
                      reinterpret_cast<std::uintptr_t>(pointer) % elementBytes == 0;
-      // One head serves all: destinations aligned otherwise than the first are stored as usual.
+      // All share one head: destinations with another alignment than the first are stored normally.
       if (streams && back == dst.size()) head = headOf(pointer, elementBytes);
       streams = streams && headOf(pointer, elementBytes) == head;
       list.data()[streams ? --back : front++] = pointer;
@@ -68,9 +67,9 @@ struct StreamOrder {
   std::size_t head = 0;
 };
 
-/// The order in which a call's sums are stored, and what is held of sources that a store changes
-/// before their last use. First come sums whose place no other one reads, so that a chain of
-/// neighbors in place holds nothing and a ring one source.
+/// The order in which a call's sums are stored, and the sources to save because a store overwrites
+/// them before their last use. Sums that no other one reads come first: a chain of neighbors in
+/// place saves nothing, a ring one source.
 struct MixPlan {
   MixPlan(std::span<const WeightedOutput> given, std::span<const WeightedTerm> givenTerms) {
     std::vector<std::size_t> first;

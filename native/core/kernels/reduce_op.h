@@ -1,6 +1,5 @@
-// Reduce operations. Sums and products of integers wrap; avg of integers truncates towards zero
-// and, up to 32 bits, does not wrap. min and max propagate NaN. float16 and bfloat16 accumulate in
-// float32 and round once, at the end.
+// Reduce operations. Integer sums and products wrap; integer avg truncates towards zero and, up to
+// 32 bits, does not wrap. min and max propagate NaN. Halves accumulate in float32 and round once.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,9 @@ constexpr const char* nameOf(ReduceOp op) {
   return kNames[static_cast<int>(op)];
 }
 
-/// Where an average is taken in steps, the steps are sums.
 constexpr ReduceOp stepOf(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
 
-/// What partial results of a reduction in steps are kept in, so that it rounds once and overflows
-/// only where the result does: of halves float32, except for min and max, which round nothing.
+/// The type of partial results, so the result rounds once: float32 for sums and products of halves.
 constexpr DType partialOf(DType dtype, ReduceOp op) {
   const bool picks = op == ReduceOp::min || op == ReduceOp::max;
   return isHalf(dtype) && !picks ? DType::float32 : dtype;

@@ -1,9 +1,9 @@
-// The optimizers' formulas for one element, for the host's loops and a GPU's kernels alike: T is
-// float or double, s are the element's states, g its gradient. No fused multiply-add, no
-// approximate root: every machine gives the same bits.
+// The optimizers' formulas for one element, shared by the host's loops and GPU kernels. T is float
+// or double, s the element's states, g its gradient. No fused multiply-add and no approximate root:
+// every machine gives the same bits.
 //
-// Formulas: MXNet 1.9.1's optimizer operators (adamw: MXNet's contrib operator), with
-// g = clip(rescale * gradient) where nothing else is said.
+// From MXNet 1.9.1's optimizer operators (adamw: contrib), with g = clip(rescale * gradient) unless
+// stated otherwise.
 #pragma once
 
 #include "core/kernels/formula.h"
@@ -188,7 +188,7 @@ GRADLINK_FORMULA T lambDirection(T w, const T* s, const StepScalars<T>& c) {
   return (s[0] / c.correction1) / (root(s[1] / c.correction2) + c.epsilon) + c.wd * w;
 }
 
-/// The second half of lamb's step; norms.cuh has the first. lr carries the trust ratio.
+/// The second half of lamb; norms.cuh has the first. lr carries the trust ratio.
 struct LambApply {
   static constexpr unsigned kStates = 2;
   template <class T>
@@ -211,8 +211,8 @@ struct AddScaled {
   }
 };
 
-/// g = clip(rescale gradient + wd w); m as adam's; u = max(beta2 u, |g|); w -= lr m / u, nothing
-/// where u is 0 (MXNet divides by it). lr carries the bias correction.
+/// g = clip(rescale gradient + wd w); m as adam's; u = max(beta2 u, |g|); w -= lr m / u, or 0 where
+/// u is 0 (MXNet divides by it). lr carries the bias correction.
 struct Adamax {
   static constexpr unsigned kStates = 2;
   template <class T>
@@ -227,7 +227,7 @@ struct Adamax {
 };
 
 /// Moments as adam's of g = clip(rescale gradient + wd w); w -= lr (a g + b m) / (sqrt(v / c2) +
-/// eps), where a (momentum) and b (onePlusMomentum) follow from the schedule of the momentum.
+/// eps). a (momentum) and b (onePlusMomentum) follow the momentum schedule.
 struct Nadam {
   static constexpr unsigned kStates = 2;
   template <class T>
@@ -268,16 +268,15 @@ struct Dcasgd {
   }
 };
 
-/// What lbsgd's rate is multiplied by where it follows norms: of the weights and of the mean that
-/// the step takes.
+/// The factor of lbsgd's rate from the norms of the weights and of the step's mean.
 GRADLINK_FORMULA double lbsgdRatio(double wd, double weightSquares, double meanSquares) {
   constexpr double kAgainstZero = 1e-18;
   const double ratio = root(weightSquares / (meanSquares + wd * weightSquares + kAgainstZero));
   return ratio < 0.01 ? 0.01 : (ratio > 100.0 ? 100.0 : ratio);
 }
 
-/// Gathers gradients in s[1]; in a step that is due (correction1 is not 0) it takes sgd's with
-/// momentum, of the mean over batchScale of them (correction2).
+/// Accumulates gradients in s[1]. A step that is due (correction1 is not 0) is sgd's with momentum
+/// on the mean of batchScale (correction2) of them.
 struct Lbsgd {
   static constexpr unsigned kStates = 2;
   template <class T>

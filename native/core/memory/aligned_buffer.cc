@@ -15,15 +15,14 @@ namespace gradlink {
 
 namespace {
 constexpr std::size_t kCacheLine = 64;
-// From here on memory is the system's own, so that it goes back to the system when it is freed: the
-// C library keeps up to 32 MiB of each block for later.
+// Larger blocks are mapped, so the system gets them back: the C library would keep up to 32 MiB.
 constexpr std::size_t kFewestMapped = 128 << 10;
 
 std::size_t roundUp(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Null where there is none. `bytes`: whole pages.
+/// Null if there is no memory. `bytes`: whole pages.
 void* mapAligned(std::size_t bytes, std::size_t alignment) {
   const std::size_t room = bytes + alignment;
   void* const memory =
@@ -44,7 +43,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
     return;
   }
   const bool maps = bytes >= kFewestMapped;
-  // The last huge page stays one of small ones: whole ones would be up to half waste.
+  // The remainder uses small pages: a huge page would be up to half waste.
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t rounded = roundUp(bytes, maps ? page : kCacheLine);
   void* memory = nullptr;
@@ -59,7 +58,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
   }
   memory_ = {memory, Free{maps ? rounded : 0}};
   adviseHugePages(memory, rounded);
-  // Mapped memory is zeros. Its first touch is where the system makes the pages: by all threads.
+  // Mapped memory is zero. The first touch makes the pages, so all threads do it.
   if (!maps || touchPages(memory, rounded) != 0) std::memset(memory, 0, bytes);
 }
 

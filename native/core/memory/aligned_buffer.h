@@ -1,5 +1,4 @@
-// Zeroed memory for arrays, states and merge buffers: aligned to cache lines, on huge pages where
-// it is large.
+// Zeroed memory for arrays, states and buffers: aligned to cache lines, large ones on huge pages.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ class AlignedBuffer {
  private:
   struct Free {
     void operator()(void* memory) const;
-    /// Of pages that are the system's; 0: of the C library.
+    /// Bytes mapped from the system; 0: from the C library.
     std::size_t mapped;
   };
   std::unique_ptr<void, Free> memory_{nullptr, Free{0}};

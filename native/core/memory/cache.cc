@@ -19,7 +19,7 @@ Value cacheEntry(const std::string& file) {
   return value;
 }
 
-/// As in "32768K"; 0 where there is none.
+/// Parses "32768K"; 0 if there is no such file.
 std::size_t cacheSize(const std::string& file) {
   std::ifstream in(file);
   std::size_t size = 0;
@@ -28,7 +28,7 @@ std::size_t cacheSize(const std::string& file) {
   return size << (unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0);
 }
 
-/// Of the highest level up to `most` that the kernel tells of; 0 where it tells of none.
+/// The highest level up to `most` that the kernel reports, or 0.
 std::size_t cacheBytes(const std::string& folder, int most) {
   int last = 0;
   std::size_t bytes = 0;
@@ -49,8 +49,8 @@ constexpr const char* kFirstCore = "/sys/devices/system/cpu/cpu0/cache";
 
 std::size_t lastLevelCacheBytes(const std::string& folder, long library) {
   if (const std::size_t bytes = cacheBytes(folder, kMostCaches); bytes > 0) return bytes;
-  // The library adds up all caches of a socket of AMD's where it is not told who shares them, as in
-  // many virtual machines: 508 MiB for cores that have 32 each before them.
+  // Without information on sharing, as in many virtual machines, the library adds up all caches of
+  // an AMD socket: 508 MiB for cores with 32 MiB each.
   return library > 0 ? std::min(static_cast<std::size_t>(library), kUsualCache) : kUsualCache;
 }
 

@@ -1,4 +1,4 @@
-// The processor's caches, as far as choices depend on them.
+// Cache sizes of the processor.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,12 @@
 
 namespace gradlink {
 
-/// Bytes of one last-level cache: what a core has before it, not what all of them hold together.
+/// The size of one last-level cache: the part that one core uses, not the sum of all.
 std::size_t lastLevelCacheBytes();
 
-/// Bytes of a core's own cache of the second level.
 std::size_t secondLevelCacheBytes();
 
-/// The same by what others say. `folder`: the kernel's of a core's caches. `library`: what the C
-/// library says, 0 or less where it knows nothing.
+/// The same from a cache folder of the kernel and the C library's value (0 or less: unknown).
 std::size_t lastLevelCacheBytes(const std::string& folder, long library);
 std::size_t secondLevelCacheBytes(const std::string& folder, long library);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kMostReserve = 256 * kMiB;
 
-/// The number after a name in a file of lines "name number"; `name` "" is the whole file.
+/// The number after `name` in a file of lines "name number"; an empty name reads the whole file.
 std::optional<std::uint64_t> numberIn(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   std::string word;
@@ -33,7 +33,6 @@ std::uint64_t withoutReserve(std::uint64_t available, std::uint64_t total) {
   return available > reserve ? available - reserve : 0;
 }
 
-/// What the files of a control group are called.
 struct Names {
   const char* limit;
   const char* usage;
@@ -48,7 +47,7 @@ void takeGroup(const std::string& folder, const Names& names, FreeMemory& free) 
   const auto limit = numberIn(folder + "/" + names.limit, "");
   const auto usage = numberIn(folder + "/" + names.usage, "");
   if (!limit || !usage) return;
-  // Copies of files count as used; the kernel drops them before it ends a process.
+  // Cached copies of files count as used, but the kernel drops them before it kills a process.
   const std::string stat = folder + "/memory.stat";
   const std::uint64_t files =
       numberIn(stat, names.inactive).value_or(0) + numberIn(stat, names.active).value_or(0);
@@ -59,8 +58,7 @@ void takeGroup(const std::string& folder, const Names& names, FreeMemory& free) 
   free.of = "its control group, whose limit is " + std::to_string(*limit) + " bytes,";
 }
 
-/// A group is bound by those above it. In a container the path may be one of the host's, of which
-/// only the end of the way up can be seen: the container's own.
+/// Parent groups limit a group, too. In a container only the end of a host's path is visible.
 void takeGroups(const std::string& root, std::string path, const Names& names, FreeMemory& free) {
   for (;;) {
     takeGroup(root + path, names, free);

@@ -1,5 +1,4 @@
-// How much memory can still be taken before the kernel ends processes to get some: what the machine
-// has and what this process's control groups let it have.
+// Memory that can be taken before the kernel kills processes, by machine and control groups.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 
 namespace gradlink {
 
-/// Where the kernel tells of it; others in tests.
+/// The kernel's files; tests use others.
 struct MemoryFiles {
   std::string meminfo = "/proc/meminfo";
   std::string groups = "/proc/self/cgroup";
@@ -16,19 +15,17 @@ struct MemoryFiles {
 };
 
 struct FreeMemory {
-  /// What can be taken. A part of what there is remains for others: for page tables, for what the
-  /// program allocates itself meanwhile.
+  /// What can be taken. A reserve stays for page tables and for other allocations of the program.
   std::uint64_t bytes = UINT64_MAX;
-  /// Who sets the bound, in words.
+  /// The source of the limit, for messages.
   std::string of = "the machine";
 };
 
-/// Unbounded where the kernel tells nothing.
+/// Unlimited if the kernel reports nothing.
 FreeMemory freeMemory(const MemoryFiles& files = {});
 
-/// Throws Error(outOfMemory), after which the communicator is usable, where `bytes` more are not to
-/// be had. Little is not asked for: it costs less than asking. `whole`: what they are a
-/// slice of.
+/// Throws Error(outOfMemory), which leaves the communicator usable, if `bytes` more are not
+/// available. Small sizes are not checked. `whole`: the total that they are a part of.
 void requireMemory(const char* op, std::size_t bytes, std::size_t whole = 0);
 
 }  // namespace gradlink

@@ -13,7 +13,7 @@
 namespace gradlink {
 namespace {
 
-// Of one thread at a time: whole huge pages, long enough to be worth waking it.
+// The part of one thread: whole huge pages, long enough to be worth a wake-up.
 constexpr std::size_t kTouchBytes = 2 * kHugePageBytes;
 
 #ifdef MADV_POPULATE_WRITE

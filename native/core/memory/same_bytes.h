@@ -1,4 +1,4 @@
-// What tells a right proof or tag from a forged one.
+// Constant-time comparison of authentication tags.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,7 @@
 
 namespace gradlink {
 
-/// Of texts, arrays and others whose elements lie side by side. Takes as long wherever the two
-/// differ: who guesses must not learn how far each guess was right.
+/// Compares contiguous ranges in a time that does not depend on where they differ.
 template <class A, class B>
 bool sameBytes(const A& one, const B& other) {
   const std::span<const std::byte> a = std::as_bytes(std::span(one));

@@ -33,7 +33,7 @@ void addScaled(void* to, const void* values, double weight, std::size_t count, D
 
 void combine(void* to, std::span<const void* const> arrays, std::span<const double> weights,
              std::size_t divisor, std::size_t count, DType dtype) {
-  // Integers know no weights, and a plain sum of floats is the same and faster.
+  // Integers have no weights; for floats the plain sum is the same and faster.
   if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 1; })) {
     void* const dst[] = {to};
     if (divisor == 1) return reduceMany(dst, arrays, count, dtype, ReduceOp::sum);

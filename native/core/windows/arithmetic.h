@@ -8,7 +8,6 @@
 
 namespace gradlink {
 
-/// Throws invalidArgument for a weight other than 1 where elements are integers.
 void checkWindowWeight(DType dtype, double weight);
 
 /// to = weight * from; `to` may be `from`.

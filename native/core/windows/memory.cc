@@ -136,7 +136,7 @@ void HostWindowMemory::update(void* out, double selfWeight, std::span<const Neig
   std::vector<const void*> from = {own_};
   std::vector<double> weights = {selfWeight};
   std::vector<std::unique_lock<std::mutex>> held;
-  // Nobody else holds two of them.
+  // No other operation holds two of them.
   for (const Neighbor& source : sources) {
     const std::size_t slot = slotOf(source.rank);
     held.emplace_back(head(slot).mutex);

@@ -11,10 +11,10 @@
 namespace gradlink {
 namespace {
 
-/// How often a wait asks whether the communicator has ended.
+/// How often a wait checks whether the communicator has ended.
 constexpr auto kLook = std::chrono::milliseconds(20);
-/// How long a rank that leaves waits for what it has said to go out.
-constexpr double kFarewellMs = 2000;
+/// How long a leaving rank waits for its messages to be sent.
+constexpr double kCloseMs = 2000;
 
 Error lost(const char* op, int rank, const char* how) {
   return harmless(ErrorCode::peerLost, op, "rank " + std::to_string(rank) + " " + how)
@@ -52,9 +52,9 @@ void WindowService::close() {
   }
   if (wire_ == nullptr) return;
   try {
-    wire_->close(Deadline::in(kFarewellMs));
+    wire_->close(Deadline::in(kCloseMs));
   } catch (const Error&) {
-    // The process is ending: nobody is left to be told.
+    // The process is ending: nobody is left to notify.
   }
 }
 
@@ -106,7 +106,7 @@ void WindowService::run() {
         take(request, message.payload);
         wire_->release(message.token);
       }
-      for (const std::uint64_t ticket : events.sent) told(ticket);
+      for (const std::uint64_t ticket : events.sent) finishSend(ticket);
       for (const int process : events.lost) gone(process, "was lost: its process has ended");
       for (const int process : events.left) gone(process, "has left the communicator");
     }
@@ -124,7 +124,7 @@ void WindowService::post(const WindowRequest& request, const std::byte* payload,
     return;
   }
   take(request, payload);
-  if (ticket != 0) told(ticket);
+  if (ticket != 0) finishSend(ticket);
 }
 
 void WindowService::take(const WindowRequest& request, const void* payload) {
@@ -152,7 +152,7 @@ void WindowService::take(const WindowRequest& request, const void* payload) {
         return memory.unlock(request.from);
     }
   } catch (const Error& error) {
-    // What failed here is the asker's to know; an unlock has nobody who waits.
+    // The error belongs to the requester; nobody waits for an unlock.
     if (request.what != What::unlock) {
       answer(request, static_cast<std::int32_t>(error.code));
     }
@@ -189,33 +189,34 @@ void WindowService::giveValues(const WindowRequest& request, ServedWindow& serve
 }
 
 void WindowService::finish(const WindowRequest& answer, const void* payload) {
-  Asked asked;
+  Pending pending;
   {
     const std::lock_guard lock(mutex_);
-    const auto at = asked_.find(answer.number);
-    // Its asker has given up.
-    if (at == asked_.end()) return;
-    asked = at->second;
+    const auto at = pending_.find(answer.number);
+    // The requester has given up.
+    if (at == pending_.end()) return;
+    pending = at->second;
   }
   if (answer.what == WindowRequest::What::values) {
-    asked.into->memory->write(asked.peer, payload, asked.weight, false, asked.withP, answer.p);
+    pending.into->memory->write(pending.peer, payload, pending.weight, false, pending.withP,
+                                answer.p);
   }
   const std::lock_guard lock(mutex_);
-  if (asked_.erase(answer.number) == 0) return;
-  Round& round = *asked.round;
+  if (pending_.erase(answer.number) == 0) return;
+  Round& round = *pending.round;
   --round.open_;
   round.holder_ = answer.holder;
   if (answer.error >= 0 && !round.failure_) {
     round.failure_ =
         harmless(static_cast<ErrorCode>(answer.error), round.op_,
-                 "rank " + std::to_string(asked.peer) +
-                     " could not do its part; has it freed the window, or no memory left?")
-            .withRank(asked.peer);
+                 "rank " + std::to_string(pending.peer) +
+                     " could not serve the request; has it freed the window or run out of memory?")
+            .withRank(pending.peer);
   }
   changed_.notify_all();
 }
 
-void WindowService::told(std::uint64_t ticket) {
+void WindowService::finishSend(std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
   const auto at = sending_.find(ticket);
   if (at == sending_.end()) return;
@@ -227,9 +228,9 @@ void WindowService::told(std::uint64_t ticket) {
 void WindowService::gone(int process, const char* how) {
   const std::lock_guard lock(mutex_);
   gone_[static_cast<std::size_t>(process)] = how;
-  for (auto& [number, asked] : asked_) {
-    if (holder(asked.peer) == process && !asked.round->failure_) {
-      asked.round->failure_ = lost(asked.round->op_, asked.peer, how);
+  for (auto& [number, pending] : pending_) {
+    if (holder(pending.peer) == process && !pending.round->failure_) {
+      pending.round->failure_ = lost(pending.round->op_, pending.peer, how);
     }
   }
   changed_.notify_all();
@@ -253,8 +254,8 @@ void WindowService::Round::ask(int peer, WindowRequest request, const WirePart& 
     request.from = rank_;
     request.to = peer;
     if (request.what != WindowRequest::What::unlock) {
-      service_.asked_.emplace(
-          request.number, Asked{this, peer, request.weight, request.withP != 0, std::move(into)});
+      service_.pending_.emplace(
+          request.number, Pending{this, peer, request.weight, request.withP != 0, std::move(into)});
       ++open_;
     }
     if (payload != nullptr && bytes > 0) {
@@ -274,9 +275,9 @@ int WindowService::Round::wait(Communicator& communicator, Deadline deadline) {
     if (service_.failure_) throw Error(*service_.failure_).withOp(op_);
     if (deadline.passed()) {
       int peer = -1;
-      for (const auto& [number, asked] : service_.asked_) {
-        if (asked.round == this) {
-          peer = asked.peer;
+      for (const auto& [number, pending] : service_.pending_) {
+        if (pending.round == this) {
+          peer = pending.peer;
           break;
         }
       }
@@ -297,8 +298,8 @@ int WindowService::Round::wait(Communicator& communicator, Deadline deadline) {
 
 WindowService::Round::~Round() {
   const std::lock_guard lock(service_.mutex_);
-  std::erase_if(service_.asked_, [&](const auto& one) { return one.second.round == this; });
-  // What is still being sent keeps its memory.
+  std::erase_if(service_.pending_, [&](const auto& one) { return one.second.round == this; });
+  // Pending sends keep their memory.
   for (auto& [ticket, sending] : service_.sending_) {
     if (sending.round == this) sending.round = nullptr;
   }

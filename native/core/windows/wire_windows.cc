@@ -22,12 +22,11 @@ std::shared_ptr<ServedWindow> makeServed(WindowService& service, const WindowSpe
       std::move(own), std::make_unique<HostWindowMemory>(spec, service.size(), array));
 }
 
-/// The windows of one number of the ranks held here.
+/// The windows with one number of the ranks held here.
 struct Opened {
   Communicator& communicator;
   const std::shared_ptr<WindowService> service;
   const std::uint32_t id;
-  /// Not freed yet.
   std::size_t open;
 };
 
@@ -119,14 +118,14 @@ class WireWindow final : public Window {
     try {
       round.ask(owner, asking(What::unlock), nullptr, 0);
     } catch (const Error& error) {
-      // With the owner its locks have gone.
+      // The locks have gone with their owner.
       if (error.code != ErrorCode::peerLost && error.code != ErrorCode::closed) throw;
     }
   }
 
   void free(const CallOptions& options) override {
     checkOpen();
-    // Peers may reach into those that are freed before the last.
+    // Peers may access windows until the last of this process is freed.
     if (opened_->open == 1) communicator_.barrier(options);
     freed_ = true;
     if (--opened_->open == 0) service_->forget(id_);
@@ -195,7 +194,7 @@ std::vector<std::unique_ptr<Window>> WireWindows::open(Communicator& communicato
   auto opened = std::make_shared<Opened>(Opened{communicator, service_, next_++, specs.size()});
   std::vector<std::unique_ptr<Window>> windows;
   try {
-    // Before anybody can know of them.
+    // Before any peer can know of them.
     for (std::size_t i = 0; i < specs.size(); ++i) {
       windows.push_back(std::make_unique<WireWindow>(opened, ranks.held[i], specs[i], make[i]));
     }

@@ -1,8 +1,7 @@
-// Windows over messages, for communicators whose ranks cannot reach into each other's memory: hosts
-// of an MPI job. Not MPI's own one-sided calls: an MPI may move their data only while the target is
-// in a call of MPI's (Open MPI over TCP and MPICH over UCX do), has no sum of a buffer and a weight
-// times an array in 16-bit types, and counts no versions. A thread of ours that takes messages does
-// it all whatever the target's program does.
+// Windows over messages, for ranks that cannot access each other's memory: hosts of an MPI job.
+// MPI's one-sided calls do not serve: some move data only while the target is in an MPI call (Open
+// MPI over TCP, MPICH over UCX), they cannot add a weight times an array in 16-bit types, and they
+// count no versions. A thread of ours works whatever the target's program does.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +19,17 @@ namespace gradlink {
 class WindowMemory;
 class WindowService;
 
-/// Ranks whose processes a communicator joins: several of them may be held by one.
+/// The ranks of a communicator that joins processes; a process may hold several.
 struct WindowRanks {
-  /// Those held here, ascending.
   std::vector<int> held;
-  /// Of each rank the process that holds it.
+  /// For each rank the process that holds it.
   std::vector<int> holders;
-  /// Whether all are held here: then the communicator need have no wires.
+  /// Whether all are held here: the communicator then needs no wires.
   bool all = false;
   Exchange exchange;
 };
 
-/// The windows of one communicator, which has wires and holds one rank. Its calls are the
-/// communicator's: from the same thread.
+/// The windows of a communicator that has wires and holds one rank. Used from its thread.
 class WireWindows {
  public:
   WireWindows();
@@ -40,20 +37,18 @@ class WireWindows {
   WireWindows(const WireWindows&) = delete;
   WireWindows& operator=(const WireWindows&) = delete;
 
-  /// Makes a rank's memory for a window of so many ranks.
   using MakeMemory = std::function<std::unique_ptr<WindowMemory>(const WindowSpec&, int size)>;
 
-  /// Collective, as Communicator::openWindow. The first starts the thread that serves all.
-  /// `make`: where the arrays are not in the memory of the host.
+  /// Collective, as Communicator::openWindow. The first call starts the thread that serves all
+  /// windows. `make`: for arrays outside host memory.
   std::unique_ptr<Window> open(Communicator& communicator, const WindowSpec& spec,
                                const CallOptions& options, const MakeMemory& make = {});
-  /// Likewise of all ranks held here, in one call. They are freed together: the last free() of them
-  /// waits for the other processes. `make`: of each.
+  /// The same for all held ranks in one call, freed together: the last free() waits for the others.
   std::vector<std::unique_ptr<Window>> open(Communicator& communicator, const WindowRanks& ranks,
                                             std::span<const WindowSpec> specs,
                                             std::span<const MakeMemory> make,
                                             const CallOptions& options);
-  /// Before the communicator closes: windows' calls fail from then on. Idempotent.
+  /// Call before the communicator closes: the windows' calls fail from then on. Idempotent.
   void close();
 
  private:

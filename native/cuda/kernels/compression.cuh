@@ -1,6 +1,6 @@
 // Gradient compression: the formulas of kvstore/optimizer/simd/compression_loops.inc. A thread
 // makes one byte of codes at a time (four elements of 2bit, eight of 1bit, the first in the top
-// bits), so that what the threads of a warp touch lies side by side.
+// bits), so a warp accesses contiguous memory.
 #pragma once
 
 #include "cuda/kernels/elements.cuh"
@@ -8,7 +8,7 @@
 
 namespace gradlink::kernels {
 
-/// What is no number is sent as NaN, and the residual stays. The codes of 1bit cannot say it.
+/// A residual that is not finite is sent as NaN and kept. The codes of 1bit cannot express it.
 GRADLINK_DEVICE bool isNumber(float r) {
   constexpr float kMost = 3.402823466e38f;
   return r <= kMost && r >= -kMost;
@@ -77,7 +77,7 @@ GRADLINK_DEVICE void storeFloats(float* to, bool vectors, unsigned there, const 
   }
 }
 
-/// Codes are written where `codes` is set and meanings where `out` is.
+/// Writes codes if `codes` is set, and their values if `out` is.
 template <class Bits>
 GRADLINK_DEVICE void compressByte(const CodeData& task, std::uint64_t byte, float threshold) {
   constexpr unsigned kCount = Bits::kPerByte;
@@ -117,7 +117,7 @@ GRADLINK_DEVICE void decompressByte(const CodeData& task, std::uint64_t byte, fl
   storeFloats<kCount>(task.out + at, task.aligned != 0, there, out);
 }
 
-/// Bytes up to the end of the last 32-bit word: what pads it is zero.
+/// Up to the end of the last 32-bit word, padded with zeros.
 template <class Bits, void (*each)(const CodeData&, std::uint64_t, float)>
 GRADLINK_DEVICE void codeTile(const CodeData* tasks, std::uint32_t count, float threshold) {
   const CodeData task = tasks[taskAt(tasks, count, &CodeData::firstTile, blockIdx.x)];

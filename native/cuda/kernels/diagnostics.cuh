@@ -1,5 +1,4 @@
-// What diagnostics run: a copy by the multiprocessors, a chase along pointers, and a hold on a
-// stream.
+// Kernels of diagnostics: a copy, a pointer chase, and a hold on a stream.
 #pragma once
 
 #include "cuda/kernels/language.h"
@@ -7,7 +6,7 @@
 
 namespace gradlink::kernels {
 
-/// 64 bytes a thread in flight: all loads of a round before its stores.
+/// 64 bytes a thread in flight: all loads of a round precede its stores.
 GRADLINK_KERNEL gradlinkCopy(void* to, const void* from, std::uint64_t vectors) {
   constexpr unsigned kUnroll = 4;
   constexpr std::uint64_t kTile = kUnroll * kThreads;
@@ -28,15 +27,15 @@ GRADLINK_KERNEL gradlinkCopy(void* to, const void* from, std::uint64_t vectors) 
   }
 }
 
-/// Blocks of one thread, one for each multiprocessor; all but one end at once, so that its loads
-/// are alone. Each load's address is the one before's value, so that nothing overlaps.
+/// One block of one thread for each multiprocessor; all but one end at once, so its loads are
+/// alone. Each load's address is the previous value, so loads do not overlap.
 GRADLINK_KERNEL gradlinkChase(const void* list, std::uint32_t steps, std::uint32_t block,
                               std::uint64_t* result) {
   if (blockIdx.x != block) return;
   const void* at = list;
   const std::uint64_t start = nanoseconds();
   for (std::uint32_t i = 0; i < steps; ++i) at = *static_cast<const void* const volatile*>(at);
-  // Written before the second reading of the clock, which can then not be taken too early.
+  // Depends on the last load, so the clock cannot be read too early.
   result[1] = reinterpret_cast<std::uint64_t>(at);
   result[0] = nanoseconds() - start;
 }

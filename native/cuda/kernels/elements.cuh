@@ -1,4 +1,4 @@
-// Element types in kernels: how a vector of 16 bytes is unpacked, added and packed again.
+// Element types in kernels: unpacking, adding and packing vectors of 16 bytes.
 #pragma once
 
 #include "cuda/kernels/language.h"
@@ -69,7 +69,7 @@ struct Int64 {
   static GRADLINK_DEVICE Memory narrow(Wide x) { return x; }
 };
 
-/// Eight halves; Half says how one becomes a float32 and back.
+/// Eight halves; Half converts one to float32 and back.
 template <class Half>
 struct HalfFloat {
   using Memory = std::uint16_t;
@@ -143,8 +143,7 @@ struct Float64 {
   static GRADLINK_DEVICE Memory narrow(Wide x) { return x; }
 };
 
-/// The place of the task that a tile (or block) belongs to: the last one that starts at or before
-/// it.
+/// The index of a tile's (or block's) task: the last one that starts at or before it.
 template <class Data>
 GRADLINK_DEVICE std::uint32_t taskAt(const Data* tasks, std::uint32_t count,
                                      std::uint64_t Data::*first, std::uint64_t at) {

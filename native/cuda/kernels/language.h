@@ -1,8 +1,7 @@
-// What kernels are written in: CUDA C++ for nvcc; plain C++ for a host compiler, where the one who
-// runs a kernel sets the thread's indices and calls the function once for each thread.
+// The dialect of the kernels: CUDA C++ for nvcc; C++ for a host compiler, where the caller sets the
+// thread's indices and calls the function once for each thread.
 //
-// Kernels have no shared memory and no communication inside a block: every thread runs to its end
-// alone, so that both ways give the same bits.
+// Kernels have no shared memory and no communication inside a block, so both give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +12,8 @@
 #if defined(__CUDACC__)
 
 #define GRADLINK_DEVICE __device__ __forceinline__
-/// A kernel: found by its name in the module.
-/// At least three blocks a multiprocessor: at most 80 registers. Without a number ptxas aims at
-/// more blocks than the memory needs, and spills registers for them.
+/// A kernel, exported by name. At least three blocks a multiprocessor: at most 80 registers. By
+/// default ptxas aims at more blocks than memory-bound kernels need, and spills registers.
 #define GRADLINK_KERNEL extern "C" __global__ void __launch_bounds__(256, 3)
 #define GRADLINK_UNROLL _Pragma("unroll")
 #define GRADLINK_UNROLL_BY_16 _Pragma("unroll 16")
@@ -34,8 +32,8 @@
 #endif
 
 #if defined(__CUDACC__)
-// Of libdevice, which nvcc links. In place of instructions written out: beside those nvcc no longer
-// sees that all pointers of a kernel lead to global memory, and loads and stores become generic.
+// Of libdevice, which nvcc links. With inline assembly instead, nvcc no longer sees that all
+// pointers are global, and emits generic loads and stores.
 extern "C" __device__ float __nv_half2float(unsigned short);
 extern "C" __device__ unsigned short __nv_float2half_rn(float);
 #endif
@@ -46,7 +44,7 @@ namespace gradlink::kernels {
 
 using Vector = uint4;
 
-/// In one access: nvcc takes a Vector apart, and does not always find its parts again.
+/// In one access: nvcc splits a Vector and does not always merge it again.
 GRADLINK_DEVICE void storeVector(Vector* to, Vector v) {
   const std::uint64_t low = v.x | static_cast<std::uint64_t>(v.y) << 32;
   const std::uint64_t high = v.z | static_cast<std::uint64_t>(v.w) << 32;
@@ -61,11 +59,10 @@ GRADLINK_DEVICE void addTo(std::uint64_t* sum, std::uint64_t value) {
   static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
   atomicAdd(reinterpret_cast<unsigned long long*>(sum), value);
 }
-/// The hardware's conversions: at the rate of memory there is no room for ten instructions a value.
-/// A NaN loses its payload.
+/// Hardware conversions: memory speed leaves no time for ten instructions. NaN loses its payload.
 GRADLINK_DEVICE float fromFloat16(std::uint16_t half) { return __nv_half2float(half); }
 GRADLINK_DEVICE std::uint16_t toFloat16(float x) { return __nv_float2half_rn(x); }
-/// Read anew each time, past every cache that the host does not reach.
+/// An uncached read, which sees the host's writes.
 GRADLINK_DEVICE std::uint32_t readFlag(const std::uint32_t* flag) {
   return *static_cast<const volatile std::uint32_t*>(flag);
 }
@@ -112,7 +109,7 @@ inline std::uint16_t toFloat16(float x) {
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   if (magnitude > 0x7f800000u) return 0x7fff;
   if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  // Subnormal halves: adding 0.5 lets the float adder do the shift and the rounding.
+  // Subnormal halves: adding 0.5 lets the float adder shift and round.
   if (magnitude < 0x38800000u) {
     return static_cast<std::uint16_t>(sign | (bitsOf(floatOf(magnitude) + 0.5f) - 0x3f000000u));
   }
@@ -127,7 +124,7 @@ inline std::uint64_t nanoseconds() {
   return static_cast<std::uint64_t>(
       std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
-/// A stream's thread that holds others up leaves them the cores.
+/// Lets other threads use the core while a stream's thread is held.
 inline void pauseBriefly() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 #endif

@@ -1,6 +1,6 @@
-// Steps whose rate is scaled by norms of the whole array (lars, lamb, lbsgd), without communication
-// between threads: lane sums, then block sums, then the ratio, each by a launch of its own, added
-// in the order in which the host adds them. The step itself is then step.cuh's.
+// Steps scaled by norms of the whole array (lars, lamb, lbsgd), without communication between
+// threads: lane sums, block sums and ratio are separate launches in the host's order, before
+// step.cuh.
 #pragma once
 
 #include "cuda/kernels/step.cuh"
@@ -8,7 +8,6 @@
 namespace gradlink::kernels {
 
 struct LarsSquares {
-  /// What the second norm is of.
   template <class E, unsigned many>
   static GRADLINK_DEVICE void others(const StepData<typename E::Wide>& task, std::uint64_t at,
                                      const typename E::Wide*, typename E::Wide* out) {
@@ -17,7 +16,7 @@ struct LarsSquares {
   }
 };
 
-/// Of the mean that a step would take: what is gathered, with the gradient.
+/// Of the mean gradient of the step.
 struct LbsgdSquares {
   template <class E, unsigned many>
   static GRADLINK_DEVICE void others(const StepData<typename E::Wide>& task, std::uint64_t at,
@@ -30,7 +29,7 @@ struct LbsgdSquares {
   }
 };
 
-/// The first half of lamb's step: the moments are stored, the direction is what is measured.
+/// The first half of lamb: stores the moments and measures the direction.
 struct LambSquares {
   template <class E, unsigned many>
   static GRADLINK_DEVICE void others(const StepData<typename E::Wide>& task, std::uint64_t at,
@@ -70,7 +69,7 @@ GRADLINK_DEVICE void addSquares(const StepData<typename E::Wide>& task, std::uin
   }
 }
 
-/// One thread a lane of a block of kUpdateBlock elements.
+/// One thread for each lane of a block of kUpdateBlock elements.
 template <class Squares, class E>
 GRADLINK_DEVICE void laneSquares(const StepData<typename E::Wide>* tasks, const NormData* norms,
                                  std::uint32_t count, std::uint64_t blocks) {
@@ -110,7 +109,7 @@ GRADLINK_KERNEL gradlinkFoldLanes(const NormData* norms, std::uint32_t count,
   for (unsigned i = 0; i < kLanes; ++i) {
     lanes[i] = norm.lanes[2 * (block * kLanes + i) + thread % 2];
   }
-  // Halves onto halves, written so that the compiler unrolls it and keeps the lanes in registers.
+  // A tree reduction written so that the compiler unrolls it and keeps the lanes in registers.
   GRADLINK_UNROLL
   for (unsigned level = 1; level <= 4; ++level) {
     GRADLINK_UNROLL
@@ -133,15 +132,14 @@ GRADLINK_DEVICE double trustRatio(const TrustData& trust, double weightSquares,
   if (trust.ratio == TrustRatio::lbsgd) {
     return lbsgdRatio(trust.wd, weightSquares, otherSquares);
   }
-  // False where there is no bound, which is NaN.
+  // False for NaN: no bound.
   if (weightNorm < trust.lowerBound) weightNorm = trust.lowerBound;
   if (trust.upperBound < weightNorm) weightNorm = trust.upperBound;
   const double directionNorm = root(otherSquares);
   return weightNorm == 0 || directionNorm == 0 ? 1 : weightNorm / directionNorm;
 }
 
-/// One block of one thread an array, because the order of its blocks is the order of additions.
-/// Puts the scaled rate into the task.
+/// One block of one thread an array, as blocks are added in order. Stores the scaled rate.
 template <class T>
 GRADLINK_DEVICE void scaleRate(StepData<T>* tasks, const NormData* norms, const TrustData* trusts,
                                std::uint32_t count) {

@@ -1,4 +1,4 @@
-// Test data made and checked on the device: element by element what native/measure/pattern.h says.
+// Test data generated and checked on the device, as defined in native/measure/pattern.h.
 #pragma once
 
 #include "core/kernels/pattern_formula.h"

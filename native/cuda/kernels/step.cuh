@@ -8,8 +8,7 @@
 
 namespace gradlink::kernels {
 
-/// `width` elements at `from`: 1, or a multiple of what fills 16 bytes (eight float32 states go
-/// with eight halves).
+/// `width` elements: 1, or a multiple of 16 bytes (eight float32 states go with eight halves).
 template <class E, unsigned width>
 GRADLINK_DEVICE void load(const typename E::Memory* from, typename E::Wide* out) {
   if constexpr (width == 1) {
@@ -34,7 +33,7 @@ GRADLINK_DEVICE void store(typename E::Memory* to, const typename E::Wide* in) {
   }
 }
 
-/// What states and masters are: the precision of the step.
+/// The type of states and masters: the precision of the step.
 template <class T>
 struct ElementOf;
 template <>
@@ -48,7 +47,7 @@ struct ElementOf<double> {
 template <class E>
 using Full = typename ElementOf<typename E::Wide>::Type;
 
-/// The sum of the gradients, as the element type keeps it: a half type rounds it.
+/// The sum of the gradients, rounded to the element type.
 template <class E, unsigned width>
 GRADLINK_DEVICE void sumOfGrads(const StepData<typename E::Wide>& task, std::uint64_t at,
                                 typename E::Wide* sum) {
@@ -81,7 +80,7 @@ template <class Formula, class E, unsigned width>
 GRADLINK_DEVICE void stepElements(const StepData<typename E::Wide>& task, std::uint64_t at) {
   using T = typename E::Wide;
   constexpr unsigned kStates = Formula::kStates;
-  // lamb's second half finds the gradient in the moments.
+  // lamb's second half reads the moments instead of the gradient.
   constexpr bool kMoments = kHasMoments<Formula>;
   T weights[width];
   T states[kStates + 1][width];

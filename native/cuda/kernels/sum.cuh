@@ -1,5 +1,5 @@
-// Sums of any number of arrays, to any number of arrays. One tile a block: the hardware hands out
-// blocks as others end, which balances better than loops of our own.
+// Sums of any number of arrays, to any number of arrays. One tile a block: the hardware's
+// scheduling of blocks balances better than our own loops.
 #pragma once
 
 #include "cuda/kernels/elements.cuh"
@@ -7,8 +7,8 @@
 
 namespace gradlink::kernels {
 
-/// `vectors` vectors, kThreads apart, from `at` on. All loads come before the first store, which is
-/// what lets a target be a source; the loads of one source are in flight together.
+/// `vectors` vectors, kThreads apart, from `at` on. All loads precede the first store, so a target
+/// may be a source; the loads of one source are in flight together.
 template <class E, unsigned vectors>
 GRADLINK_DEVICE void sumVectors(const SumData& task, std::uint64_t at) {
   typename E::Wide sums[vectors][E::kWides];

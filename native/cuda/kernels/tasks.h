@@ -1,6 +1,5 @@
-// How lists of tasks lie in memory: written by the host, read by kernels. A list is its tasks and
-// then the pointers that they refer to; work is cut into tiles, one a block, counted over all
-// tasks.
+// The memory layout of task lists, written by the host and read by kernels: the tasks, then the
+// pointers that they refer to. Work is cut into tiles, one a block, counted over all tasks.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +11,20 @@
 
 namespace gradlink::kernels {
 
-/// Threads of a block, but for the kernels that say that they take one.
+/// Threads of a block, except for kernels documented otherwise.
 inline constexpr unsigned kThreads = 256;
 /// Bytes of one array that a block of the sum kernels covers: four vectors of 16 bytes a thread.
 inline constexpr std::uint64_t kSumTileBytes = 16384;
-/// Elements that a block of a step covers.
 inline constexpr std::uint64_t kStepTile = 4096;
 /// Bytes of codes that a block of a compression kernel covers: four a thread.
 inline constexpr std::uint64_t kCodeTile = 1024;
 /// Elements that a block of the pattern kernels covers.
 inline constexpr std::uint64_t kPatternTile = 4096;
-/// Partial sums of squares of a block of kUpdateBlock elements: element i belongs to lane i modulo
-/// this, as on the host.
+/// Partial sums of squares of kUpdateBlock elements: element i is in lane i modulo this, as on the
+/// host.
 inline constexpr unsigned kLanes = 16;
 
-/// What test data one launch makes or checks.
+/// The test data that one launch makes or checks.
 struct PatternCall {
   std::uint64_t first;
   std::uint64_t count;
@@ -41,7 +39,7 @@ struct PatternCall {
 struct SumData {
   std::uint64_t firstTile;
   std::uint64_t count;
-  /// The sources, and after them the targets.
+  /// The sources, then the targets.
   void* const* pointers;
   std::uint32_t sources;
   std::uint32_t targets;
@@ -56,7 +54,6 @@ struct WeightedData {
   const void* const* sources;
   const double* weights;
   std::uint64_t sourceCount;
-  /// May be one of the sources.
   void* target;
   /// All of them are multiples of 16.
   std::uint64_t aligned;
@@ -66,7 +63,7 @@ template <class T>
 struct StepData {
   std::uint64_t firstTile;
   std::uint64_t count;
-  /// The gradients, and after them the targets.
+  /// The gradients, then the targets.
   void* const* pointers;
   std::uint32_t grads;
   std::uint32_t targets;
@@ -78,8 +75,7 @@ struct StepData {
   StepScalars<T> scalars;
 };
 
-/// The norms of one array. Where they lie: two sums a lane (weights; gradient or direction) and two
-/// a block of kUpdateBlock elements.
+/// An array's norms: two sums (weights; gradient or direction) for each lane and for each block.
 struct NormData {
   std::uint64_t firstBlock;
   std::uint64_t blocks;

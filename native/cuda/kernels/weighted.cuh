@@ -1,4 +1,4 @@
-// Weighted sums, of neighborhoods: the tiles and vectors of sum.cuh.
+// Weighted sums of neighborhoods, with the tiles and vectors of sum.cuh.
 #pragma once
 
 #include "cuda/kernels/elements.cuh"
@@ -6,8 +6,8 @@
 
 namespace gradlink::kernels {
 
-/// `vectors` vectors, kThreads apart, from `at` on: the loads of one source are in flight together.
-/// All loads come before the first store, because the target may be a source.
+/// `vectors` vectors, kThreads apart, from `at` on. All loads precede the first store, so the
+/// target may be a source; the loads of one source are in flight together.
 template <class E, unsigned vectors>
 GRADLINK_DEVICE void weightedVectors(const WeightedData& task, std::uint64_t at) {
   using Wide = typename E::Wide;

@@ -13,7 +13,7 @@
 namespace gradlink::cuda {
 namespace {
 
-/// How many elements the rank reads and writes in a call.
+/// Elements that the rank reads and writes in a call.
 struct Extent {
   std::size_t in;
   std::size_t out;
@@ -87,7 +87,7 @@ class Staged final : public StagedCommunicator {
     moved.counted = &own;
     inner().run(moved);
     given.counts = part.counts;
-    // What lies behind the result stays as it was.
+    // The memory after the result stays unchanged.
     copy(given.out, part.out, part.got * element);
   }
   void gather(Call& moved, DType dtype) {
@@ -113,7 +113,7 @@ class Staged final : public StagedCommunicator {
       inner().run(moved);
     });
   }
-  /// A message goes as it is where it is long and the inner communicator takes it.
+  /// Long messages are passed directly if the inner communicator accepts device memory.
   void transfer(const Call& call) {
     Message& given = call.messages.front();
     Message own = given;
@@ -136,16 +136,16 @@ class Staged final : public StagedCommunicator {
     if (!direct && !own.sends) copy(given.data, own.data, own.got.count * sizeOf(given.dtype));
   }
 
-  /// What is only moved is bytes to the host, which has no 8-bit floats.
+  /// The host has no 8-bit floats, but can move their bytes.
   static DType movedAs(DType dtype) { return isFloat8(dtype) ? DType::uint8 : dtype; }
   static void checkReducible(DType dtype, const char* op) {
     if (!isFloat8(dtype)) return;
-    throw unsupported(op, std::string("sums on the host have no ") + nameOf(dtype));
+    throw unsupported(op, std::string("the host cannot sum ") + nameOf(dtype));
   }
 
   static void* room(PinnedMemory& memory, std::size_t bytes) {
     if (memory.bytes() < bytes) {
-      memory = PinnedMemory();  // first, so that both need not fit
+      memory = PinnedMemory();  // freed first, so that both need not fit
       memory = PinnedMemory(bytes);
     }
     return memory.data();
@@ -173,7 +173,6 @@ class Staged final : public StagedCommunicator {
   Stream stream_;
   PinnedMemory in_;
   PinnedMemory out_;
-  /// Bytes of a message from which on it goes as it is.
   std::size_t leastDirect_;
 };
 

@@ -1,4 +1,4 @@
-// Communicators whose arrays are on a GPU, made of ones whose arrays are in the host's memory.
+// Communicators for arrays on a GPU, over communicators for host memory.
 #pragma once
 
 #include <memory>
@@ -8,20 +8,18 @@
 
 namespace gradlink::cuda {
 
-/// Every call copies its input into page-locked memory, makes the call of the inner communicator
-/// there, and copies what it gave back to the GPU. Long messages go as they are where the inner
-/// communicator takes them.
+/// Every call copies its input to page-locked memory, runs the inner communicator there, and copies
+/// the result to the GPU. Long messages skip the copies if the inner one accepts device memory.
 class StagedCommunicator : public ForwardingCommunicator {
  public:
-  /// The GPU of the rank held.
   virtual const Device& device() const = 0;
 
  protected:
   using ForwardingCommunicator::ForwardingCommunicator;
 };
 
-/// `inner` holds one rank; nothing else may use it. All buffers of the calls are memory of this
-/// device. Sums of 8-bit floats, and memory that ranks share, are ERR_UNSUPPORTED.
+/// `inner` holds one rank and serves nothing else. All buffers are memory of this device. Sums of
+/// 8-bit floats and memory shared by ranks are ERR_UNSUPPORTED.
 std::unique_ptr<StagedCommunicator> stageThroughHost(std::unique_ptr<Communicator> inner, Device&);
 
 }  // namespace gradlink::cuda

@@ -14,7 +14,6 @@
 namespace gradlink::cuda {
 namespace {
 
-/// What the kernels like best.
 constexpr std::size_t kPartAlignment = 256;
 
 std::size_t padded(std::size_t bytes) {
@@ -27,7 +26,7 @@ class GpuWindowMemory final : public WindowMemory {
       : WindowMemory(spec, size),
         device_(device),
         own_(spec.array),
-        // The buffers, then a place for what a message brings.
+        // The buffers, then one for received messages.
         buffers_(device, arrays() * padded(bytes())),
         stream_(device),
         ring_(stream_) {
@@ -114,7 +113,7 @@ class GpuWindowMemory final : public WindowMemory {
   }
 
  private:
-  /// Slot arrays(): where messages arrive.
+  /// Slot arrays(): received messages.
   void* array(std::size_t slot) const {
     if (slot == 0) return own_.get();
     return static_cast<char*>(buffers_.data()) + (slot - 1) * padded(bytes());
@@ -134,7 +133,7 @@ class GpuWindowMemory final : public WindowMemory {
     sum(stream_, ring_, dtype(), {&task, 1});
   }
 
-  /// Of integers, whose sums would wrap.
+  /// For integers, whose sums could wrap.
   void averageOnHost(void* to, const Sources& from, std::size_t divisor) {
     const std::size_t stride = padded(bytes());
     if (host_.bytes() < from.size() * stride) host_ = PinnedMemory(from.size() * stride);
@@ -150,13 +149,13 @@ class GpuWindowMemory final : public WindowMemory {
   }
 
   Device& device_;
-  /// Over the stream and what it works on.
+  /// Guards the stream and its work.
   std::mutex mutex_;
   const std::shared_ptr<void> own_;
   DeviceMemory buffers_;
   PinnedMemory host_;
   Stream stream_;
-  /// Waits for what works on the memory, and so goes before it.
+  /// Its destructor waits for work on the memory, so it comes last.
   TaskRing ring_;
 };
 

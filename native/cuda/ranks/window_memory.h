@@ -1,4 +1,4 @@
-// Windows whose arrays are on a GPU: what core/window_memory.h says, with the sums on the device.
+// Windows whose arrays are on a GPU: core/windows/memory.h with the sums on the device.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,14 @@
 
 namespace gradlink::cuda {
 
-/// The spec's `initial` and `array` are memory of this device. Messages are copied to and from the
-/// device; sums of floats are those of cuda::weightedSum, where a divisor is part of the
-/// weights; integers that are divided take a way through the host.
+/// The spec's `initial` and `array` are memory of this device. Messages are copied from and to it.
+/// Floats use cuda::weightedSum with the divisor in the weights; the host averages integers.
 std::unique_ptr<WindowMemory> makeWindowMemory(Device&, const WindowSpec&, int size);
 
 /// As WireWindows::open, for arrays on this device. Throws invalidArgument without spec.array.
 std::unique_ptr<Window> openWindow(WireWindows&, Communicator&, Device&, const WindowSpec&,
                                    const CallOptions&);
-/// Likewise of ranks that hold a device each.
+/// The same for ranks with a device each.
 std::vector<std::unique_ptr<Window>> openWindows(WireWindows&, Communicator&, const WindowRanks&,
                                                  std::span<Device* const>,
                                                  std::span<const WindowSpec>, const CallOptions&);

@@ -9,8 +9,7 @@
 namespace gradlink {
 namespace {
 
-/// Keys are numbered in the order of their making: a worker that makes them in another order says
-/// another name for a number.
+/// Keys are numbered in the order of definition: another order gives a number another name.
 std::uint64_t fingerprint(const std::string& name) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char letter : name) {
@@ -95,7 +94,7 @@ void AllreduceEngine::fence(AllreduceFence fence) {
   wake_.notify_all();
 }
 
-/// The lock is held.
+/// Under the lock.
 void AllreduceEngine::enqueue(Operation operation, bool here) {
   if (failure_) return finish(operation.ticket, failure_);
   SummedKey& key = keys_[operation.key];
@@ -120,27 +119,27 @@ void AllreduceEngine::enqueue(Operation operation, bool here) {
                       ": a push of rows cannot be combined with shardOptimizer, where "
                       "each worker steps a part of every key; omit one of them")));
   }
-  News news{{.key = operation.key,
-             .priority = operation.priority,
-             .count = key.count,
-             .rowLength = key.rowLength,
-             .name = fingerprint(key.name),
-             .rows = isPush(operation.kind) && isHalf(key.dtype) && operation.in.size() > 1
-                         ? kWiderArray
-                         : kWholeArray,
-             .kind = steps                                   ? SumKind::step
-                     : operation.kind == OperationKind::init ? SumKind::init
-                                                             : SumKind::push,
-             .dtype = key.dtype,
-             .changes = steps ? changes_ : std::uint16_t{0},
-             .rule = isPush(operation.kind) ? rule_ : 0}};
+  Unannounced unannounced{
+      {.key = operation.key,
+       .priority = operation.priority,
+       .count = key.count,
+       .rowLength = key.rowLength,
+       .name = fingerprint(key.name),
+       .rows = isPush(operation.kind) && isHalf(key.dtype) && operation.in.size() > 1 ? kWiderArray
+                                                                                      : kWholeArray,
+       .kind = steps                                   ? SumKind::step
+               : operation.kind == OperationKind::init ? SumKind::init
+                                                       : SumKind::push,
+       .dtype = key.dtype,
+       .changes = steps ? changes_ : std::uint16_t{0},
+       .rule = isPush(operation.kind) ? rule_ : 0}};
   key.queue.push_back({std::move(operation)});
-  if (key.queue.back().ofRows()) news.ofRows = &key.queue.back();
-  toAnnounce_.push_back(news);
+  if (key.queue.back().ofRows()) unannounced.ofRows = &key.queue.back();
+  toAnnounce_.push_back(unannounced);
   ++unsummed_;
 }
 
-/// To the store of this worker. The lock is held.
+/// Passes it to this worker's own store. Under the lock.
 void AllreduceEngine::forward(Operation operation, bool here) {
   operation.ticket = relay(std::move(operation.ticket));
   std::vector<Operation> one;
@@ -148,7 +147,7 @@ void AllreduceEngine::forward(Operation operation, bool here) {
   values_.submit(std::move(one), here);
 }
 
-/// A ticket for the store of this worker that ends the given one.
+/// A ticket for this worker's own store that ends the given one.
 std::shared_ptr<Ticket> AllreduceEngine::relay(std::shared_ptr<Ticket> ticket) {
   return std::make_shared<Ticket>([this, ticket = std::move(ticket)](
                                       const std::exception_ptr& error) { finish(ticket, error); });
@@ -190,10 +189,10 @@ void AllreduceEngine::serve() {
 
 void AllreduceEngine::step(Lock& lock) {
   if (fenceReady()) return runFence(lock);
-  const bool news = tell(lock);
+  const bool unannounced = announceNew(lock);
   const auto begin = Deadline::Clock::now();
   const bool patient = left_;
-  // Who meets the others for a barrier or their end waits for whatever they do.
+  // A barrier or the end waits for the others, whatever they do.
   const bool sums = unsummed_ > 0;
   call(lock, [&] {
     agreement_.exchange(patient ? std::numeric_limits<double>::infinity() : options_.timeoutMs);
@@ -207,17 +206,17 @@ void AllreduceEngine::step(Lock& lock) {
     sum(std::move(ready), lock);
   }
   if (fenceMeets_ && left_ && agreement_.everybodyLeft()) endFence();
-  if (found || news) {
+  if (found || unannounced) {
     pause_ = kShortestPause;
   } else if (!stopping_) {
     pauseFor(lock);
   }
 }
 
-/// Announces what has come since; whether something has. The lock is held before and after.
-bool AllreduceEngine::tell(Lock& lock) {
-  std::vector<News> news = std::exchange(toAnnounce_, {});
-  for (News& one : news) {
+/// Announces new operations; returns whether there were any. Enters and leaves with the lock.
+bool AllreduceEngine::announceNew(Lock& lock) {
+  std::vector<Unannounced> unannounced = std::exchange(toAnnounce_, {});
+  for (Unannounced& one : unannounced) {
     if (one.ofRows != nullptr) {
       const auto begin = Deadline::Clock::now();
       lock.unlock();
@@ -227,7 +226,7 @@ bool AllreduceEngine::tell(Lock& lock) {
     }
     agreement_.announce(one.announced);
   }
-  return !news.empty();
+  return !unannounced.empty();
 }
 
 /// Makes a call of the communicator, which stop() can end.
@@ -246,7 +245,7 @@ void AllreduceEngine::call(Lock& lock, const std::function<void()>& body) {
   calling_ = false;
 }
 
-/// Nothing was ready: others wait for other keys.
+/// Nothing was ready: the others wait for other keys.
 void AllreduceEngine::pauseFor(Lock& lock) {
   endForAll([this] {
     std::vector<std::string> names;
@@ -257,12 +256,12 @@ void AllreduceEngine::pauseFor(Lock& lock) {
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-/// Runs something whose failure only this worker sees; the others learn of it.
+/// Runs something that only this worker may fail, and ends the others' calls on failure.
 void AllreduceEngine::endForAll(const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    // Of one that stops they learn by its leaving.
+    // When stopping, the others learn of it by the leaving.
     if (!stopping_) comm_->abort("worker " + std::to_string(rank_) + ": " + error.what());
     throw;
   }
@@ -278,7 +277,7 @@ void AllreduceEngine::runFence(Lock& lock) {
   fenceError_ = std::move(error);
   if (!fence.meets) return endFence();
   fenceMeets_ = true;
-  // Of a worker that has left nobody waits for: its fence is met when all have left.
+  // Nobody waits for a worker that has left: its fence is met when all have left.
   if (!left_) {
     toAnnounce_.push_back(
         {{.key = kBarrierKey, .kind = fence.gathers ? SumKind::states : SumKind::barrier}});
@@ -327,17 +326,17 @@ void AllreduceEngine::changeRule(const std::string& what, bool further) {
 
 // ---- the end
 
-/// Everything pending and everything later ends with this error. The lock is held.
+/// Fails everything pending and later. Under the lock.
 void AllreduceEngine::fail(const Error& error) {
-  Error told(error.code, std::string("the workers no longer sum together: ") + error.what());
-  told.withRank(error.rank);
-  failure_ = std::make_exception_ptr(told);
+  Error reported(error.code, std::string("the workers no longer sum together: ") + error.what());
+  reported.withRank(error.rank);
+  failure_ = std::make_exception_ptr(reported);
   for (SummedKey& key : keys_) {
     for (const Waiting& waiting : key.queue) finish(waiting.operation.ticket, failure_);
     key.queue.clear();
   }
   for (const auto& entry : queue_.takeAll()) {
-    // Who has left waits only for the others' end, however it comes.
+    // A worker that has left waits only for the others to end, however they do.
     const bool ends = entry.fence && left_;
     finish(entry.fence ? entry.fence->ticket : entry.request.ticket, ends ? nullptr : failure_);
   }

@@ -1,5 +1,5 @@
-// The thread of an `allreduce` store: agrees with the other workers, sums what is ready, and hands
-// the sums to the store of this worker.
+// The thread of an `allreduce` store: agrees with other workers, sums, passes sums to its own
+// store.
 #pragma once
 
 #include <atomic>
@@ -32,22 +32,20 @@
 
 namespace gradlink {
 
-/// What runs between operations.
 struct AllreduceFence {
-  /// On the engine's thread; what it throws is the ticket's error. May be null.
+  /// Called on the engine's thread; an exception is the ticket's error. May be null.
   std::function<void()> body = nullptr;
-  /// Whether it then waits for the same fence of the other workers.
+  /// Whether it then waits for the other workers' fence.
   bool meets = false;
-  /// Of one that meets: gets what every worker keeps for its parts, on the first that has not left.
+  /// If it meets: gets every worker's states of its parts, on the first worker that has not left.
   std::function<void(std::span<const std::vector<std::uint8_t>> states)> gathers = nullptr;
-  /// The worker leaves with it.
   bool leaves = false;
   std::shared_ptr<Ticket> ticket = nullptr;  // may be null
 };
 
 class AllreduceEngine {
  public:
-  /// `shards`: null where every worker steps all of a key.
+  /// `shards`: null if every worker steps whole keys.
   AllreduceEngine(std::unique_ptr<Communicator> comm, LocalStore& values, AllreduceShards* shards,
                   const AllreduceStoreOptions& options);
   ~AllreduceEngine();
@@ -56,34 +54,33 @@ class AllreduceEngine {
 
   /// In the order of their numbers.
   void define(Key key);
-  /// Operations that are known to fit their keys; `here` is for those that need nobody else.
+  /// Operations that fit their keys; `here` is for those that do not need other workers.
   void submit(std::vector<Operation> operations, bool here);
   void fence(AllreduceFence fence);
-  /// Waits for what the store of this worker still does. For the bodies of fences.
+  /// Waits for this worker's own store. For bodies of fences.
   void waitFor(const std::function<void(std::shared_ptr<Ticket>)>& begin);
-  /// For the bodies of fences: what steps is another from here on. `what` says all that decides a
-  /// step, as other workers that step alike say it; with `further`, beside what was said before.
+  /// The update rule has changed; for bodies of fences. `what` describes everything that affects a
+  /// step, equally on all workers; `further` adds to the earlier description.
   void changeRule(const std::string& what, bool further = false);
 
   /// Ends the thread; peers that wait for this worker learn that it is gone. Idempotent.
   void stop();
-  /// After stop(), when nobody reads the sums any more.
+  /// After stop(), once nobody reads the sums.
   void close();
 
   WorkerReport report() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  /// Between exchanges that brought nothing: workers whose pending operations are different ones.
+  /// Between exchanges without progress, when workers have different operations pending.
   static constexpr std::chrono::microseconds kShortestPause{20};
   static constexpr std::chrono::microseconds kLongestPause{1000};
 
-  /// An operation on its key's queue.
   struct Waiting {
     bool ofRows() const { return !operation.inRows.empty(); }
 
     Operation operation;
-    /// Of a push of rows: what this worker gives to the sum of all.
+    /// For a push of rows: this worker's part of the sum.
     std::vector<SomeRows> given() const {
       if (!touched.rows.empty()) return {{touched.data.data(), touched.rows}};
       std::vector<SomeRows> parts;
@@ -92,8 +89,7 @@ class AllreduceEngine {
       }
       return parts;
     }
-    /// Its rows added up, once it has been announced. None of halves: those are added up where all
-    /// have come, and rounded once.
+    /// Its summed rows, once announced. Empty for halves, which are summed over all workers.
     SortedRows touched = {};
   };
   struct SummedKey : Key {
@@ -101,32 +97,30 @@ class AllreduceEngine {
 
     /// From the first operation on that needs the other workers.
     std::deque<Waiting> queue;
-    /// Of the thread: whether the shard has what the value has.
+    /// Whether the shard is up to date with the value. Used by the engine's thread.
     bool sharded = false;
   };
-  /// What the others do not know yet.
-  struct News {
+  struct Unannounced {
     Announcement announced;
-    Waiting* ofRows = nullptr;  // rows, which are counted when they are told of
+    Waiting* ofRows = nullptr;  // rows, which are counted at the announcement
   };
-  /// One key's share of a sum.
   struct Share {
     bool ofRows() const { return !rows.empty(); }
 
     Announcement announced;
-    std::vector<std::uint32_t> rows;  // by worker; none: whole arrays
-    std::size_t offset;               // bytes into the buffer, of rows into each worker's block
-    Waiting* waiting = nullptr;       // at the front of its key's queue; null once this worker left
-    SummedKey* key = nullptr;         // null: made after this worker had left
-    const std::byte* sum = nullptr;   // what the store of this worker gets, unless of rows
-    Partial partial;                  // what is summed
+    std::vector<std::uint32_t> rows;  // by worker; empty: whole arrays
+    std::size_t offset;          // byte offset in the buffer, or for rows in each worker's block
+    Waiting* waiting = nullptr;  // at the front of its key's queue; null if this worker has left
+    SummedKey* key = nullptr;    // null: defined after this worker left
+    const std::byte* sum = nullptr;  // for this worker's own store, unless of rows
+    Partial partial;                 // the type of the sum
   };
 
   void serve();
   bool idle() const;
   bool fenceReady() const;
   void step(Lock& lock);
-  bool tell(Lock& lock);
+  bool announceNew(Lock& lock);
   void call(Lock& lock, const std::function<void()>& body);
   void pauseFor(Lock& lock);
   void endForAll(const std::function<void()>& body);
@@ -150,7 +144,7 @@ class AllreduceEngine {
   std::byte* at(const Share& part) const { return static_cast<std::byte*>(buffer_) + part.offset; }
 
   // ---- allreduce/rows.cc
-  void countRows(News& news) const;
+  void countRows(Unannounced& unannounced) const;
   void fillRows(const std::vector<Share>& parts, std::size_t block);
   void gatherRows(std::size_t block);
   void giveRows(const Share& part, std::size_t block, Operation& to) const;
@@ -171,31 +165,32 @@ class AllreduceEngine {
   LocalStore& values_;
   AllreduceShards* const shards_;
   const AllreduceStoreOptions options_;
-  Agreement agreement_;  // of the thread
+  Agreement agreement_;  // used by the engine's thread
 
-  void* buffer_ = nullptr;  // of the thread; memory that other workers map
+  void* buffer_ = nullptr;  // used by the engine's thread; other workers map it
   std::size_t bufferBytes_ = 0;
-  AlignedBuffer whole_;  // of the thread; values whose parts lie apart in the buffer
+  AlignedBuffer
+      whole_;  // used by the engine's thread; values whose parts are not contiguous in the buffer
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<SummedKey> keys_;
-  std::vector<News> toAnnounce_;
+  std::vector<Unannounced> toAnnounce_;
   FenceQueue<Operation, AllreduceFence> queue_;
-  std::size_t unsummed_ = 0;  // operations that need the others and are on their keys' queues
-  bool fenceMeets_ = false;   // the fence under way waits for the other workers
+  std::size_t unsummed_ = 0;  // operations on their keys' queues that need the others
+  bool fenceMeets_ = false;   // the running fence waits for the other workers
   std::exception_ptr fenceError_;
   bool left_ = false;
-  std::uint16_t changes_ = 0;  // of what steps
-  std::uint64_t setRule_ = 0;  // a fingerprint of it, as it was set
-  std::uint64_t rule_ = 0;     // with what came further
+  std::uint16_t changes_ = 0;  // of the update rule
+  std::uint64_t setRule_ = 0;  // the rule's fingerprint when it was set
+  std::uint64_t rule_ = 0;     // including later changes
   bool calling_ = false;       // the thread is in a call of the communicator
   std::atomic<bool> stopping_ = false;
   std::chrono::microseconds pause_ = kShortestPause;
-  std::exception_ptr failure_;  // of the communicator: the store's end
+  std::exception_ptr failure_;  // of the communicator: ends the store
   WorkerReport spent_{.sums = WorkerReport::Sums{}};
 
-  /// Tickets end under this lock, whichever thread ends them. Taken last.
+  /// Tickets end under this lock on any thread. Taken last.
   std::mutex tickets_;
   std::condition_variable ended_;
 

@@ -40,7 +40,7 @@ class AllreduceStore final : public KeyedStore<Key> {
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
     check({optimizer, nullptr});
     engine_.fence({.body = [this, optimizer = std::move(optimizer)] {
-      // Where each worker steps a part, the values are assigned.
+      // If each worker steps a part, the values are assigned.
       values_.setOptimizer(shards_ ? nullptr : optimizer);
       if (shards_) shards_->setOptimizer(optimizer);
       engine_.changeRule(described(optimizer.get()));
@@ -63,7 +63,7 @@ class AllreduceStore final : public KeyedStore<Key> {
     engine_.fence({.body = [this, updater = std::move(updater)] {
       values_.setUpdater(updater);
       if (shards_) shards_->setOptimizer(nullptr);
-      // Nobody can tell which function it is.
+      // Functions cannot be compared.
       engine_.changeRule("a function");
     }});
   }
@@ -99,7 +99,7 @@ class AllreduceStore final : public KeyedStore<Key> {
         });
       };
     }
-    // Nobody goes on before the file is there.
+    // All wait until the file is written.
     engine_.fence({.body = std::move(body), .meets = true, .ticket = std::move(ticket)});
   }
 
@@ -126,14 +126,14 @@ class AllreduceStore final : public KeyedStore<Key> {
 
   void stop() override {
     engine_.stop();
-    values_.stop();  // what it still reads of the engine's sums
+    values_.stop();  // it may still read the engine's sums
     if (shards_) shards_->stop();
     engine_.close();
   }
 
  private:
   std::unique_ptr<Key> makeKey(Key key) override {
-    // First, since a GPU may have no memory for it, and a key of the values stays.
+    // First: a GPU may lack memory for it, and a key of values_ cannot be removed.
     if (shards_) shards_->define(key.name, key.dtype, key.count);
     values_.define(key.name, key.dtype, key.count, key.rowLength);
     engine_.define(key);
@@ -146,14 +146,14 @@ class AllreduceStore final : public KeyedStore<Key> {
                       std::to_string(kWholeArray - 1) + ", push the array in full");
   }
 
-  /// Waits for what this worker's store still does.
+  /// Waits for this worker's own store.
   std::function<void()> settled() {
     return [this] {
       engine_.waitFor([&](std::shared_ptr<Ticket> done) { values_.barrier(std::move(done)); });
     };
   }
 
-  /// None where one worker steps on the host: its part would be the whole.
+  /// Null for a single worker on the host: its part would be the whole.
   static std::unique_ptr<AllreduceShards> shardsFor(const Communicator& comm,
                                                     const AllreduceStoreOptions& options,
                                                     std::unique_ptr<SteppingStore> steps) {
@@ -163,13 +163,12 @@ class AllreduceStore final : public KeyedStore<Key> {
                                              std::move(steps));
   }
 
-  /// Who has the optimizer.
   Store& stepper() {
     if (shards_) return shards_->store();
     return values_;
   }
 
-  /// The same bytes for the same options, schedule and multipliers.
+  /// Equal bytes for equal options, schedules and multipliers.
   static std::string described(const Optimizer* optimizer) {
     if (optimizer == nullptr) return "";
     const std::vector<std::uint8_t> all = gradlink::saveStates(*optimizer, {}, true);
@@ -187,7 +186,7 @@ class AllreduceStore final : public KeyedStore<Key> {
   }
 
   LocalStore values_;
-  /// Asked for: one worker alone refuses what several would.
+  /// As requested: a single worker refuses the same as several.
   const bool sharded_;
   const std::unique_ptr<AllreduceShards> shards_;
   AllreduceEngine engine_;

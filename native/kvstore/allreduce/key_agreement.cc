@@ -65,7 +65,7 @@ void Agreement::exchange(double timeoutMs) {
   std::copy_n(unsent_.begin(), sent_.entries, sent_.list);
   unsent_.erase(unsent_.begin(), unsent_.begin() + sent_.entries);
   own_ += sent_.entries;
-  // What was announced before the leaving is told before it.
+  // Earlier announcements are sent before the leaving.
   sent_.left = leaving_ && unsent_.empty() ? 1 : 0;
   exchangeOver(comm_, {.timeoutMs = timeoutMs})(&sent_, received_.data(), sizeof(Frame));
   for (int worker = 0; worker < size_; ++worker) {
@@ -87,8 +87,8 @@ void Agreement::take(int worker, const Announcement& announced) {
   Slot& slot = line.slots[index];
   if (!sameOperation(slot.announced, announced)) {
     throw Error(ErrorCode::mismatch,
-                "the workers do not do the same: operation " +
-                    std::to_string(line.base + index + 1) + " of the key number " +
+                "the workers' operations differ: operation " +
+                    std::to_string(line.base + index + 1) + " of key number " +
                     std::to_string(announced.key) + " is " + describe(slot.announced) +
                     " on worker " + std::to_string(slot.by) + " and " + describe(announced) +
                     " on worker " + std::to_string(worker) +
@@ -98,11 +98,11 @@ void Agreement::take(int worker, const Announcement& announced) {
   }
   if (slot.announced.rule != announced.rule) {
     throw Error(ErrorCode::mismatch,
-                "the workers do not step alike: operation " +
-                    std::to_string(line.base + index + 1) + " of the key number " +
-                    std::to_string(announced.key) + " goes by another optimizer on worker " +
+                "the workers' optimizers differ: operation " +
+                    std::to_string(line.base + index + 1) + " of key number " +
+                    std::to_string(announced.key) + " uses another optimizer on worker " +
                     std::to_string(worker) + " than on worker " + std::to_string(slot.by) +
-                    ", or by another of its options or rates; call setOptimizer(), setUpdater() "
+                    ", or other options or rates; call setOptimizer(), setUpdater() "
                     "and setLearningRate() alike on all workers")
         .withRank(worker);
   }
@@ -116,12 +116,12 @@ void Agreement::takeRows(Slot& slot, int worker, const Announcement& announced) 
     slot.wider = slot.wider || announced.rows == kWiderArray;
     return;
   }
-  // Rows of halves are not added up before they travel, so that one may come several times.
+  // Rows of halves are not summed before they are sent, so they may repeat.
   const bool tooMany = !isHalf(announced.dtype) && announced.rowLength != 0 &&
                        announced.rows > announced.count / announced.rowLength;
   if (announced.rowLength == 0 || tooMany) {
     throw Error(ErrorCode::mismatch, "worker " + std::to_string(worker) + " brings " +
-                                         std::to_string(announced.rows) + " rows, each once, to " +
+                                         std::to_string(announced.rows) + " unique rows to " +
                                          describe(announced) + ", which has fewer")
         .withRank(worker);
   }
@@ -141,7 +141,7 @@ std::vector<ReadySum> Agreement::takeReady() {
   std::vector<Slot> slots;
   for (auto& [key, line] : lines_) {
     if (!ready(line)) continue;
-    // Of a worker that leaves, the others may go ahead of.
+    // The others may be ahead of a leaving worker.
     for (std::size_t worker = 0; worker < line.count.size(); ++worker) {
       const bool own = worker == static_cast<std::size_t>(rank_);
       if (line.count[worker] > line.base) {
@@ -163,7 +163,7 @@ std::vector<ReadySum> Agreement::takeReady() {
   ready.reserve(slots.size());
   for (Slot& slot : slots) {
     const DType dtype = slot.announced.dtype;
-    // A row that comes twice is added up before the others' whole arrays are.
+    // Repeated rows are summed before the others' whole arrays are added.
     if (slot.whole && !slot.rows.empty() && isHalf(dtype)) slot.wider = true;
     if (slot.whole) slot.rows.clear();
     const Partial partial = slot.wider ? Partial(dtype, ReduceOp::sum) : Partial::none(dtype);

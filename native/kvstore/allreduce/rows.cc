@@ -1,18 +1,18 @@
-// Pushes of rows alone: what each worker brings is gathered, and each worker's store adds it up in
-// the order of the workers.
+// Pushes of rows: all workers' rows are gathered, and each worker's own store sums them in worker
+// order.
 //
-// A worker's block has for each key the numbers of its rows, then the rows. Blocks are as long as
-// the longest, since gathering blocks of one length is one call.
+// A worker's block has for each key the row numbers, then the rows. All blocks have the length of
+// the longest, so one all-gather suffices.
 
 #include "core/kernels/copy_bytes.h"
 #include "kvstore/allreduce/allreduce_engine.h"
 
 namespace gradlink {
 
-/// How many rows there are is known once those that come several times are added up.
-void AllreduceEngine::countRows(News& news) const {
-  Announcement& announced = news.announced;
-  Waiting& waiting = *news.ofRows;
+/// The number of unique rows is known after repeated ones are summed.
+void AllreduceEngine::countRows(Unannounced& unannounced) const {
+  Announcement& announced = unannounced.announced;
+  Waiting& waiting = *unannounced.ofRows;
   if (!isHalf(announced.dtype)) {
     waiting.touched = sumRows(waiting.given(), announced.rowLength, Partial::none(announced.dtype));
   }
@@ -48,7 +48,6 @@ void AllreduceEngine::gatherRows(std::size_t block) {
                    {.timeoutMs = options_.timeoutMs});
 }
 
-/// Makes a push of what all workers bring.
 void AllreduceEngine::giveRows(const Share& part, std::size_t block, Operation& to) const {
   for (std::size_t worker = 0; worker < part.rows.size(); ++worker) {
     const std::byte* const from = at(part) + worker * block;

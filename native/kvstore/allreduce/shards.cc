@@ -12,7 +12,7 @@
 namespace gradlink {
 namespace {
 
-/// Parts begin at whole cache lines, of the smallest float type too.
+/// Parts begin at whole cache lines, even for the smallest float type.
 constexpr std::size_t kCut = 32;
 
 }  // namespace

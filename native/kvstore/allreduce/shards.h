@@ -1,5 +1,5 @@
-// Of a store without servers whose workers share the optimizer's work: which part of a key each
-// worker steps, and this worker's parts, with what the optimizer keeps for them.
+// For `allreduce` stores that share the optimizer's work: which part of a key each worker steps,
+// and this worker's parts with their states.
 #pragma once
 
 #include <cstddef>
@@ -22,41 +22,40 @@ namespace gradlink {
 
 class AllreduceShards {
  public:
-  /// Elements of a key.
   struct Part {
     std::size_t first;
     std::size_t count;
   };
-  /// Runs what `begin` begins with a ticket to its end, and throws what it failed with.
+  /// Calls `begin` with a ticket, waits for it and throws its error.
   using Waits = std::function<void(const std::function<void(std::shared_ptr<Ticket>)>& begin)>;
 
   AllreduceShards(int rank, int workers, std::unique_ptr<SteppingStore> store);
 
-  /// Throws Error(unsupported) where an optimizer needs more of an array than a part of it.
+  /// Throws Error(unsupported) for an optimizer that needs more than a part of an array.
   static void check(const Optimizer& optimizer);
 
   int workers() const { return workers_; }
-  /// The room a part of such a key takes in a buffer, in elements: the same for each worker.
+  /// Elements of a worker's part in a buffer; the same for each worker.
   std::size_t roomOf(std::size_t count) const;
-  /// May be empty, for the last workers.
+  /// May be empty for the last workers.
   Part partOf(int worker, std::size_t count) const;
   Part own(std::size_t count) const { return partOf(rank_, count); }
 
-  /// Numbered like the store's.
+  /// Numbered like the store's keys.
   void define(const std::string& name, DType, std::size_t count);
-  /// The values of this worker's parts, their optimizer and its states.
+  /// The values of this worker's parts, with their optimizer and states.
   SteppingStore& store() { return *store_; }
   void stop() { store_->stop(); }
 
   // ---- of the engine's thread
   void setOptimizer(std::shared_ptr<Optimizer> optimizer);
   const std::shared_ptr<Optimizer>& optimizer() const { return optimizer_; }
-  /// What this worker has, to be joined by joinStates(). Throws where there is no optimizer.
+  /// This worker's states, for writeStates(). Throws without an optimizer.
   std::vector<std::uint8_t> states(const Waits& waits);
-  /// Writes one file of what the workers had, in their order.
+  /// Writes one file from all workers' states, in worker order.
   void writeStates(const std::string& file, bool dumpOptimizer,
                    std::span<const std::vector<std::uint8_t>> parts) const;
-  /// Takes this worker's parts out of such a file, or of one that another store wrote.
+  /// Loads this worker's parts from such a file, or from another store's.
   void loadStates(const std::string& file, const Waits& waits);
 
  private:

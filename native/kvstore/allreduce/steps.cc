@@ -1,8 +1,8 @@
-// How an `allreduce` store steps what is ready on all workers where each of them steps a part: the
-// sum is scattered, each worker steps its part of it, and the new values are gathered.
+// How an `allreduce` store steps ready sums if each worker steps a part: reduce-scatter, step,
+// all-gather.
 //
-// The buffer holds one room a worker, and in each room one part of every key: what reduce-scatter
-// and all-gather work on, in place.
+// The buffer has one region for each worker, with one part of every key in each: reduce-scatter and
+// all-gather work in place.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -23,12 +23,12 @@ AllreduceShards::Waits AllreduceEngine::waits() {
   return [this](const std::function<void(std::shared_ptr<Ticket>)>& begin) { waitFor(begin); };
 }
 
-/// What each worker's part of a key takes of its room.
+/// Bytes of a key's part in each worker's region.
 std::size_t AllreduceEngine::shardRoomOf(const Announcement& announced, DType dtype) const {
   return shards_->roomOf(announced.count) * sizeOf(dtype);
 }
 
-/// The lock is held before and after. `room`: bytes of one worker's parts.
+/// Enters and leaves with the lock. `room`: bytes of one worker's parts.
 void AllreduceEngine::stepTogether(std::vector<Share>& parts, std::size_t room, Lock& lock) {
   const std::size_t bytes = room * static_cast<std::size_t>(shards_->workers());
   endForAll([&] {
@@ -82,7 +82,7 @@ void AllreduceEngine::stepTogether(std::vector<Share>& parts, std::size_t room, 
   spent_.sums->update += update + secondsSince(begin);
 }
 
-/// Of a worker that has left: whether it can still step its part as the others do theirs.
+/// Throws if a worker that has left cannot step its part like the others.
 void AllreduceEngine::checkStep(const Share& part) const {
   if (part.key != nullptr && part.announced.changes == changes_) return;
   throw storeUnsupported(
@@ -92,8 +92,7 @@ void AllreduceEngine::checkStep(const Share& part) const {
       ", and steps a part of every key: with shardOptimizer change nothing once a worker has left");
 }
 
-/// What this worker brings to the sum: its devices' arrays, summed, each worker's part in that
-/// worker's room.
+/// Sums this worker's devices' arrays into the buffer, each part in its worker's region.
 void AllreduceEngine::fillShards(const std::vector<Share>& parts, std::size_t room) {
   for (const Share& part : parts) {
     for (int worker = 0; worker < shards_->workers(); ++worker) {
@@ -109,7 +108,7 @@ void AllreduceEngine::fillShards(const std::vector<Share>& parts, std::size_t ro
   }
 }
 
-/// Where something else than a step has changed the value, the shard is read anew.
+/// Reads the shard anew if something other than a step has changed the value.
 void AllreduceEngine::refreshShard(const Share& part) {
   const Announcement& announced = part.announced;
   const std::size_t size = sizeOf(announced.dtype);
@@ -139,7 +138,7 @@ void AllreduceEngine::refreshShard(const Share& part) {
   part.key->sharded = true;
 }
 
-/// The sums in this worker's room become the new values.
+/// Steps this worker's region: sums become new values.
 void AllreduceEngine::stepShards(const std::vector<Share>& parts, std::size_t room) {
   for (const Share& part : parts) {
     if (!part.key->sharded) refreshShard(part);
@@ -163,8 +162,8 @@ void AllreduceEngine::stepShards(const std::vector<Share>& parts, std::size_t ro
   });
 }
 
-/// Finds the new values in the buffer. One key's parts follow one another, unless their sums took
-/// more room; several keys' do not.
+/// Locates the new values in the buffer. A single key's parts are contiguous, unless their sums
+/// took more room; those of several keys are not.
 void AllreduceEngine::joinShards(std::vector<Share>& parts, std::size_t room) {
   if (parts.size() == 1 && !parts.front().partial.isWider()) {
     parts.front().sum = at(parts.front());
@@ -194,9 +193,9 @@ void AllreduceEngine::joinShards(std::vector<Share>& parts, std::size_t room) {
 
 // ---- states
 
-/// Of this worker's fence or, once it has left, of the others'.
+/// For this worker's fence or, once it has left, the others'.
 void AllreduceEngine::gatherStates(Lock& lock) {
-  // Of a worker that has left nobody asks for the file.
+  // A worker that has left writes no file.
   const AllreduceFence* const fence = left_ ? nullptr : &queue_.fence();
   std::exception_ptr error;
   call(lock, [&] {
@@ -220,7 +219,7 @@ void AllreduceEngine::gatherStates(Lock& lock) {
   endFence();
 }
 
-/// On the first worker that has not left what all have, elsewhere nothing.
+/// All workers' bytes on the first that has not left, elsewhere nothing.
 std::vector<std::vector<std::uint8_t>> AllreduceEngine::gather(
     const std::vector<std::uint8_t>& own) {
   const auto workers = static_cast<std::size_t>(shards_->workers());

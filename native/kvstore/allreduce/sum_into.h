@@ -1,4 +1,4 @@
-// What a worker of an `allreduce` store brings to a sum: its devices' arrays, summed.
+// A worker's part of a sum in an `allreduce` store: its devices' arrays, summed.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ namespace {
 
 /// Parts start at cache lines.
 constexpr std::size_t kAlign = 64;
-/// What one thread sums or copies at a time.
+/// Bytes that a thread sums or copies at a time.
 constexpr std::size_t kBlockBytes = 256 << 10;
 
 std::size_t bytesOf(const Announcement& announced, DType dtype) {
@@ -38,7 +38,7 @@ void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::siz
   ThreadPool::shared().parallel(parts, one);
 }
 
-/// Bytes that a key takes in the buffer, or in each worker's block of it.
+/// Bytes of a key in the buffer, or in each worker's block of it.
 std::size_t AllreduceEngine::roomOf(const ReadySum& ready) const {
   const Announcement& announced = ready.announced;
   if (announced.kind == SumKind::step) return shardRoomOf(announced, ready.partial.dtype);
@@ -51,7 +51,7 @@ std::size_t AllreduceEngine::roomOf(const ReadySum& ready) const {
   return (bytes + kAlign - 1) / kAlign * kAlign;
 }
 
-/// The lock is held before and after.
+/// Enters and leaves with the lock.
 void AllreduceEngine::sum(std::vector<ReadySum>&& ready, Lock& lock) {
   std::vector<Share> parts;
   std::size_t bytes = 0;
@@ -91,8 +91,7 @@ void AllreduceEngine::sum(std::vector<ReadySum>&& ready, Lock& lock) {
   flush();
 }
 
-/// Blocks of a call in the buffer: of rows and of parts that are stepped there is one of each
-/// worker.
+/// Blocks of a call in the buffer: one for each worker for rows and for stepped parts.
 std::size_t AllreduceEngine::blocks(const Share& part) const {
   const bool each = part.ofRows() || part.announced.kind == SumKind::step;
   return each ? static_cast<std::size_t>(comm_->size()) : 1;
@@ -103,7 +102,7 @@ void AllreduceEngine::sumTogether(std::vector<Share>& parts, std::size_t bytes, 
   endForAll([&] { growBuffer(bytes * blocks(parts.front())); });
   for (Share& part : parts) {
     part.sum = at(part);
-    // Whatever the shard has, the value is another now.
+    // The value changes, so the shard is outdated.
     if (part.key != nullptr) part.key->sharded = false;
   }
   double copy = 0;
@@ -133,7 +132,7 @@ void AllreduceEngine::growBuffer(std::size_t bytes) {
   bufferBytes_ = wanted;
 }
 
-/// What this worker brings to the sum: its devices' arrays, summed.
+/// Sums this worker's devices' arrays into the buffer.
 void AllreduceEngine::fill(const std::vector<Share>& parts) {
   for (const Share& part : parts) {
     const Announcement& announced = part.announced;
@@ -148,7 +147,7 @@ void AllreduceEngine::fill(const std::vector<Share>& parts) {
     } else if (part.waiting->ofRows()) {
       const SortedRows sum = sumRows(part.waiting->given(), announced.rowLength, part.partial);
       const std::size_t bytes = bytesOf(announced, sum.dtype);
-      // Where it becomes wider, from the end of its place on to all of it.
+      // Place narrow elements at the end, so they can be widened in place.
       std::byte* const to = at(part) + bytesOf(announced, part.partial.dtype) - bytes;
       spreadRows(sum, announced.rowLength, to, announced.count);
       if (to != at(part)) part.partial.take(to, at(part), announced.count);
@@ -177,7 +176,7 @@ void AllreduceEngine::reduce(const std::vector<Share>& parts, std::size_t bytes)
   }
 }
 
-/// Gives the sums to the store of this worker and waits until it has read them.
+/// Passes the sums to this worker's own store and waits until it has read them.
 void AllreduceEngine::handOver(const std::vector<Share>& parts, std::size_t bytes, Lock& lock) {
   std::vector<Operation> operations;
   operations.reserve(parts.size());
@@ -229,7 +228,7 @@ void AllreduceEngine::handOver(const std::vector<Share>& parts, std::size_t byte
     ended_.wait(tickets, [&] { return *unread == 0 || stopping_; });
   }
   lock.lock();
-  // Whoever reads the sums still does so: the buffer stays until close().
+  // The store may still read the sums: the buffer stays until close().
   if (stopping_) throw Error(ErrorCode::closed, "the store is closed");
 }
 

@@ -12,7 +12,7 @@
 namespace gradlink {
 namespace {
 
-// Halves on their way through quantize(): in the first-level cache.
+// Halves converted at a time: they stay in the first-level cache.
 constexpr std::size_t kBlock = 2048;
 
 const char* nameOf(CompressionType type) {
@@ -64,7 +64,7 @@ DType GradientCompression::halfType() const {
 
 bool GradientCompression::codesSay(const float* grad, std::size_t count) const {
   if (type_ != CompressionType::oneBit) return true;
-  // No branch within, so that it runs at the speed of memory.
+  // Without branches, so it runs at memory speed.
   bool all = true;
   for (std::size_t i = 0; i < count; ++i) {
     all &= std::fabs(grad[i]) <= std::numeric_limits<float>::max();

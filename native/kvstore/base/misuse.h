@@ -1,4 +1,4 @@
-// How a store says that a call is wrong. Its messages name a key, a file or an option and no
+// Errors of wrong calls of a store. Their messages name a key, a file or an option instead of an
 // operation, so misuse(op, text) of core/error.h does not fit.
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace gradlink {
 
-/// What the caller got wrong; the store stays usable.
+/// The caller's mistake; the store stays usable.
 inline Error storeMisuse(const std::string& message) {
   return Error(ErrorCode::invalidArgument, message).stillUsable();
 }
 
-/// What a store of this type or on this machine cannot do; it stays usable.
+/// This store or machine cannot do it; the store stays usable.
 inline Error storeUnsupported(const std::string& message) {
   return Error(ErrorCode::unsupported, message).stillUsable();
 }

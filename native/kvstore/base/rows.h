@@ -1,5 +1,4 @@
-// Arrays of which only some rows are there: gradients of an embedding, of which a batch touches few
-// rows.
+// Row-sparse arrays: gradients of an embedding, of which a batch touches few rows.
 #pragma once
 
 #include <cstddef>
@@ -12,31 +11,28 @@
 
 namespace gradlink {
 
-/// Some rows of an array, one after another at `data`: rows[i] is the number of the i-th. In any
-/// order, repeats allowed.
+/// Some rows of an array, consecutive at `data`, with their numbers in any order, repeatable.
 struct SomeRows {
   const void* data;
   std::span<const std::int64_t> rows;
 };
 
-/// The same, in order and each once.
+/// SomeRows, sorted and unique.
 struct SortedRows {
   std::vector<std::int64_t> rows;
   AlignedBuffer data;
   DType dtype{};
 };
 
-/// What the parts hold for each row that any of them has, added up in the order of the parts: of
-/// the partial's wider type where a row comes twice, else of the parts' own.
+/// Sums the parts row by row in order: in the wider type if a row repeats, else in the parts' own.
 SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, const Partial&);
 
 void sortEachOnce(std::vector<std::int64_t>& rows);
 
-/// Makes the array of `count` elements at `to` of these rows, of their type; the others become 0.
+/// Expands the rows to an array of `count` elements at `to`; other rows become 0.
 void spreadRows(const SortedRows& rows, std::size_t rowLength, void* to, std::size_t count);
 
-/// Calls `body(first row, rows, where the first is in the list)` for each run of rows that follow
-/// one another in a list that is sorted, each once.
+/// Calls `body(first row, rows, index in the list)` for each run of rows in a sorted, unique list.
 template <class Body>
 void forEachRun(std::span<const std::int64_t> rows, Body body) {
   for (std::size_t i = 0; i < rows.size();) {

@@ -21,7 +21,7 @@
 namespace gradlink {
 namespace {
 
-/// A file descriptor that closes itself.
+/// Closes its file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
@@ -51,7 +51,7 @@ void writeAll(int descriptor, std::span<const std::uint8_t> bytes, const std::st
   }
 }
 
-constexpr int kMostLinks = 40;  // as the kernel
+constexpr int kMostLinks = 40;  // as in the kernel
 constexpr std::string_view kPartial = ".partial";
 
 std::string folderOf(const std::string& file) {
@@ -72,8 +72,7 @@ Error noRegularFile(const std::string& file, mode_t mode) {
                      "; name another file");
 }
 
-/// What a file is called until it is whole, up to who writes it: no other file's, and short enough
-/// for any name.
+/// The start of a temporary file's name, before the writer's part: unique and short enough.
 std::string partialPrefix(const std::string& file) {
   constexpr std::size_t kKept = 80;
   char host[65] = "";
@@ -82,7 +81,7 @@ std::string partialPrefix(const std::string& file) {
   return folder + "." + file.substr(folder.size(), kKept) + "." + host + ".";
 }
 
-/// Removes what processes of this host left that were killed while they wrote `file`.
+/// Removes temporary files of processes of this host that were killed while they wrote `file`.
 void removeLeftovers(const std::string& file) {
   const std::string folder = folderOf(file);
   const std::string prefix = partialPrefix(file).substr(folder.size());
@@ -100,8 +99,7 @@ void removeLeftovers(const std::string& file) {
   closedir(entries);
 }
 
-/// The new name must be on the disk too. File systems that cannot do this have no such promise to
-/// keep.
+/// Makes the new name durable. File systems that cannot do this do not promise it.
 void syncFolder(const std::string& file) {
   const std::string folder = folderOf(file);
   const Descriptor descriptor(
@@ -137,7 +135,7 @@ void writeFileAtomically(const std::string& name, std::span<const std::uint8_t> 
 }
 
 void writeOwnFile(const std::string& file, std::span<const std::uint8_t> bytes) {
-  // A replaced file keeps its permissions; a new one is the owner's alone, as mkostemps makes it.
+  // A replaced file keeps its permissions; a new one is private, as mkostemps makes it.
   struct stat before {};
   requireReplaceable(file);
   const bool replaces = lstat(file.c_str(), &before) == 0;
@@ -149,7 +147,7 @@ void writeOwnFile(const std::string& file, std::span<const std::uint8_t> bytes) 
   if (descriptor.get() < 0) fail("cannot create a temporary file beside " + file, errno);
   try {
     if (replaces) {
-      // Only root may give files away; to others they are their own already.
+      // Only root may change the owner; others own the file already.
       if (before.st_uid != geteuid() || before.st_gid != getegid()) {
         [[maybe_unused]] const int kept = fchown(descriptor.get(), before.st_uid, before.st_gid);
       }
@@ -158,7 +156,7 @@ void writeOwnFile(const std::string& file, std::span<const std::uint8_t> bytes) 
       }
     }
     writeAll(descriptor.get(), bytes, temporary);
-    // The data must be on the disk before the name points to it.
+    // The data must be on disk before the name points to it.
     if (fsync(descriptor.get()) != 0) fail("cannot write " + temporary, errno);
     if (rename(temporary.c_str(), file.c_str()) != 0) fail("cannot replace " + file, errno);
   } catch (...) {
@@ -169,7 +167,7 @@ void writeOwnFile(const std::string& file, std::span<const std::uint8_t> bytes) 
 }
 
 std::vector<std::uint8_t> readWholeFile(const std::string& file) {
-  // A FIFO that nobody writes would hold an open that blocks forever.
+  // O_NONBLOCK: opening a FIFO without a writer would block forever.
   const Descriptor descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0) fail("cannot read " + file, errno);
   struct stat status {};

@@ -1,4 +1,4 @@
-// Files read and replaced as a whole.
+// Reading and replacing whole files.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,20 @@
 
 namespace gradlink {
 
-/// The file that a path names once its symbolic links are followed, also where that file is still
-/// to be made. Throws Error(system) for links that lead in a circle.
+/// Follows a path's symbolic links, even to a missing file. Throws Error(system) for circular ones.
 std::string linkedFile(const std::string& file);
 
-/// Throws Error(invalidArgument) where `file` is there and not a regular file, such as a link.
+/// Throws Error(invalidArgument) if `file` exists and is not a regular file.
 void requireReplaceable(const std::string& file);
 
-/// Replaces `file`, or the file that it links to, in one step: a crash or a full disk leaves the
-/// old one. Throws Error(system), and Error(invalidArgument) for what is there and no regular file.
+/// Replaces `file`, or its link's target, atomically: after a crash or on a full disk the old one
+/// stays. Throws Error(system), and Error(invalidArgument) if it is not a regular file.
 void writeFileAtomically(const std::string& file, std::span<const std::uint8_t> bytes);
 
-/// The same for a name that this library makes itself, which nobody has linked elsewhere for a good
-/// reason: a link there is refused.
+/// The same for a name that this library chooses: a link there is refused.
 void writeOwnFile(const std::string& file, std::span<const std::uint8_t> bytes);
 
-/// Throws Error(system), and Error(invalidArgument) for what is no regular file.
+/// Throws Error(system), and Error(invalidArgument) if it is not a regular file.
 std::vector<std::uint8_t> readWholeFile(const std::string& file);
 
 }  // namespace gradlink

@@ -1,5 +1,4 @@
-// One key of a store of CPU devices: its value, what goes with it, and how queued operations become
-// passes.
+// One key of a store of CPU devices: its value, and how queued operations become passes.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ class KeyLane final : public Lane {
   void admit(KeyItem& item) override { rule.admit(item.operation.kind, *this, item); }
   std::unique_ptr<Work> plan() override;
 
-  /// Whether pushes of this key go through gradient compression, which is defined for float32.
+  /// Whether this key's pushes are compressed: compression is defined for float32.
   bool compresses() const { return compression != nullptr && dtype == DType::float32; }
 
   Scheduler& scheduler;
@@ -31,15 +30,14 @@ class KeyLane final : public Lane {
 
   // ---- used by the one work in progress
   void* value() { return static_cast<std::byte*>(memory_.data()) + kValueOffset; }
-  /// The sum, where it may not go straight into the value. Made when first needed.
+  /// The sum, if it cannot go straight into the value. Allocated on demand.
   AlignedBuffer merged;
-  /// Compression's error feedback, one array for each device. Made when first needed.
+  /// Compression's residuals, one for each device. Allocated on demand.
   std::vector<AlignedBuffer> residuals;
 
  private:
-  // malloc, and so JavaScript, puts large arrays 16 bytes behind the start of a page. A value that
-  // lies alike reaches the ends of cache lines together with them, so that one pass can write all
-  // of them past the caches.
+  // malloc, and so JavaScript, puts large arrays 16 bytes behind the start of a page. With the same
+  // alignment the value reaches cache lines together with them, so one pass can stream to all.
   static constexpr std::size_t kValueOffset = 16;
 
   AlignedBuffer memory_;

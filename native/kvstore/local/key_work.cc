@@ -12,8 +12,7 @@
 namespace gradlink {
 namespace {
 
-// Bytes of all arrays together that one part moves: long enough (some 50 us) that taking a part
-// costs nothing beside it, short enough that a more urgent key waits no longer than that.
+// Bytes of a part over all arrays: 50 us hide the cost of claiming and limit urgent keys' waits.
 constexpr std::size_t kPartBytes = 1 << 20;
 
 template <class Pointer>
@@ -48,8 +47,7 @@ KeyLane::KeyLane(Scheduler& scheduler, const UpdateRule& rule,
 std::unique_ptr<Work> KeyLane::plan() {
   auto work = std::make_unique<KeyWork>(*this);
   work->items.push_back(queue.take());
-  // Each block is copied to the outputs of pulls while it is in the cache, instead of being read
-  // from memory again.
+  // Copies each block to the pulls' outputs while it is cached.
   const KeyItem& head = *work->items.front();
   const bool carries = carriesPulls(head.operation.kind, head);
   while (carries && queue.pullIsNext()) work->items.push_back(queue.take());

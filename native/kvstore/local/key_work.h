@@ -1,5 +1,4 @@
-// The passes over memory that one push, with the pulls that ride along, or one group of pulls,
-// comes down to.
+// The passes over memory for one push and the pulls merged with it, or for a group of pulls.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@ namespace gradlink {
 class KeyWork final : public Work {
  public:
   explicit KeyWork(KeyLane& key) : key_(key) {}
-  /// Decides on the stages, once the items are there.
+  /// Chooses the stages; call after the items are set.
   void prepare();
 
   std::optional<Phase> next() override;
@@ -28,7 +27,7 @@ class KeyWork final : public Work {
     assign,      // value and outputs := sum of the inputs
     merge,       // merged := sum of the inputs
     update,      // value := optimizer(value, inputs or merged), outputs := value
-    external,    // somebody else updates the value
+    external,    // an external updater changes the value
     copyOut,     // outputs := value
     gather,      // touched := sum of the rows of the inputs
     spread,      // merged := touched, and 0 elsewhere
@@ -68,7 +67,7 @@ class KeyWork final : public Work {
   bool compress_ = false;
   bool sparse_ = false;
   bool streaming_ = false;
-  std::size_t partBlocks_ = 1;  // blocks (kUpdateBlock elements) of one part
+  std::size_t partBlocks_ = 1;
   std::unique_ptr<UpdateRun> update_;
   int updatePhase_ = 0;
   std::vector<std::int64_t> rows_;  // wanted, sorted, each once

@@ -25,8 +25,7 @@ void LocalStore::submit(std::vector<Operation> operations, bool here) {
     if (!operation.inRows.empty() && lane.compresses()) throw noCompressedRows(lane.name);
     auto item = std::make_unique<KeyItem>();
     item->bytes = lane.bytes() * (operation.in.size() + operation.out.size() + 1);
-    // Every array of every device once: by the time it is used again, a result is still in the
-    // cache or it is not.
+    // Every array of every device once: decides whether results are still cached at their next use.
     item->streaming = valueBytes_ * (2 * devices_ + 1) > cacheBytes_;
     item->operation = std::move(operation);
     submission.emplace_back(&lane, std::move(item));

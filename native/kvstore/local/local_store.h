@@ -1,9 +1,8 @@
 // The stores of one process on CPU devices: `local` and `device`.
 //
-// Both sum in one pass over the devices' arrays, which all lie in this process's memory. They
-// differ as the types do: `local` keeps merging and storing on the host and knows no compression;
-// `device` does both where the devices are (here: host memory too) and compresses what leaves a
-// device.
+// Both sum in one pass over the devices' arrays in host memory. `local` merges and stores on the
+// host, without compression. `device` merges on the devices (here also host memory) and compresses
+// what leaves a device.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +21,6 @@
 
 namespace gradlink {
 
-/// Where values are merged and kept.
 enum class Placement : std::uint8_t { host = 0, devices = 1 };
 
 class LocalStore final : public ValueStore<KeyLane> {
@@ -50,10 +48,10 @@ class LocalStore final : public ValueStore<KeyLane> {
 
   const Placement placement_;
   const std::size_t devices_;
-  // More than this and results do not stay in the caches until they are read.
+  // Larger stores' results do not stay cached until they are read.
   const std::size_t cacheBytes_;
   std::unique_ptr<const GradientCompression> compression_;
-  std::size_t valueBytes_ = 0;  // with the keys' lock
+  std::size_t valueBytes_ = 0;  // guarded by the keys' lock
 
   Scheduler scheduler_;  // last: its threads use the rest
 };

@@ -10,11 +10,10 @@ namespace {
 
 // Below this, waking another thread (about 7 us) costs more than it saves.
 constexpr std::size_t kWideBytes = 256 * 1024;
-// Below this, the caller's own thread is done sooner than the store's thread would have woken up.
+// Below this, the caller's thread is done before the store's thread could wake up.
 constexpr std::size_t kHereBytes = 64 * 1024;
 
-// For how many turns a thread spins for the lock, some 20 us: it is held for less than one, and who
-// sleeps on it pays for a wake-up, which on some machines is as long as a part.
+// Spins for the lock, some 20 us: it is held for less, and a wake-up may take as long as a part.
 constexpr int kLockSpins = 500;
 
 }  // namespace
@@ -44,7 +43,7 @@ void Scheduler::submit(Submission submission, bool here) {
   for (auto& [lane, item] : submission) item->operation.ticket->expect();
   if (queue_.holds()) {
     for (auto& request : submission) queue_.hold({std::move(request), nullptr, nullptr});
-    return;  // whoever runs the fence goes on with these
+    return;  // the thread that runs the fence continues with these
   }
   const bool idle = queue_.unfinished() == 0;
   for (auto& request : submission) admit(std::move(request));
@@ -78,7 +77,7 @@ void Scheduler::resume(Work& work, std::exception_ptr error) {
   if (stopping_) return;
   work.error_ = std::move(error);
   if (!work.waiting_) {
-    work.resumed_ = true;  // advance() is about to find it
+    work.resumed_ = true;  // advance() will see it
     return;
   }
   work.waiting_ = false;
@@ -134,7 +133,7 @@ void Scheduler::workWide() {
   }
 }
 
-/// Takes and does the most urgent thing there is; false when there is nothing.
+/// Takes and runs the most urgent part; false if there is none.
 bool Scheduler::step(Lock& lock) {
   if (!resumed_.empty()) {
     Work* const work = resumed_.back();
@@ -193,7 +192,7 @@ void Scheduler::runPart(Work& work, Lock& lock) {
   }
 }
 
-/// Begins the next phase; phases of one part are run on the spot.
+/// Begins the next phase; runs phases of one part at once.
 void Scheduler::advance(Work& work, Lock& lock) {
   for (;;) {
     std::optional<Work::Phase> phase;

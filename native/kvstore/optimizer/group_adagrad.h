@@ -1,10 +1,10 @@
-// The step of GroupAdaGrad, whose history has one number for each row: the sum over updates of the
-// mean square of the row's gradient. MXNet 1.9.1's formula (its contrib operator of that name):
-// h += mean over the row of g^2, then w -= lr g / sqrt(h + eps), with g = clip(rescale gradient).
+// GroupAdaGrad keeps one number for each row: the sum over updates of the mean square of the row's
+// gradient. MXNet 1.9.1's contrib operator: h += mean over the row of g^2, then w -= lr g / sqrt(h
+// + eps), with g = clip(rescale gradient).
 //
-// A row may be longer than a block, and a block may have parts of many rows. So the first phase
-// keeps the sum of squares of each row's part in each block, which are then added up in the order
-// of the blocks: the result does not depend on which thread took which block.
+// Rows and blocks may overlap in any way. So the first phase stores the sum of squares of each
+// row's part in each block, and these are added in block order: the result does not depend on the
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,11 @@
 
 namespace gradlink {
 
-/// How the rows of an array lie in its blocks.
 struct GroupRows {
   std::size_t rowLength = 1;
 
-  /// Where the sum of a row's part in a block goes. Different for each part, because a block shares
-  /// at most one row with the one before.
+  /// The index of a row's part in a block; unique, as a block shares only one row with the
+  /// previous.
   std::size_t partOf(std::size_t row, std::size_t block) const { return row + block; }
   std::size_t parts(std::size_t count) const {
     return count == 0 ? 0 : count / rowLength + count / kUpdateBlock + 1;
@@ -41,7 +40,6 @@ struct GroupRows {
   }
 };
 
-/// The gradient as it counts.
 template <class T>
 void prepareGradient(const T* grad, std::size_t count, const StepScalars<T>& c, T* to) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -49,7 +47,7 @@ void prepareGradient(const T* grad, std::size_t count, const StepScalars<T>& c, 
   }
 }
 
-/// Elements [start, start + count), at most a block: `grad` is where element `start` is.
+/// Elements [start, start + count), at most a block; `grad` points to element `start`.
 template <class T>
 void addRowSquares(const GroupRows& rows, const T* grad, std::size_t start, std::size_t count,
                    const StepScalars<T>& c, double* squares) {
@@ -66,7 +64,7 @@ void addRowSquares(const GroupRows& rows, const T* grad, std::size_t start, std:
   });
 }
 
-/// Of whole rows, whose elements are [start, end), cut into blocks from `start` on.
+/// For whole rows with elements [start, end), in blocks from `start` on.
 template <class T>
 void addHistory(const GroupRows& rows, const double* squares, std::size_t start, std::size_t end,
                 T* history) {
@@ -82,7 +80,7 @@ void addHistory(const GroupRows& rows, const double* squares, std::size_t start,
   }
 }
 
-/// As addRowSquares; `history` is where row 0's number is.
+/// As addRowSquares; `history` points to row 0's number.
 template <class T>
 void stepRows(const GroupRows& rows, T* weights, const T* grad, std::size_t start,
               std::size_t count, const T* history, const StepScalars<T>& c) {
@@ -93,7 +91,7 @@ void stepRows(const GroupRows& rows, T* weights, const T* grad, std::size_t star
     const T* const g = prepared.data() + (first - start);
     T* const w = weights + (first - start);
     for (std::size_t i = 0; i < length; ++i) {
-      // Without an epsilon a row that never had a gradient would divide 0 by 0.
+      // Without an epsilon, a row that never had a gradient would be 0 / 0.
       if (g[i] != T(0)) w[i] -= c.lr * g[i] / root;
     }
   });

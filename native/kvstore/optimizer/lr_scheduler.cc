@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-// The C library's pow and cos are not used because no two of them promise the same bits.
+// Not the C library's pow and cos: their bits differ between libraries.
 
 namespace gradlink {
 
@@ -15,9 +15,9 @@ constexpr double kLn2High = 6.93147180369123816490e-01;
 constexpr double kLn2Low = 1.90821492927058770002e-10;
 constexpr double kHalfPi = 1.57079632679489661923;
 
-// Of x <= 0.
+// For x <= 0.
 double exponential(double x) {
-  // Half of the least float64 above 0 rounds to 0.
+  // Half of the least positive float64 rounds to 0.
   if (x < -746) return 0;
   const double n = std::floor(x / (kLn2High + kLn2Low) + 0.5);
   const double r = x - n * kLn2High - n * kLn2Low;
@@ -31,7 +31,7 @@ double exponential(double x) {
   return sum;
 }
 
-// Of 0 < x <= 1.
+// For 0 < x <= 1.
 double logarithm(double x) {
   double doublings = 0;
   while (x < 0.70710678118654752440) {
@@ -48,8 +48,7 @@ double logarithm(double x) {
   return series - doublings * kLn2Low - doublings * kLn2High;
 }
 
-// x^p for 0 <= x <= 1 and p > 0; whole powers up to 64 by multiplication, which is exact where it
-// can be.
+// x^p for 0 <= x <= 1 and p > 0; whole powers up to 64 by multiplication, which may be exact.
 double power(double x, double p) {
   if (x <= 0) {
     return 0;
@@ -64,8 +63,7 @@ double power(double x, double p) {
   return exponential(p * logarithm(x));
 }
 
-// (1 + cos(pi x)) / 2 for 0 <= x <= 1, through the square of a sine of at most pi / 4: exact at
-// both ends.
+// (1 + cos(pi x)) / 2 for 0 <= x <= 1, by the square of a sine up to pi / 4: exact at both ends.
 double halfCosine(double x) {
   const double t = kHalfPi * (x <= 0.5 ? x : 1 - x);
   const double square = t * t;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
-/// Of lbsgd: its rate follows norms in place of a warm-up.
+/// lbsgd: the rate follows norms instead of a warm-up.
 constexpr double kLarsStrategy = 3;
 
 double orNoBound(double value) { return std::isnan(value) ? kNoBound : value; }
@@ -24,8 +24,7 @@ double nadamMomentum(double beta1, double decay, double t) {
   return beta1 * (1 - 0.5 * std::pow(0.96, t * decay));
 }
 
-/// The product of nadam's momenta of all steps after `before` and up to t. What is too small to
-/// change 1 minus it is not multiplied further.
+/// The product of nadam's momenta after step `before` up to t, or until it is negligible.
 double nadamProduct(double beta1, double decay, double before, double t) {
   constexpr double kTooSmall = 1e-20;
   double product = 1;
@@ -121,13 +120,13 @@ OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)
   }
 }
 
-/// Those that lbsgd has gathered or stepped by, of one key.
+/// The pushes of a key that lbsgd has gathered or stepped by.
 double OptimizerMath::gatheredPushes(const UpdateNumbers& numbers) const {
   return value("beginEpoch") * value("updatesPerEpoch") + static_cast<double>(numbers.t) -
          value("beginNumUpdate");
 }
 
-/// What lbsgd multiplies its rate by: rises to batchScale.
+/// lbsgd's factor of the rate: rises to batchScale.
 double OptimizerMath::warmup(double pushes) const {
   constexpr double kPower2 = 1;
   constexpr double kRoot = 2;

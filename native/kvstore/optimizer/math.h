@@ -1,5 +1,5 @@
-// What distinguishes one optimizer from another: its options, its state arrays, its kernels and the
-// numbers of a step. Everything else (optimizer.cc, update_run.cc) is the same for all.
+// The differences between optimizers: options, state arrays, kernels and the numbers of a step.
+// Everything else (optimizer.cc, update_run.cc) is shared.
 #pragma once
 
 #include <map>
@@ -13,19 +13,17 @@
 namespace gradlink {
 
 struct OptimizerMath {
-  /// Resolves and checks the options; throws Error(invalidArgument).
+  /// Throws Error(invalidArgument) for bad options.
   explicit OptimizerMath(const OptimizerSpec& spec);
 
-  /// The numbers of a step. For lars and lamb learningRate already carries the trust ratio in the
-  /// second phase.
+  /// The numbers of a step; in lars' and lamb's second phase learningRate includes the trust ratio.
   StepScalars<double> scalars(const UpdateNumbers& numbers) const;
-  /// The factor on the rate from the sums of squares of the weights and of the gradient (lars) or
-  /// direction (lamb).
+  /// The rate's factor, from sums of squares of weights and gradient (lars) or direction (lamb).
   double trustRatio(const UpdateNumbers& numbers, double weightSquares, double otherSquares) const;
 
-  /// Whether a step keeps one number for a row and needs the whole row's gradient.
+  /// Whether a step needs the whole row's gradient for a number of the row.
   bool isByRow() const { return kernel == StepKernel::groupAdagrad; }
-  /// Whether the last phase needs what the first found in other blocks.
+  /// Whether the last phase needs the first phase's results of other blocks.
   bool needsWhole() const { return ratio != TrustRatio::none || isByRow(); }
 
   /// Whether the rate is that before the update was counted.
@@ -34,11 +32,11 @@ struct OptimizerMath {
   double value(const char* option) const;
   bool flag(const char* option) const { return value(option) != 0; }
 
-  /// All options of this optimizer, defaults filled in; NaN where an option is off (clipGradient).
+  /// All options, with defaults; NaN if an option is off (clipGradient).
   std::map<std::string, double> values;
   StepKernel kernel;
   TrustRatio ratio = TrustRatio::none;
-  /// Which of them are, and where it is an option, as in MXNet 1.9.1.
+  /// Whether it updates touched rows only; an option in some, as in MXNet 1.9.1.
   bool lazy = false;
   std::vector<const char*> stateNames;
 

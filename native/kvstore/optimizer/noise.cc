@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
 
-/// A permutation of 64 bits in which every bit of the input reaches every bit of the output.
+/// A 64-bit permutation: every output bit depends on every input bit.
 std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
@@ -20,8 +20,7 @@ std::uint64_t streamOf(const NoiseOf& of) {
   return mixed(hash + static_cast<std::uint64_t>(of.update) * kGolden);
 }
 
-/// The natural logOfUniform of a normal number above 0. Not the library's, whose last bits differ
-/// from one machine to another.
+/// The natural logarithm of a positive normal number: the library's last bits vary by machine.
 double logOfUniform(double x) {
   constexpr double kLog2 = 0.69314718055994530942;
   constexpr int kTerms = 12;
@@ -37,10 +36,10 @@ double logOfUniform(double x) {
   return exponent * kLog2 + 2 * s * sum;
 }
 
-/// From -1 to 1, both exclusive.
+/// Between -1 and 1, exclusive.
 double centred(std::uint32_t bits) { return (static_cast<double>(bits) + 0.5) / 0x1p31 - 1; }
 
-/// By the polar method: a point in the unit disc gives a normal number.
+/// The polar method: a point in the unit disc gives a normal number.
 double normalOf(std::uint64_t element) {
   for (std::uint64_t draw = 1;; ++draw) {
     const std::uint64_t bits = mixed(element + draw * kGolden);

@@ -1,4 +1,4 @@
-// Normal noise that is the same in every run and on every machine, however an array is cut.
+// Normal noise, equal in every run, on every machine and for any cut of an array.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace gradlink {
 
-/// Which noise: each key and each update has its own.
+/// The seed: each key and each update has its own noise.
 struct NoiseOf {
   double seed;
   const std::string& key;

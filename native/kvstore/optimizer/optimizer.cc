@@ -23,7 +23,7 @@ StateArray makeArray(std::string name, DType dtype, std::size_t count) {
   return {std::move(name), dtype, count, AlignedBuffer(count * sizeOf(dtype))};
 }
 
-/// The weights in the precision of the step.
+/// Converts the weights to the precision of the step.
 void copyWeights(void* to, const void* weight, std::size_t count, DType dtype) {
   if (count == 0) return;
   if (isHalf(dtype)) {

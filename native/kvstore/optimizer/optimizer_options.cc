@@ -18,11 +18,11 @@ struct Rate {
   double value;
   bool isOwn;
 };
-/// Of MXNet's base class: a schedule's base rate counts before it.
+/// MXNet's base class: a schedule's base rate has precedence.
 constexpr Rate kBaseRate = {0.01, false};
 constexpr Rate ownRate(double value) { return {value, true}; }
 
-/// An optimizer's own options after those of every optimizer.
+/// An optimizer's own options follow the common ones.
 OptimizerDefinition define(const char* name, Rate rate, const std::vector<OptimizerOption>& own) {
   OptimizerDefinition definition{name,
                                  rate.isOwn,
@@ -77,7 +77,7 @@ bool within(Range range, double value) {
   return false;
 }
 
-/// What a number within its range means.
+/// The meaning of a number in its range.
 double meaningOf(Range range, double value) {
   if (range == Range::positiveOrOff && value == 0) return kOff;
   return range == Range::clampedAtZero ? std::max(value, 0.0) : value;
@@ -125,8 +125,7 @@ const char* nameOf(OptionRange range) {
   return "";
 }
 
-// Defaults: MXNet 1.9.1, python/mxnet/optimizer; adamw, which 1.9.1 has only as an operator, as in
-// MXNet's later class.
+// Defaults: MXNet 1.9.1, python/mxnet/optimizer; adamw's are of MXNet's later class.
 std::span<const OptimizerDefinition> optimizerDefinitions() {
   static const std::vector<OptimizerDefinition> kDefinitions = {
       define("adadelta", kBaseRate,

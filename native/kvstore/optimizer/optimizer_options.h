@@ -1,5 +1,4 @@
-// The options of every optimizer: names, defaults and ranges. The one table of them; lib/optimizers
-// reads it through the addon and adds types and documentation.
+// Names, defaults and ranges of every optimizer's options. lib/optimizers reads this table, too.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +14,10 @@ struct OptimizerSpec;
 enum class OptionRange : std::uint8_t {
   finite,
   notNegative,
-  /// Below 0 counts as 0, as MXNet has it of momenta.
+  /// Negative numbers count as 0, as MXNet's momenta.
   clampedAtZero,
   positive,
-  /// Off by default, and at 0 as MXNet has it.
+  /// Off by default and at 0, as in MXNet.
   positiveOrOff,
   /// At least 0 and below 1.
   unit,
@@ -39,18 +38,17 @@ struct OptimizerOption {
 
 struct OptimizerDefinition {
   const char* name;
-  /// Its rate replaces a schedule's even where the caller gave none: MXNet's class hands its
-  /// default on. The others take the schedule's.
+  /// Its rate replaces a schedule's even if the caller gave none: MXNet's class passes its default
+  /// on. Others use the schedule's.
   bool hasOwnRate;
-  /// Of every optimizer and then its own.
+  /// The common ones, then its own.
   std::vector<OptimizerOption> options;
 };
 
-/// Sorted by name.
 std::span<const OptimizerDefinition> optimizerDefinitions();
 
-/// All options of the optimizer that the spec names, by name; NaN where one is off. Throws
-/// Error(invalidArgument) for an unknown optimizer or option, or a number out of its range.
+/// All options of the spec's optimizer; NaN if one is off. Throws Error(invalidArgument) for an
+/// unknown optimizer or option, or a number out of range.
 std::map<std::string, double> optionsOf(const OptimizerSpec& spec);
 
 }  // namespace gradlink

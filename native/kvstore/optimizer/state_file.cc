@@ -1,6 +1,5 @@
-// Layout: magic, then a payload of little-endian fields (below, in the order they are written),
-// then the payload's FNV-1a hash. Strings and arrays are preceded by their length as a 64-bit
-// number.
+// Format: magic, a payload of little-endian fields (in the order of the code below), the payload's
+// FNV-1a hash. Strings and arrays follow their length as a 64-bit number.
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -18,8 +17,7 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::string_view kMagic = "gradlink optimizer states 1\n";
 constexpr std::size_t kHashBytes = 8;
 
-/// How a schedule is written. Before 0.3 it had no rate of its own for the warm-up: that was the
-/// base rate.
+/// The format of a schedule. Before 0.3 it had no warm-up rate, which was the base rate.
 enum class ScheduleForm : std::uint64_t { none = 0, withoutWarmupRate = 1, whole = 2 };
 
 std::uint64_t hashOf(std::span<const std::uint8_t> bytes) {
@@ -83,7 +81,7 @@ class Reader {
     bytes(&value, sizeof value);
     return value;
   }
-  /// A length of something of at least `unit` bytes an item: never more than what is left.
+  /// A length of items of at least `unit` bytes; at most what remains.
   std::size_t length(std::size_t unit) {
     const auto value = number<std::uint64_t>();
     if (value > rest_.size() / unit) {
@@ -124,7 +122,7 @@ void writeScheduler(Writer& out, const SchedulerSpec& spec) {
     out.number(step);
   }
   out.number(spec.warmupFinalLr);
-  // As many as steps of a table, none of any other schedule.
+  // One for each step of a table, none in other schedules.
   for (const double rate : spec.rates) {
     out.number(rate);
   }
@@ -247,7 +245,7 @@ std::unique_ptr<OptimizerState> readState(Reader& in) {
 std::vector<std::uint8_t> saveStates(const Optimizer& optimizer,
                                      std::span<const OptimizerState* const> states,
                                      bool dumpOptimizer) {
-  // Room for the arrays and, roughly, for what describes them: states can be as large as the model.
+  // Estimates the size: states can be as large as the model.
   std::size_t expected = 4096;
   for (const OptimizerState* state : states) {
     expected += 512;

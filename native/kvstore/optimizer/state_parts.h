@@ -1,4 +1,4 @@
-// States of a key whose elements are stepped in several places, each of which keeps a part.
+// States of a key whose elements are stepped in several places, each with a part.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,10 @@
 
 namespace gradlink {
 
-/// Adds the elements behind those that `whole` has. Throws Error(invalidArgument) where the two are
-/// of different optimizers or types.
+/// Appends the elements of `next`. Throws Error(invalidArgument) for other optimizers or types.
 void appendState(OptimizerState& whole, const OptimizerState& next);
 
-/// The state of the elements [first, first + count). Of an array with one number a row, whole rows.
+/// The state of elements [first, first + count); for arrays with one number a row, of whole rows.
 OptimizerState cutState(const OptimizerState& whole, std::size_t first, std::size_t count);
 
 }  // namespace gradlink

@@ -15,8 +15,7 @@ namespace gradlink {
 
 namespace {
 
-// Blocks that one thread takes at a time: 64 Ki elements, enough to hide what it costs to claim
-// them.
+// Blocks that a thread takes at a time: 64 Ki elements hide the cost of claiming them.
 constexpr std::size_t kBlocksPerClaim = 16;
 
 const void* advance(const void* memory, std::size_t bytes) {
@@ -32,13 +31,11 @@ struct UpdateRun::Impl {
   void* weight;
   std::vector<const void*> grads;
   StepScalars<double> scalars;
-  /// float16's and bfloat16's float32 copy; null where there is none.
   float* master = nullptr;
-  /// Sums of squares by block, so that their total does not depend on who computed which.
+  /// Sums of squares by block, so their total does not depend on the threads.
   std::vector<double> weightSquares;
   std::vector<double> otherSquares;
-  /// Of optimizers that step row by row: how the rows lie, and the sums of squares of each one's
-  /// part in each block.
+  /// For row-wise optimizers: the rows, and the sums of squares of each one's part in each block.
   GroupRows rows;
   std::vector<double> rowSquares;
   /// Those that bypass the caches in a fused step come last.
@@ -90,7 +87,7 @@ struct UpdateRun::Impl {
     return arrays;
   }
 
-  /// The phase's work on elements that are in the precision of the step.
+  /// The phase's work on elements in the precision of the step.
   template <class T>
   void step(int phase, std::size_t start, std::size_t count, T* weights, const T* grad) {
     const StepScalars<T> c = rounded<T>(scalars);
@@ -130,7 +127,7 @@ struct UpdateRun::Impl {
     otherSquares[block] = squares(direction.data(), count);
   }
 
-  /// The gradient at `start`: the caller's own array when there is one, else the sum, in `scratch`.
+  /// The gradient at `start`: the caller's only array, else the sum, in `scratch`.
   const void* gradientAt(std::size_t start, std::size_t count, void* scratch) const {
     const std::size_t offset = start * sizeOf(state.dtype);
     if (grads.size() == 1) {
@@ -178,7 +175,7 @@ struct UpdateRun::Impl {
   template <class T>
   void runFused(std::size_t start, std::size_t end) const {
     const StepScalars<T> c = rounded<T>(scalars);
-    // lamb's second phase does not look at the gradient.
+    // lamb's second phase does not read the gradient.
     const std::size_t read = math.ratio == TrustRatio::lamb ? 0 : grads.size();
     FusedArrays<T> arrays{arraysAt<T>(static_cast<T*>(weight), nullptr, 0, nullptr),
                           grads.data(),
@@ -195,7 +192,7 @@ struct UpdateRun::Impl {
     run(arrays, start + head, end, c);
   }
 
-  /// Takes the squares of elements [start, end), which are whole rows, into the history.
+  /// Adds the squares of whole rows, elements [start, end), to the history.
   void keepRowSquares(std::size_t start, std::size_t end) {
     void* const history = state.arrays[0].data.data();
     if (state.arrays[0].dtype == DType::float32) {
@@ -284,7 +281,7 @@ void UpdateRun::handOut(std::span<void* const> outputs, bool streaming) {
   const auto misalignment = [](const void* pointer) {
     return reinterpret_cast<std::uintptr_t>(pointer) % kCacheLine;
   };
-  // One head serves all: outputs aligned otherwise than the first are stored as usual.
+  // All share one head: outputs with another alignment than the first are stored normally.
   const std::size_t first = misalignment(outputs[0]);
   if (first % elementBytes != 0) {
     return;
@@ -317,7 +314,7 @@ bool UpdateRun::takesElements() const { return impl_->math.lazy && !impl_->math.
 
 void UpdateRun::runElements(const void* grad, std::size_t first, std::size_t count) {
   const auto at = reinterpret_cast<std::uintptr_t>(grad);
-  // Where element 0 would be.
+  // The virtual element 0.
   impl_->grads.assign(1, reinterpret_cast<const void*>(at - first * sizeOf(impl_->state.dtype)));
   if (count > 0) impl_->run(0, first, first + count);
 }

@@ -1,7 +1,7 @@
-// Pieces of which only some elements travel: those of rows that a worker pushes or wants.
+// Pieces with only some elements: those of rows that a worker pushes or pulls.
 //
-// A push's payload is how many runs there are (8 bytes), the runs, then their elements one after
-// another. A value's payload is the elements alone: who asked knows the runs.
+// A push's payload: the number of runs (8 bytes), the runs, the elements. A value's payload has
+// only the elements: the receiver knows the runs.
 #pragma once
 
 #include <cstddef>
@@ -18,51 +18,47 @@ namespace gradlink::dist {
 constexpr bool isOfRows(Encoding encoding) {
   return encoding == Encoding::rows || encoding == Encoding::widerRows;
 }
-/// What the elements of a push of rows of such a key travel as.
+/// The wire type of the elements in a push of rows.
 constexpr DType rowTypeOf(Encoding encoding, DType dtype) {
   return encoding == Encoding::widerRows ? DType::float32 : dtype;
 }
 
-/// Elements of a piece that follow one another.
 struct ElementRun {
   std::uint32_t first;
   std::uint32_t count;
 };
 
-/// Elements of a shard that follow one another: what pullRows asks for.
+/// Consecutive elements of a shard, as requested by pullRows.
 struct ShardRun {
   std::uint64_t first;
   std::uint64_t count;
 };
 
-/// A run and where its first element lies in a list of the rows alone.
+/// A run, and the index of its first element among the elements of the rows.
 struct RowRun {
   ElementRun run;
   std::size_t at;
 };
 
-/// What a piece, of which `first` counts from the start of the key, has of these rows: sorted, each
-/// once.
+/// The runs of these rows (sorted, unique) in a piece that starts at `first` of the key.
 std::vector<RowRun> runsOf(std::span<const std::int64_t> rows, std::size_t rowLength,
                            std::size_t first, std::size_t count);
 
 std::size_t elementsOf(std::span<const RowRun> runs);
 
-/// Bytes of a push's payload.
 std::size_t pushBytes(std::span<const RowRun> runs, DType);
-/// Writes it; `data`: the rows alone.
+/// Writes a push's payload; `data`: the elements of the rows.
 void writePush(std::span<const RowRun> runs, const void* data, DType, void* to);
 
-/// A push's payload, read where it lies.
+/// A push's payload, read in place.
 struct PushedRuns {
   std::span<const ElementRun> runs;
   const std::byte* data;
 };
-/// Nothing where the payload is not that of a piece of `count` elements.
+/// Nothing for an invalid payload of a piece of `count` elements.
 std::optional<PushedRuns> readPush(const void* payload, std::size_t bytes, std::size_t count,
                                    DType);
 
-/// Copies the elements to where they are in the piece.
 void scatter(const PushedRuns& from, DType, void* piece);
 
 }  // namespace gradlink::dist

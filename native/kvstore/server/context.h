@@ -1,4 +1,4 @@
-// What the parts of a server share: the rule, who takes part, and the way to answer.
+// State shared by the parts of a server: the update rule, the workers' standing, and replies.
 #pragma once
 
 #include <atomic>
@@ -21,37 +21,36 @@
 
 namespace gradlink::dist {
 
-/// What a worker still does for the store.
 enum class Standing : std::uint8_t {
   active,  // rounds wait for it
-  left,    // it said so: rounds do not
-  closed,  // it ended in good order without saying so: a round that needs it is an error
+  left,    // it announced its leaving: rounds do not wait
+  closed,  // it closed without announcing that: a round that needs it is an error
   lost,    // it died
 };
 
-/// Sends to workers. From any thread.
+/// Sends to workers. Thread-safe.
 class Replies {
  public:
   explicit Replies(Wire& wire) : wire_(wire) {}
 
-  /// Memory of the wire itself: not to be written until `ticket` is told as sent.
+  /// Memory of the wire, which must not change until `ticket` is reported as sent.
   void value(int worker, const Header& header, const void* data, std::size_t bytes,
              std::uint64_t ticket);
-  /// A copy of some of it.
+  /// Sends a copy of some rows.
   void rows(int worker, const Header& header, const std::vector<std::byte>& data) {
     send(worker, header, data.data(), data.size());
   }
-  /// `text` may be empty.
+  /// `data` may be null.
   void answer(int worker, MessageType type, std::uint64_t request, const void* data = nullptr,
               std::size_t bytes = 0);
   void done(int worker, std::uint64_t request) { answer(worker, MessageType::done, request); }
   void failed(int worker, std::uint64_t request, const Error& error, std::uint32_t shard = 0);
 
-  /// Whether a ticket that was told as sent is of an answer, whose memory goes with it.
+  /// Whether a sent ticket belongs to an answer; frees the answer's memory.
   bool took(std::uint64_t ticket);
 
  private:
-  /// Tickets of answers; those of values are below.
+  /// The bit of answers' tickets; tickets of values are smaller.
   static constexpr std::uint64_t kAnswer = std::uint64_t{1} << 63;
 
   void send(int worker, const Header& header, const void* data, std::size_t bytes);
@@ -74,12 +73,12 @@ struct ServerContext {
   const int workers;
   const bool asynchronous;
   ServerTrace* const trace;
-  /// Null while nobody wants to know.
+  /// Null while tracing is off.
   ServerTrace* tracing() const { return trace != nullptr && trace->on() ? trace : nullptr; }
 
   // ---- changed by the receiving thread while the pipelines are idle
   std::shared_ptr<Optimizer> optimizer;
-  /// Instead of an optimizer.
+  /// In place of an optimizer.
   std::function<void(const ShardUpdate&)> updater;
   std::optional<GradientCompression> compression;
   std::vector<Standing> standing;
@@ -89,9 +88,9 @@ struct ServerContext {
     return count;
   }
 
-  /// By worker: pieces that it pushed and that have not changed the stored value yet.
+  /// By worker: pushed pieces that have not changed the stored value yet.
   std::deque<std::atomic<std::int64_t>> pending;
-  /// Somebody waits for one of them to become 0: the receiving thread wants to be woken then.
+  /// Whether to wake the receiving thread when one of them becomes 0.
   std::atomic<bool> pendingAwaited{false};
   void settle(int worker) {
     if (pending[static_cast<std::size_t>(worker)].fetch_sub(1, std::memory_order_seq_cst) == 1 &&
@@ -100,7 +99,7 @@ struct ServerContext {
     }
   }
 
-  /// What went wrong in a pipeline ends the store; the first counts.
+  /// An error in a pipeline ends the store; the first counts.
   void fail(std::exception_ptr error) {
     {
       std::lock_guard lock(failureMutex_);

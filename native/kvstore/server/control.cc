@@ -1,4 +1,4 @@
-// What a server does to all of its shards at once: optimizers, rates, states, compression.
+// A server's operations on all of its shards: optimizers, rates, states, compression.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace gradlink::dist {
 namespace {
 
-/// A death is seen within 10 ms, on a loaded machine later.
+/// A death is noticed within 10 ms; later on a loaded machine.
 constexpr std::chrono::milliseconds kBlameAfter(250);
 
 std::span<const std::uint8_t> bytesOf(const WireMessage& message) {
@@ -51,8 +51,8 @@ void ServerLoop::pumpStreams() {
   }
 }
 
-// A worker that closes because it saw another rank die would be blamed for the rounds that lack it,
-// if this server were the last to see that death: it gets the time to see it.
+// A worker may close because it saw another rank die. If this server is the last to see that death,
+// it would blame the wrong one, so it waits.
 bool ServerLoop::mayEnd(int worker) const {
   const bool allEnded = std::all_of(streams_.begin(), streams_.end(),
                                     [](const Stream& s) { return s.ended || s.over; });
@@ -60,7 +60,7 @@ bool ServerLoop::mayEnd(int worker) const {
          Deadline::Clock::now() - stream(worker).endedAt >= kBlameAfter;
 }
 
-// False while it has to wait.
+// False if it must wait.
 bool ServerLoop::carryOut(int worker, const WireMessage& control) {
   if (context_.pending[static_cast<std::size_t>(worker)].load(std::memory_order_seq_cst) != 0) {
     return false;
@@ -90,7 +90,7 @@ bool ServerLoop::carryOut(int worker, const WireMessage& control) {
   return true;
 }
 
-// Whether it goes on only when worker 0 has set what this one has set, too.
+// Whether it waits for worker 0 to set the same rule.
 bool ServerLoop::waitsForRule(int worker) const {
   const Stream& from = stream(worker);
   if (worker == 0 || !from.control || from.rules < rules_.size()) return false;
@@ -98,7 +98,7 @@ bool ServerLoop::waitsForRule(int worker) const {
   return type == MessageType::setOptimizer || type == MessageType::loadStates;
 }
 
-// What workers wait for is up to other workers: these are to blame, not the servers that are asked.
+// Workers wait for other workers: those are to blame, not the servers.
 void ServerLoop::checkDeadlines(Deadline::Clock::time_point now) {
   const auto tooLate = [&](int missing, const std::string& what) {
     throw Error(ErrorCode::timeout, what + " within " +
@@ -124,8 +124,8 @@ void ServerLoop::checkDeadlines(Deadline::Clock::time_point now) {
   }
 }
 
-// A value that is not taken does not say by whom. Workers that wait ask whether this server is
-// there: the one that was not heard of for longest does not.
+// A value that is not read does not tell by whom. Waiting workers send presence requests, so the
+// worker silent for longest is to blame.
 Error ServerLoop::blamed(const Error& error) const {
   if (error.code != ErrorCode::timeout || error.rank >= 0) return error;
   int silent = -1;
@@ -135,12 +135,12 @@ Error ServerLoop::blamed(const Error& error) const {
   }
   if (silent < 0) return error;
   return Error(error.code, std::string(error.what()) + " (worker " + std::to_string(silent) +
-                               " was not heard of for longest)")
+                               " has been silent for longest)")
       .withRank(silent)
       .withOp(error.op);
 }
 
-// Worker 0's counts; the others' say that from here on they reckon with it.
+// Worker 0's rule counts; the others' mark the point where they switch to it.
 bool ServerLoop::setRule(int worker, const Header& header, const WireMessage& message) {
   Stream& from = stream(worker);
   if (worker != 0) {
@@ -173,7 +173,7 @@ void ServerLoop::setOptimizer(const WireMessage& message) {
   std::shared_ptr<Optimizer> optimizer;
   if (message.bytes > 0) {
     const LoadedStates loaded = gradlink::loadStates(bytesOf(message));
-    if (!loaded.spec) throw storeMisuse("setOptimizer: there is no optimizer in it");
+    if (!loaded.spec) throw storeMisuse("setOptimizer: the message has no optimizer");
     optimizer = Optimizer::create(*loaded.spec);
   }
   context_.updater = nullptr;

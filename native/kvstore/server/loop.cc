@@ -9,16 +9,16 @@
 namespace gradlink::dist {
 namespace {
 
-// How long `stop`, a late worker and a failed pipeline may go unnoticed.
+// The latency for `stop`, late workers and failed pipelines.
 constexpr std::chrono::milliseconds kTickEvery(50);
 constexpr int kMostThreads = 16;
-// A small value costs no region of its own: peers map each, and the system counts mappings.
+// Small values share a region: peers map each region, and the system limits mappings.
 constexpr std::size_t kChunkBytes = 2 << 20;
 constexpr std::size_t kOwnMemoryBytes = 256 << 10;
 constexpr std::size_t kAlignment = 128;
-// Shards are numbered in the order in which they are defined, those of other servers among them.
+// Limits shard numbers, which count all servers' shards in the order of definition.
 constexpr std::size_t kMostAhead = 1 << 20;
-// Of a shard, its place and its rows: their bytes can be counted.
+// Of a shard's offset and rows, so their bytes do not overflow.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
 
 int threadsFor(const Wire& wire, int wanted) {
@@ -33,7 +33,6 @@ bool isControl(MessageType type) {
          type == MessageType::saveStates || type == MessageType::loadStates;
 }
 
-/// Words for the length of a key's rows, where it has any.
 std::string rowsOf(std::uint64_t rowLength) {
   return rowLength == 1 ? "" : " in rows of " + std::to_string(rowLength);
 }
@@ -59,10 +58,10 @@ void ServerLoop::run() {
     serve();
   } catch (const Error& error) {
     const Error full = blamed(error);
-    tell(full);
+    sendFailure(full);
     throw full;
   } catch (const std::exception& error) {
-    tell(Error(ErrorCode::system, error.what()));
+    sendFailure(Error(ErrorCode::system, error.what()));
     throw;
   }
 }
@@ -71,7 +70,7 @@ void ServerLoop::serve() {
   WireEvents events;
   while (!allOver()) {
     const auto begin = Deadline::Clock::now();
-    // A value that workers still read keeps only what is pending from changing it.
+    // Receipts matter only to pending pieces, whose values workers still read.
     wire_.setReceiptsMatter(anyPending());
     wire_.poll(events, Deadline::in(std::chrono::duration<double, std::milli>(kTickEvery).count()));
     const auto now = Deadline::Clock::now();
@@ -89,8 +88,8 @@ void ServerLoop::serve() {
   context_.throwFailure();
 }
 
-// Whoever still listens hears why the store has ended.
-void ServerLoop::tell(const Error& error) {
+// Workers that still listen get the reason.
+void ServerLoop::sendFailure(const Error& error) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     if (!stream(worker).over) context_.replies.failed(worker, 0, error);
   }
@@ -134,7 +133,7 @@ void ServerLoop::receive(const WireMessage& message) {
   Stream& from = stream(message.source);
   from.heardAt = Deadline::Clock::now();
   if (ServerTrace* const trace = context_.tracing()) note(*trace, message);
-  // Who asks whether this server is there is answered also while what it sent has to wait.
+  // Presence requests are answered even while the worker's other messages wait.
   if (from.control && headerOf(message).type != MessageType::deadNodes) {
     from.backlog.push_back(message);
   } else {
@@ -182,13 +181,13 @@ void ServerLoop::dispatch(const WireMessage& message) {
     default:
       if (!isControl(header.type)) {
         throw Error(ErrorCode::mismatch, "worker " + std::to_string(worker) +
-                                             " sent what only servers send; do all run the same "
+                                             " sent a server's message; do all run the same "
                                              "version of gradlink?")
             .withRank(worker);
       }
       stream(worker).control = message;
       stream(worker).waitsSince.reset();
-      return;  // released when it has been carried out
+      return;  // released once carried out
   }
   wire_.release(message.token);
 }
@@ -252,7 +251,7 @@ bool ServerLoop::anyPending() const {
 
 void ServerLoop::answerCommand(const Header& header, const WireMessage& message) {
   const std::string text(static_cast<const char*>(message.payload), message.bytes);
-  // The command may end the trace: what came before it is in it.
+  // The command may end the trace, which must include everything before.
   if (context_.tracing() != nullptr) drainPipelines();
   try {
     if (options_.onCommand) options_.onCommand(message.source, text);
@@ -271,7 +270,7 @@ void ServerLoop::checkBarrier() {
   }
   if (!asked) return;
   for (int worker = 0; worker < options_.workers; ++worker) {
-    // What worker 0 has set before is known to all: a call of theirs after it means the next.
+    // All workers know the rules that worker 0 has set: a later call of theirs means the next rule.
     stream(worker).rules = rules_.size();
     if (!stream(worker).barrier) continue;
     context_.replies.done(worker, *stream(worker).barrier);
@@ -283,7 +282,7 @@ void ServerLoop::drainPipelines() {
   for (auto& pipeline : pipelines_) pipeline->drain();
 }
 
-// Rounds may close without the worker, or may be found never to close.
+// Rounds may close without the worker, or turn out never to close.
 void ServerLoop::setStanding(int worker, Standing standing) {
   drainPipelines();
   context_.standing[static_cast<std::size_t>(worker)] = standing;
@@ -314,7 +313,7 @@ void ServerLoop::lost(int rank) {
   from.control.reset();
   from.backlog.clear();
   from.barrier.reset();
-  // Nobody waits for one that has said that it left.
+  // Nobody waits for a worker that announced its leaving.
   const bool tolerated =
       standing(rank) == Standing::left || (options_.asynchronous && options_.tolerateWorkerLoss);
   if (!tolerated) {
@@ -379,7 +378,7 @@ ServerReport serve(std::unique_ptr<Wire> wire, const ServerOptions& options,
   };
   ServerReport report;
   try {
-    // The loop's threads end before the wire does.
+    // The loop's threads end before the wire.
     dist::ServerLoop loop(*wire, options, stop);
     loop.run();
     report = loop.report();

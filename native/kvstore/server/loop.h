@@ -1,5 +1,4 @@
-// The receiving thread of a server: takes messages, hands pieces to the pipelines, and carries out
-// itself what concerns the store as a whole.
+// The receiving thread of a server: passes pieces to pipelines and runs store-wide requests.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +19,31 @@ class ServerLoop {
  public:
   ServerLoop(Wire& wire, const ServerOptions& options, const std::atomic<bool>* stop);
 
-  /// Until every worker's wire has ended. Throws what ended the store; the workers have been told.
+  /// Runs until every worker's wire has ended. Throws what ended the store, after telling workers.
   void run();
   ServerReport report();
 
  private:
-  /// What a worker sends is carried out in its order. Some of it waits until the rounds are closed
-  /// that the worker's earlier pushes are in; what comes after it waits behind it.
+  /// A worker's messages, carried out in order. Some wait until the rounds of the worker's earlier
+  /// pushes have closed, and later ones wait behind them.
   struct Stream {
     std::optional<WireMessage> control;
     std::deque<WireMessage> backlog;
     /// Optimizers and states that it has set.
     std::uint64_t rules = 0;
-    /// The barrier it waits in.
     std::optional<std::uint64_t> barrier;
-    /// When it began to wait in a barrier or for worker 0's optimizer; unset when it does neither.
+    /// Since when it waits in a barrier or for worker 0's optimizer; unset if it does not.
     std::optional<Deadline::Clock::time_point> waitsSince;
-    /// Its wire has ended in good order, at this time.
+    /// Its wire has ended in good order.
     bool ended = false;
     Deadline::Clock::time_point endedAt{};
-    /// And all that it sent has been carried out.
+    /// Ended, and everything carried out.
     bool over = false;
-    /// When its last message came.
     Deadline::Clock::time_point heardAt{};
   };
 
   void serve();
-  void tell(const Error& error);
+  void sendFailure(const Error& error);
   Error blamed(const Error& error) const;
   void take(const WireEvents& events);
   void sent(std::uint64_t ticket);
@@ -93,16 +90,16 @@ class ServerLoop {
   const std::atomic<bool>* const stop_;
   ServerContext context_;
   std::vector<std::unique_ptr<ServerShard>> shards_;  // by number; null: another server's
-  /// After the shards: their threads end first.
+  /// Declared after the shards, so their threads end first.
   std::vector<std::unique_ptr<Pipeline>> pipelines_;
   std::vector<Stream> streams_;
-  /// What became of worker 0's optimizers and states, in order.
+  /// The outcome of worker 0's optimizers and states, in order.
   std::vector<std::optional<Error>> rules_;
   int lostRanks_ = 0;
   std::byte* chunk_ = nullptr;
   std::size_t chunkLeft_ = 0;
   double wait_ = 0;
-  /// The message at hand is the only one that has come.
+  /// The current message is the only one that has come.
   bool single_ = false;
   Deadline::Clock::time_point nextTick_{};
 };

@@ -15,9 +15,9 @@ namespace {
 
 using Clock = Deadline::Clock;
 
-// Below it a value stays in the caches of both sides, whatever the stores.
+// Smaller values stay cached on both sides with any stores.
 constexpr std::size_t kFewestStreamedBytes = 2 << 10;
-// Kept for the next pieces; what several workers push of a large key at once may take more.
+// Buffers kept for later pieces; concurrent pushes of a large key may need more.
 constexpr std::size_t kMostSpare = 64;
 
 bool arePlain(std::span<const PushedPiece> pieces) {
@@ -31,7 +31,7 @@ PushedRuns rowsOf(const PushedPiece& piece, std::size_t count, DType dtype) {
   return *readPush(piece.data, piece.bytes, count, rowTypeOf(piece.encoding, dtype));
 }
 
-// Where element 0 would be of an array whose element `first` is at `data`.
+// The virtual address of element 0, if element `first` is at `data`.
 const void* arrayOf(const void* data, std::size_t first, DType dtype) {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(data) -
                                        first * sizeOf(dtype));
@@ -122,8 +122,8 @@ void Merger::sum(void* to, std::span<const PushedPiece> pieces, std::size_t coun
     reduceMany(target, sources_, count, dtype, ReduceOp::sum, streaming);
     return;
   }
-  // Compressed pushes are of float32 keys, wider ones of keys of halves. Block by block, so that
-  // what is decoded stays in the first-level cache.
+  // Compressed pushes belong to float32 keys, wider ones to keys of halves. Block by block, so
+  // decoded elements stay in the first-level cache.
   const bool half = isHalf(dtype);
   const Partial partial(dtype, ReduceOp::sum);
   const std::size_t room = (pieces.size() + 1) * kUpdateBlock * sizeof(float);
@@ -191,8 +191,8 @@ void Merger::update(UpdateRun& run, int phase, void* weight, std::span<const Pus
   updateStyle_.advance();
 }
 
-// The weights are stepped beside where they lie and go there past the caches: the workers read them
-// last, and plain stores to such lines can be ten times slower (store_style.h).
+// Steps the weights in a copy and streams them back: workers have read them last, and plain stores
+// to such lines can be ten times slower (store_style.h).
 void Merger::updateAside(UpdateRun& run, int phase, void* weight, std::size_t first,
                          std::size_t count, DType dtype) {
   const std::size_t size = sizeOf(dtype);

@@ -1,5 +1,4 @@
-// The arithmetic of one pipeline of a server: sums of what workers pushed into stored values, and
-// optimizer steps.
+// The arithmetic of a server's pipeline: sums of pushed pieces, and optimizer steps.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,6 @@
 
 namespace gradlink::dist {
 
-/// A piece that a worker pushed.
 struct PushedPiece {
   const void* data;
   Encoding encoding;
@@ -25,19 +23,18 @@ struct PushedPiece {
 
 class Merger {
  public:
-  /// `lane`: of a ServerTrace.
   explicit Merger(std::uint16_t lane) : lane_(lane) {}
 
-  /// `to` := the sum of the pieces, from the left.
+  /// Sums the pieces into `to`, from the left.
   void assign(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
               const GradientCompression* compression);
-  /// Runs a phase of an update of the array `weight` on its elements [first, first + count), with
-  /// the pieces' sum as gradient. `first` is a multiple of kUpdateBlock.
+  /// Runs a phase of an update of elements [first, first + count) of `weight`, with the pieces' sum
+  /// as gradient. `first` is a multiple of kUpdateBlock.
   void update(UpdateRun& run, int phase, void* weight, std::span<const PushedPiece> pieces,
               std::size_t first, std::size_t count, DType dtype,
               const GradientCompression* compression);
 
-  /// Memory for a piece that is kept; given back it is used again.
+  /// A buffer for a kept piece; returned buffers are reused.
   AlignedBuffer room(std::size_t bytes);
   void giveRoom(AlignedBuffer room);
 
@@ -47,9 +44,9 @@ class Merger {
   double updateSeconds() const { return update_; }
 
  private:
-  /// The pieces, those of rows in full.
+  /// The pieces, with those of rows expanded.
   std::span<const PushedPiece> whole(std::span<const PushedPiece> pieces, std::size_t count, DType);
-  /// Of rows alone, where the optimizer is lazy.
+  /// For lazy optimizers: updates only these rows.
   void updateRows(UpdateRun& run, std::span<const PushedPiece> pieces, std::size_t first,
                   std::size_t count, DType);
   void sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
@@ -62,7 +59,6 @@ class Merger {
   StoreStyle assignStyle_;
   StoreStyle updateStyle_;
   std::vector<const void*> sources_;
-  /// Pieces of rows in full.
   std::vector<AlignedBuffer> rooms_;
   std::vector<PushedPiece> whole_;
   std::vector<AlignedBuffer> spare_;

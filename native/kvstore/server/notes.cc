@@ -1,4 +1,4 @@
-// What a server notes for a ServerTrace.
+// A server's entries in a ServerTrace.
 #include "kvstore/server/loop.h"
 #include "kvstore/server/shard.h"
 
@@ -6,7 +6,7 @@ namespace gradlink::dist {
 
 void ServerLoop::note(ServerTrace& trace, const WireMessage& message) const {
   const Header header = headerOf(message);
-  // What no worker sends is refused when it has its turn.
+  // Invalid messages are refused when carried out.
   if (header.type >= MessageType::value) return;
   const double now = ServerTrace::now();
   ServerTrace::Event event{.begin = now, .end = now, .bytes = message.bytes};

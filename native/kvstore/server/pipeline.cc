@@ -8,9 +8,9 @@
 namespace gradlink::dist {
 namespace {
 
-// A wake-up takes longer than it takes to add up and answer so much.
+// Adding up and answering this much takes less than a wake-up.
 constexpr std::size_t kAnsweredHereBytes = 16 << 10;
-// Some 10 us: what follows a piece mostly comes sooner, and a sleep and its end cost as much.
+// Some 10 us: the next piece mostly comes sooner, and sleeping costs as much.
 constexpr int kSpins = 500;
 
 }  // namespace
@@ -22,7 +22,7 @@ Header headerOf(const WireMessage& message) {
   if (!whole || static_cast<int>(header.dtype) >= kDTypeCount) {
     throw Error(ErrorCode::mismatch,
                 "rank " + std::to_string(message.source) +
-                    " sent something that no store sends; do all run the same version of gradlink?")
+                    " sent an invalid message; do all run the same version of gradlink?")
         .withRank(message.source);
   }
   return header;
@@ -56,7 +56,7 @@ void Pipeline::post(ShardTask task, bool here) {
   if (asleep) wake_.notify_one();
 }
 
-/// False where the thread has something to do. Nobody else posts, so it stays asleep meanwhile.
+/// False if the thread has tasks. Nobody else posts, so it stays asleep meanwhile.
 bool Pipeline::performHere(const ShardTask& task) {
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,4 @@
-// A thread of a server that owns some of its shards. With a single pipeline there is no thread: the
-// receiving thread does its work on the spot.
+// A thread of a server for some of its shards; a single pipeline uses the receiving thread.
 #pragma once
 
 #include <atomic>
@@ -15,7 +14,6 @@
 
 namespace gradlink::dist {
 
-/// What a shard is to do.
 struct ShardTask {
   enum What : std::uint8_t { message, advance, advanceAll, tick };
   ServerShard* shard;
@@ -27,23 +25,22 @@ struct ShardTask {
   double timeoutMs = 0;
 };
 
-/// The message's header. Throws Error(mismatch) for what is not a header.
+/// The message's header. Throws Error(mismatch) for an invalid one.
 Header headerOf(const WireMessage& message);
 
 class Pipeline {
  public:
-  /// `index` among the server's. `threaded`: with a thread of its own.
   Pipeline(ServerContext& context, int index, bool threaded);
-  /// Drops what is queued.
+  /// Drops queued tasks.
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
   Merger& merger() { return merger_; }
-  /// From the receiving thread. What goes wrong in it is told by the context. `here`: this thread
-  /// has nothing else to do, so that it carries out itself what is small while the other sleeps.
+  /// Called by the receiving thread. The context gets errors. `here`: this thread is idle and runs
+  /// small tasks itself while the other sleeps.
   void post(ShardTask task, bool here = false);
-  /// Until everything posted is done.
+  /// Waits until everything posted is done.
   void drain();
 
  private:
@@ -59,7 +56,7 @@ class Pipeline {
   std::condition_variable idle_;
   std::vector<ShardTask> queue_;
   std::vector<ShardTask> taken_;
-  /// Tasks queued, for who spins before it sleeps.
+  /// The number of tasks, for spinning before a sleep.
   std::atomic<std::size_t> queued_{0};
   bool sleeping_ = false;
   bool busy_ = false;

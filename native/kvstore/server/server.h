@@ -13,8 +13,8 @@
 
 namespace gradlink {
 
-/// What an update rule that runs outside the server gets: elements [first, first + count) of a key,
-/// all that this server has of it. `stored` is to be changed in place, `received` only read.
+/// An update for a rule outside the server: this server's elements [first, first + count) of a key.
+/// `stored` is changed in place, `received` only read.
 struct ShardUpdate {
   const std::string& key;
   DType dtype;
@@ -28,23 +28,22 @@ struct ServerOptions {
   int workers = 1;
   int servers = 1;
   bool asynchronous = false;
-  /// A worker that dies ends a synchronous store; an asynchronous one carries on when this is set.
+  /// Whether an asynchronous store survives the death of a worker.
   bool tolerateWorkerLoss = false;
-  /// Merge pipelines; a shard always goes through the same one. 0: a thread for each core.
+  /// Merge pipelines; a shard always uses the same one. 0: one for each core.
   int threads = 0;
-  /// How long a round may wait for a worker after the first has pushed it.
+  /// How long a round may wait for a worker after its first push.
   double timeoutMs = 30000;
   /// Called on the receiving thread for each `command`; may be null.
   std::function<void(int worker, const std::string& text)> onCommand;
-  /// Pushes change values through it until worker 0 sets an optimizer; may be null. Called on the
-  /// threads of the pipelines, for different keys side by side. Throws Error where it fails.
+  /// The update rule until worker 0 sets an optimizer; may be null. Called on the pipelines'
+  /// threads, in parallel for different keys. Throws Error on failure.
   std::function<void(const ShardUpdate&)> updater;
-  /// Notes what the server does, while it is on; may be null. Outlives serve().
+  /// Records the server's work while it is on; may be null. Outlives serve().
   ServerTrace* trace = nullptr;
 };
 
-/// What a server did, for reports; `merge` and `update` are seconds of all pipelines together,
-/// which work side by side.
+/// A server's counters. `merge` and `update` are seconds summed over all pipelines.
 struct ServerReport {
   int server = 0;
   std::uint64_t shards = 0;
@@ -57,9 +56,9 @@ struct ServerReport {
   double wait = 0;  // seconds the receiving thread had nothing to do
 };
 
-/// Serves until every worker has left, and returns what it did. Throws Error(peerLost) naming the
-/// worker that died where that ends the store, Error(closed) once `stop` is set (looked at about
-/// every 50 ms; may be null). The workers have been told by then.
+/// Serves until every worker has left, and returns the counters. Throws Error(peerLost) naming a
+/// dead worker if that ends the store, Error(closed) once `stop` is set (checked about every 50 ms;
+/// may be null). The workers have then been told.
 ServerReport serve(std::unique_ptr<Wire> wire, const ServerOptions&,
                    const std::atomic<bool>* stop = nullptr);
 

@@ -12,8 +12,8 @@
 namespace gradlink::dist {
 namespace {
 
-// A push that waits so long for others is copied and released: a worker stages only so much, and
-// two workers that push many keys in different orders would otherwise wait for each other forever.
+// A push that waits this long is copied and released: a worker's staging memory is limited, and two
+// workers that push many keys in different orders would otherwise deadlock.
 constexpr std::chrono::milliseconds kCopyAfter(100);
 
 constexpr int kEverybody = -1;
@@ -103,14 +103,14 @@ void ServerShard::push(const Header& header, const WireMessage& message) {
   advance(header.piece);
 }
 
-/// Whether advance() is about to use this push.
+/// Whether advance() will use this push.
 bool ServerShard::closesWith(std::size_t index, std::size_t held) {
   ShardPiece& piece = pieces_[index];
   if (!piece.ready || needsWhole() || !nextBatch(piece, batch_) || isRead(piece)) return false;
   return std::ranges::find(batch_, held) != batch_.end();
 }
 
-/// Copies what was pushed, so that its worker may write it again.
+/// Copies a push, so its worker may reuse the memory.
 void ServerShard::keep(HeldPush& held) {
   held.copy = merger_.room(held.bytes);
   copyBytes(held.copy.data(), held.data, held.bytes);
@@ -135,8 +135,7 @@ void ServerShard::advanceAll() {
   for (std::size_t p = 0; p < pieces_.size(); ++p) advance(p);
 }
 
-// Norms are of the whole shard or of rows, which pieces cut; and an updater is given the whole
-// shard: all pieces must be there.
+// Norms are of the whole shard or of rows, which pieces cut, and updaters get the whole shard.
 bool ServerShard::needsWhole() const {
   if (context_.updater) return true;
   return context_.optimizer && isFloat(dtype_) && context_.optimizer->math().needsWhole();
@@ -181,8 +180,7 @@ bool ServerShard::pushBatch(const ShardPiece& piece, int worker, std::uint64_t r
   return false;
 }
 
-// Whether a value on its way keeps the piece from being changed; valueRead() tells when it no
-// longer does.
+// Whether readers of the value prevent changes of the piece; valueRead() then reports their end.
 bool ServerShard::isRead(ShardPiece& piece) {
   if (piece.readers.load(std::memory_order_seq_cst) == 0) return false;
   piece.blocked.store(true, std::memory_order_seq_cst);
@@ -218,7 +216,7 @@ ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
   if (state_ == nullptr) state_ = optimizer.createState(name_, value_, count_, dtype_, rowLength_);
   state_->first = first_;
   const UpdateNumbers numbers = optimizer.issue(*state_);
-  const void* const none[] = {nullptr};  // each piece brings its own
+  const void* const none[] = {nullptr};  // each piece has its own
   auto run = std::make_unique<UpdateRun>(optimizer, *state_, numbers, value_, none);
   return {worker, round, context_.optimizer, state_, std::move(run), pieces_.size()};
 }
@@ -256,7 +254,7 @@ std::optional<Error> ServerShard::change(std::size_t index, const Batch& batch) 
   return std::nullopt;
 }
 
-// The next step for which every piece is there; false where there is none.
+// The next step with all pieces; false if there is none.
 bool ServerShard::applyWhole() {
   const ShardPiece& piece = pieces_[0];
   if (!context_.asynchronous) return applyWhole(kEverybody, piece.closed + 1);
@@ -320,14 +318,14 @@ std::optional<Error> ServerShard::callUpdater(const std::vector<Batch>& batches)
   return std::nullopt;
 }
 
-// What the batch pushed is in the value: whoever waited for it hears of it.
+// The batch is in the value: answers the workers that wait for it.
 void ServerShard::finish(std::size_t index, const Batch& batch, const Error* failure) {
   ShardPiece& piece = pieces_[index];
   ++piece.closed;
   for (const std::size_t i : batch) {
     HeldPush& held = piece.held[i];
     if (context_.asynchronous) ++piece.applied[static_cast<std::size_t>(held.worker)];
-    // Whose caller waits for it hears of it with the value.
+    // A lent push is released with the value, which wakes its caller.
     const bool lent = (held.header.flags & kLent) != 0 && held.token != 0;
     if (lent) context_.wire.release(std::exchange(held.token, 0));
     if (failure != nullptr) {
@@ -388,7 +386,7 @@ void ServerShard::tooLate(const ShardPiece& piece, double timeoutMs) const {
   }
   if (first < 0) {
     throw Error(ErrorCode::timeout,
-                "key " + name_ + ": a worker has not taken a value that it pulled" + seconds)
+                "key " + name_ + ": a worker has not read a value that it pulled" + seconds)
         .withOp("push");
   }
   throw Error(ErrorCode::timeout, "key " + name_ + ": round " + std::to_string(piece.closed + 1) +
@@ -402,7 +400,7 @@ void ServerShard::forget(int worker) {
   std::erase_if(steps_, [worker](const Step& step) { return step.worker == worker; });
 }
 
-// ---- what a shard answers to pulls
+// ---- answers to pulls
 
 void ServerShard::pull(const Header& header, int worker) {
   for (std::size_t p = 0; p < pieces_.size(); ++p) {

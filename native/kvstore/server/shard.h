@@ -1,5 +1,4 @@
-// One shard on its server: its value, the pushes that wait for a round to close, and whom to answer
-// then. Used by one pipeline, but for what says otherwise.
+// One shard on its server: its value, open rounds and pending answers. Used by one pipeline.
 #pragma once
 
 #include <atomic>
@@ -31,31 +30,30 @@ class ServerShard {
   DType dtype() const { return dtype_; }
   std::size_t count() const { return count_; }
   std::size_t rowLength() const { return rowLength_; }
-  /// Its number in a ServerTrace.
   std::uint32_t traceKey() const { return traceKey_; }
-  /// Whether another worker defines the same.
+  /// Whether another worker's definition is the same.
   bool agreesWith(const Header& definition, const std::string& name) const;
 
-  /// Pieces are complete at once when this returns, or wait inside. Throw Error(mismatch) for what
-  /// does not fit the shard: the store is over then.
+  /// Pieces are done when these return, or wait inside. Throw Error(mismatch) for a piece that does
+  /// not fit the shard, which ends the store.
   void init(const Header&, const WireMessage&);
   void push(const Header&, const WireMessage&);
   void pull(const Header&, int worker);
   void pullRows(const Header&, const WireMessage&);
-  /// Looks again at a piece whose value nobody reads any more, or at all after somebody left.
+  /// Looks again at a piece whose value is no longer read, or after a worker has left.
   void advance(std::size_t piece);
   void advanceAll();
-  /// Seldom: what waits for too long is an error, what waits for long is copied and so released.
+  /// Called rarely: copies and releases pushes that wait for long, throws for those too late.
   void tick(Clock::time_point now, double timeoutMs);
 
-  /// From the receiving thread: a value has been read. Whether advance() has something to do then.
+  /// A reader of the value is done; whether to call advance(). On the receiving thread.
   bool valueRead(std::size_t piece);
 
   // ---- while the pipeline is idle
   const OptimizerState* state() const { return state_.get(); }
-  /// Null: a fresh one when it is first needed. Steps that are begun end with the old one.
+  /// Null: a fresh one on demand. Steps in progress end with the old one.
   void setState(std::shared_ptr<OptimizerState> state) { state_ = std::move(state); }
-  /// Lets go of the steps that a lost worker began.
+  /// Drops the steps that a lost worker began.
   void forget(int worker);
 
  private:
@@ -64,7 +62,7 @@ class ServerShard {
     int worker;
     const void* data;
     std::size_t bytes;
-    /// 0 once it has been copied.
+    /// 0 once copied.
     std::uint64_t token;
     AlignedBuffer copy;
   };
@@ -72,24 +70,24 @@ class ServerShard {
     int worker;
     std::uint64_t request;
     std::uint64_t round;
-    /// Elements that are wanted; none: all.
+    /// Requested elements; empty: all.
     std::vector<ElementRun> runs;
   };
   struct ShardPiece {
     bool ready = false;
     std::uint64_t closed = 0;
-    /// Asynchronous stores: pushes that have been applied, by worker.
+    /// Asynchronous stores: applied pushes by worker.
     std::vector<std::uint64_t> applied;
     std::vector<HeldPush> held;
     std::vector<Waiting> pulls;
-    /// Values on their way that are read where they lie.
+    /// Readers of the value in place.
     std::atomic<int> readers{0};
     std::atomic<bool> blocked{false};
-    /// Since when tick() has seen it wait, and for which round.
+    /// When tick() first saw it wait, and for which round.
     Clock::time_point since;
     std::uint64_t sinceRound = 0;
   };
-  /// An optimizer step of which some pieces are done.
+  /// An optimizer step with some pieces done.
   struct Step {
     int worker;
     std::uint64_t round;
@@ -98,7 +96,7 @@ class ServerShard {
     std::unique_ptr<UpdateRun> run;
     std::size_t piecesLeft;
   };
-  /// What changes a piece next, by index into `held`, in worker order.
+  /// The pushes of the next change of a piece: indexes into `held`, in worker order.
   using Batch = std::vector<std::size_t>;
 
   std::size_t firstOf(std::size_t piece) const { return piece * step_; }
@@ -142,7 +140,7 @@ class ServerShard {
   const std::string name_;
   const DType dtype_;
   const std::size_t count_;
-  /// Of its key.
+  /// Its offset in the key.
   const std::size_t first_;
   const std::size_t rowLength_;
   const std::uint32_t traceKey_;
@@ -155,7 +153,6 @@ class ServerShard {
   std::size_t heldPieces_ = 0;
   Batch batch_;
   std::vector<PushedPiece> pushed_;
-  /// What an updater is given.
   AlignedBuffer received_;
 };
 

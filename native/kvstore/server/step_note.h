@@ -1,4 +1,4 @@
-// Merging and updating in a ServerTrace.
+// Traces merging and updating.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,10 @@
 
 namespace gradlink::dist {
 
-/// Notes what its merger does while it lives. Adding up comes before stepping; where both are one
-/// pass it is told as stepping.
+/// Records the merger's work: adding up, then stepping; a combined pass counts as stepping.
 class StepNote {
  public:
-  /// Null: notes nothing. `outside`: the update is not the merger's but what else takes the time.
+  /// A null trace: no-op. `outside`: the update is the remaining time, not the merger's.
   StepNote(ServerTrace* trace, const Merger& merger, ServerTrace::Event about, bool outside)
       : trace_(trace), merger_(merger), about_(about), outside_(outside) {
     if (trace_ == nullptr) return;

@@ -10,7 +10,6 @@
 namespace gradlink {
 namespace {
 
-/// What workers send, by MessageType.
 constexpr const char* kMessages[] = {
     "define",          "init",           "push",       "pull",       "pullRows", "setOptimizer",
     "setLearningRate", "setCompression", "saveStates", "loadStates", "barrier",  "command",

@@ -1,5 +1,5 @@
-// What a server did when, for whoever asks for it: its threads note events, which are taken out now
-// and then. While nobody asks, a note is one look at a flag.
+// A trace of a server's work: its threads record events, unless a flag is off; readers take them
+// out.
 #pragma once
 
 #include <atomic>
@@ -13,24 +13,22 @@ namespace gradlink {
 
 class ServerTrace {
  public:
-  /// What an event is; a message that came is `receive` plus its MessageType.
+  /// The kind of an event; for messages `receive` plus the MessageType.
   enum Name : std::uint8_t { merge, update, answer, receive };
-  /// What the numbers of Name stand for, in their order.
   static std::vector<std::string> names();
 
   static constexpr std::uint32_t kNoKey = ~std::uint32_t{0};
   static constexpr int kNobody = -1;
 
   struct Event {
-    /// Seconds of the monotonic clock.
+    /// On the monotonic clock, in seconds.
     double begin = 0;
     double end = 0;
     std::uint64_t bytes = 0;
-    /// By keyNumber().
     std::uint32_t key = kNoKey;
-    /// Of several together none.
+    /// kNobody for several together.
     std::int32_t worker = kNobody;
-    /// merge, update: pushes in it.
+    /// merge, update: the number of pushes.
     std::uint32_t pushes = 0;
     /// 0: the receiving thread; else the pipeline, from 1.
     std::uint16_t lane = 0;
@@ -40,13 +38,13 @@ class ServerTrace {
   struct Taken {
     std::vector<Event> events;
     std::vector<std::string> keys;
-    /// Events that there was no room for.
+    /// Events dropped for lack of space.
     std::uint64_t lost = 0;
     int pipelines = 0;
   };
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  /// Drops what was noted before.
+  /// Drops earlier events.
   void start();
   void stop() { on_ = false; }
   Taken take();
@@ -58,8 +56,7 @@ class ServerTrace {
   static double now();
 
  private:
-  /// Some seconds of a busy server, and 50 MB: a reader that is late loses events, not the server
-  /// its memory.
+  /// Some seconds of a busy server, 50 MB: a slow reader loses events instead of using up memory.
   static constexpr std::size_t kMostEvents = std::size_t{1} << 20;
 
   std::atomic<bool> on_{false};

@@ -12,21 +12,15 @@
 namespace gradlink {
 namespace {
 
-/// Arrays below this many bytes are packed into one buffer before NCCL sees them.
+/// Smaller arrays are packed into one buffer for NCCL.
 constexpr std::size_t kFuseBelowBytes = 64 << 10;
-
-bool decideOnNccl(const GpuDistOptions& options, std::size_t places) {
-  return !options.onHost && usesNccl(options.merge, options.gpus.size(), places);
-}
 
 }  // namespace
 
-/// One unit's way to the servers and back.
-class GpuDistSite::Visit final : public InFlight {
+class GpuDistSite::HostTransfer final : public InFlight {
  public:
-  /// `sum`: where the unit's arrays will be summed on the key's owner; null where they go to the
-  /// host as they are.
-  Visit(GpuDistSite& site, GpuUnit& unit, const void* sum)
+  /// `sum`: the buffer for the sum on the key's owner; null if arrays go to the host unsummed.
+  HostTransfer(GpuDistSite& site, GpuUnit& unit, const void* sum)
       : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
     if (sum != nullptr) {
       arrive(unit.key(), 0, {const_cast<void*>(sum), unit.key().owner});
@@ -60,7 +54,7 @@ class GpuDistSite::Visit final : public InFlight {
       site_.nccl_.look();
       return false;
     } catch (const Error& error) {
-      // What the streams wait for will not come.
+      // Otherwise the streams would wait forever.
       site_.nccl_.abort(error.what());
       throw;
     }
@@ -90,7 +84,7 @@ class GpuDistSite::Visit final : public InFlight {
       operation.priority = std::max(operation.priority, item.priority);
     }
     operation.in = arrived_;
-    // In place, where the first of the arrays that have arrived is ours.
+    // In place, if the first arrived array is ours.
     if (!unit().out.empty()) operation.out = {unit().key().room(0)};
     operation.ticket = std::make_shared<Ticket>(call_.whenDone(site_.wake_));
     std::vector<Operation> operations;
@@ -123,8 +117,8 @@ GpuDistSite::GpuDistSite(Store& inner, const GpuDistOptions& options, std::funct
       options_(options),
       wake_(std::move(wake)),
       places_(options.gpus),
-      nccl_(decideOnNccl(options, places_.size()), places_, options.gpus, options.timeoutMs,
-            kFuseBelowBytes) {
+      nccl_(!options.onHost && usesNccl(options.merge, options.gpus.size(), places_.size()),
+            places_, options.gpus, options.timeoutMs, kFuseBelowBytes) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     up_.push_back(std::make_unique<cuda::Stream>(places_[i].device));
   }
@@ -144,7 +138,7 @@ void GpuDistSite::open() {
 }
 
 void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightList& inFlight) {
-  // Work of a stream follows what it did with this memory before.
+  // Streams run in order, so the memory can be reused.
   for (std::size_t i = 0; i < places_.size(); ++i) places_[i].arena.reset();
   nccl_.reset();
   nccl_.registerPacks();
@@ -164,9 +158,9 @@ void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlightLi
   for (std::size_t i = 0; i < units.size(); ++i) {
     const auto& [at, shared] = summed[i];
     const void* const sum = shared == nullptr ? at : shared->result(units[i]->key().owner);
-    auto visit = std::make_unique<Visit>(*this, *units[i], sum);
-    visit->units.push_back(std::move(units[i]));
-    inFlight.push_back(std::move(visit));
+    auto transfer = std::make_unique<HostTransfer>(*this, *units[i], sum);
+    transfer->units.push_back(std::move(units[i]));
+    inFlight.push_back(std::move(transfer));
   }
   units.clear();
 }

@@ -1,7 +1,5 @@
-// Values on servers, or in the host's memory of every worker: what GPUs push goes through
-// page-locked memory of the host to the store that talks to the others, what it pulls comes back
-// the same way. While one key's arrays are on their way to the host, others are with the servers,
-// and others on their way back.
+// Values on servers, or in the host memory of every worker: GPUs' arrays pass through page-locked
+// memory to and from the inner store. Copies and transfers of different keys overlap.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +18,12 @@ namespace gradlink {
 
 class GpuDistSite final : public GpuSite {
  public:
-  /// `wake`: tells the engine that the inner store has done something. Throws where a GPU is
-  /// missing.
+  /// `wake`: called when the inner store has done something. Throws if a GPU is missing.
   GpuDistSite(Store& inner, const GpuDistOptions& options, std::function<void()> wake);
   ~GpuDistSite() override;
 
   const GpuPlaces& places() const { return places_; }
-  /// Memory that the key's arrays pass through. On the caller's thread, while others run.
+  /// Allocates a key's staging memory. On the caller's thread, while others run.
   void makeRoom(GpuKey&);
 
   void open() override;
@@ -39,8 +36,8 @@ class GpuDistSite final : public GpuSite {
   bool quiesce() noexcept override;
 
  private:
-  class Visit;
-  /// Whether the unit's arrays are summed before they leave the GPUs.
+  class HostTransfer;
+  /// Whether the arrays are summed before they leave the GPUs.
   bool sums(const GpuUnit& unit) const {
     return !options_.onHost && unit.in.size() > 1 && !unit.ofRows();
   }
@@ -49,8 +46,8 @@ class GpuDistSite final : public GpuSite {
   const GpuDistOptions options_;
   const std::function<void()> wake_;
   GpuPlaces places_;
-  GpuNccl nccl_;  // goes before the streams it works on
-  /// One a place, for what comes back: so that both copy engines are busy.
+  GpuNccl nccl_;  // destroyed before its streams
+  /// One for each GPU for copies back, so both copy engines are busy.
   std::vector<std::unique_ptr<cuda::Stream>> up_;
 };
 

@@ -14,7 +14,7 @@
 namespace gradlink {
 namespace {
 
-/// Everything but the operations is the inner store's, in order.
+/// Forwards everything but the operations to the inner store, in order.
 class StagedStore final : public KeyedStore<GpuKey> {
  public:
   StagedStore(std::unique_ptr<Store> inner, const GpuDistOptions& options)
@@ -23,11 +23,11 @@ class StagedStore final : public KeyedStore<GpuKey> {
         site_(std::make_unique<GpuDistSite>(*inner_, options, [this] { engine_.wake(); })),
         engine_(*site_, [](GpuItem&) {}) {}
   ~StagedStore() override {
-    // The inner store reads and writes the keys' memory until it has stopped.
+    // The inner store uses the keys' memory until it has stopped.
     engine_.stop();
     inner_->stop();
     if (!engine_.lost()) return;
-    // A device still uses this memory, and freeing it would wait for the device forever.
+    // A device still uses this memory, and freeing it would wait forever.
     static_cast<void>(site_.release());
     keys_.abandon();
   }
@@ -92,11 +92,10 @@ class StagedStore final : public KeyedStore<GpuKey> {
   int deadNodes() const override { return inner_->deadNodes(); }
 
  private:
-  /// Runs `begin` with a ticket for the inner store, after everything submitted before is done and
-  /// before anything submitted later begins; the inner store keeps that order.
+  /// Runs `begin` with a ticket for the inner store, in the order of submission in both stores.
   void inOrder(std::function<void(std::shared_ptr<Ticket>)> begin, std::shared_ptr<Ticket> ticket) {
-    // Each store finishes its tickets under its own lock, so they cannot share one: exactly one of
-    // two others finishes it.
+    // Stores finish tickets under their own locks, so they cannot share one: one of two others
+    // does.
     ticket->expect();
     engine_.fence(
         [begin = std::move(begin), ticket] {
@@ -108,7 +107,7 @@ class StagedStore final : public KeyedStore<GpuKey> {
         }));
   }
 
-  /// A setting in the same order; what it fails with is the next barrier's error.
+  /// A setting in the same order; its error becomes the next barrier's.
   void setInOrder(std::function<void()> set) {
     engine_.fence(
         [this, set = std::move(set)] {
@@ -123,9 +122,9 @@ class StagedStore final : public KeyedStore<GpuKey> {
 
   std::unique_ptr<GpuKey> makeKey(Key made) override {
     auto key = std::make_unique<GpuKey>(std::move(made));
-    // First, since it may fail and a key of the inner store stays.
+    // First: it may fail, and a key of the inner store cannot be removed.
     site_->makeRoom(*key);
-    // Under the keys' lock: both stores number them alike.
+    // Under the keys' lock, so both stores number keys alike.
     key->id = inner_->define(key->name, key->dtype, key->count, key->rowLength);
     return key;
   }
@@ -145,7 +144,7 @@ class StagedStore final : public KeyedStore<GpuKey> {
 
   const std::vector<int> gpus_;
 
-  /// Of the engine's thread: what a setting failed with, for the next barrier.
+  /// A setting's error, for the next barrier. Used by the engine's thread.
   std::exception_ptr refused_;
 
   std::unique_ptr<Store> inner_;
@@ -168,7 +167,7 @@ std::unique_ptr<Store> makeGpuAllreduceStore(std::unique_ptr<Communicator> comm,
   options.devices = summing.innerDevices();
   std::unique_ptr<SteppingStore> steps;
   if (options.shardOptimizer) {
-    // What is stepped comes from the host and goes back there: NCCL would have nothing to do.
+    // Stepped values come from the host and return there: NCCL would have nothing to do.
     steps = makeGpuStore({.gpus = gpus.gpus,
                           .merge = GpuMerge::peer,
                           .shardOptimizer = true,

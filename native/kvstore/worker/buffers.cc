@@ -8,7 +8,7 @@
 namespace gradlink::dist {
 namespace {
 
-// One allocation of the wire is a mapping in every process that reads it: few large ones.
+// Every process that reads an allocation of the wire maps it: few large ones are better.
 constexpr std::size_t kFewestSlabBytes = 64 << 10;
 constexpr std::size_t kMostSlabBytes = 16 << 20;
 
@@ -58,7 +58,7 @@ void WireBuffers::give(WireBuffer* buffer) {
 
 void WireBuffers::grow(std::size_t sizeClass) {
   const std::size_t bytes = kSmallest << sizeClass;
-  // As many again as there are, so that growth is rare.
+  // Doubles them, so growth is rare.
   const std::size_t slab = std::clamp(std::max(made_[sizeClass], std::size_t{4}) * bytes,
                                       kFewestSlabBytes, std::max(kMostSlabBytes, bytes));
   auto* const memory = static_cast<std::byte*>(wire_.allocate(slab));

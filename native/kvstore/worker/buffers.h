@@ -1,6 +1,5 @@
-// Wire memory for what this worker sends, used again as soon as the receiver has released it: the
-// piece that was released last is the next one written, so that a few pieces that stay in the
-// caches carry arrays of any size.
+// Wire memory for this worker's messages, last released first: a few cached buffers serve any
+// array.
 #pragma once
 
 #include <array>
@@ -13,15 +12,13 @@
 
 namespace gradlink::dist {
 
-/// One piece of wire memory.
 struct WireBuffer {
   void* memory;
   std::size_t bytes;
-  /// Of the lists of free ones; kOwn for memory of its own, given back to the wire at once.
+  /// The index of its free list; kOwn: not reused.
   std::size_t sizeClass;
-  /// Whether it counts as staged.
   bool staged;
-  /// The transfer that lends it; 0 for memory of the wire's.
+  /// The transfer that lends it; 0 for memory of the wire.
   std::uint64_t lender = 0;
 
   static constexpr std::size_t kOwn = ~std::size_t{0};
@@ -34,10 +31,10 @@ class WireBuffers {
 
   /// At least `bytes`, 64-byte aligned. Throws Error(outOfMemory).
   WireBuffer* take(std::size_t bytes, bool staged);
-  /// An array's own memory, which lies in the wire's: counts as staged. Goes back by give().
+  /// Wraps an array in the wire's memory; counts as staged. Returned by give().
   WireBuffer* lend(const void* memory, std::size_t bytes, std::uint64_t lender);
   void give(WireBuffer* buffer);
-  /// Of staged ones that are out.
+  /// Of staged buffers in use.
   std::size_t stagedBytes() const { return stagedBytes_; }
 
   static std::uint64_t ticketOf(const WireBuffer* buffer) {

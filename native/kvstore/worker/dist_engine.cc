@@ -12,13 +12,12 @@ namespace gradlink::dist {
 namespace {
 
 using Clock = Deadline::Clock;
-// The most that a submitting thread sends itself: beyond, what it copies costs more than a wake-up
-// (256 KiB alone take 48 us where the store's thread took 68; 2 cores of an EPYC Zen 5, November
-// 2026).
+// The most that a submitting thread sends itself: copying more costs more than a wake-up (256 KiB
+// take 48 us, the store's thread 68; 2 cores of an EPYC Zen 5, November 2026).
 constexpr std::size_t kHereBytes = 256 << 10;
-// Where more is out, the thread has buffers to take back.
+// With more in use, the thread has buffers to take back.
 constexpr std::size_t kMostOutHere = 512 << 10;
-// How long a store that has failed waits for its last messages to be taken.
+// How long a failed store waits for its last messages to be taken.
 constexpr double kFailedCloseMs = 200;
 
 Header serverHeader(const WireMessage& message) {
@@ -93,12 +92,12 @@ void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations, 
   const bool small = bytes <= kHereBytes;
   small_.store(small, std::memory_order_relaxed);
   if (!asleep_.load()) return;
-  // A thread that still spins is told for nothing, and spins on for the answer.
+  // A spinning thread would be woken for nothing, and spins on for the answer.
   if (here && small && (rests() || link_.pollSleeps()) && sendHere()) return;
   wakeThread();
 }
 
-/// The thread's part up to its sleep, on this thread; false where that one is wanted even so.
+/// Does the engine thread's work up to its sleep on this thread; false if that one is needed.
 bool DistEngine::sendHere() {
   const std::unique_lock lock(turn_, std::try_to_lock);
   if (!lock || !asleep_.load() || stopping_.load()) return false;
@@ -108,7 +107,7 @@ bool DistEngine::sendHere() {
     transfers_.sendSome();
   });
   lookedFrom_ = Clock::now();
-  // Requests carry out more than is good for this thread, and the others need another sleep.
+  // Requests are too much work for this thread, and the others need another kind of sleep.
   return !queue_.fenceWaits() && !transfers_.canSend() && !transfers_.awaitsReceipts();
 }
 
@@ -142,7 +141,7 @@ void DistEngine::serve() {
   }
 }
 
-/// What goes wrong in a turn ends the store; what it has finished is told.
+/// An error in a turn ends the store; what the turn has finished is still reported.
 void DistEngine::guarded(const std::function<void()>& turn) {
   try {
     turn();
@@ -151,16 +150,16 @@ void DistEngine::guarded(const std::function<void()>& turn) {
   } catch (const std::bad_alloc&) {
     fail(Error(ErrorCode::outOfMemory, "a distributed store ran out of memory"));
   }
-  tellFinished();
+  finishTickets();
 }
 
 void DistEngine::turn(std::unique_lock<std::mutex>& lock) {
   takeTasks();
   goOn();
   transfers_.sendSome();
-  // Requests wait for operations that may just have ended.
+  // Operations that have just ended may unblock requests.
   goOn();
-  tellFinished();
+  finishTickets();
   if (mayRest()) {
     rest(lock);
   } else {
@@ -203,8 +202,7 @@ void DistEngine::takeTasks() {
   }
   if (!isWaiting()) lastProgress_ = Clock::now();
   for (Task& task : taken_) {
-    // Keys are made known at once: nothing depends on when, and their order stays. Where that fails
-    // what comes after it is told.
+    // Keys are defined at once: only their order matters. If that fails, later tasks get the error.
     if (task.setting) {
       guarded(task.setting);
     } else {
@@ -233,7 +231,7 @@ void DistEngine::sendTerms(const CompressionTerms& terms) {
 void DistEngine::defineKey(DistKey& key) {
   transfers_.define(key);
   keyBytes_ += key.bytes();
-  // Read or written once each, by the devices, the wire and the results.
+  // The devices' arrays, the wire and the results are accessed once each.
   transfers_.setStreaming(keyBytes_ * (2 * options_.devices + 1) > lastLevelCacheBytes());
   for (const Shard& shard : key.shards) {
     Header header{.type = MessageType::define,
@@ -256,58 +254,58 @@ void DistEngine::goOn() {
 }
 
 void DistEngine::begin(DistRequest& request) {
-  asked_ = std::make_unique<Asked>();
-  asked_->request = &request;
-  asked_->error = error_;
-  asked_->begun = Clock::now();
+  current_ = std::make_unique<Asking>();
+  current_->request = &request;
+  current_->error = error_;
+  current_->begun = Clock::now();
   std::vector<DistRequest::Question> questions;
   try {
-    if (!error_ && asked_->request->ask) questions = asked_->request->ask(*asked_->request);
-    if (asked_->request->failure) asked_->error = asked_->request->failure;
+    if (!error_ && current_->request->ask) questions = current_->request->ask(*current_->request);
+    if (current_->request->failure) current_->error = current_->request->failure;
   } catch (...) {
-    asked_->error = std::current_exception();
+    current_->error = std::current_exception();
   }
   if (questions.empty()) return end();
-  asked_->number = ++lastRequest_ | kRequestBit;
-  asked_->left = questions.size();
-  asked_->answered.resize(questions.size());
+  current_->number = ++lastRequest_ | kRequestBit;
+  current_->left = questions.size();
+  current_->answered.resize(questions.size());
   for (std::size_t server = 0; server < questions.size(); ++server) {
     Header header{.type = questions[server].type, .flags = questions[server].flags};
-    header.request = asked_->number;
+    header.request = current_->number;
     link_.send(static_cast<int>(server), header, questions[server].payload);
   }
 }
 
 void DistEngine::answered(const Header& header, const WireMessage& message) {
-  if (!asked_ || header.request != asked_->number) return;
+  if (!current_ || header.request != current_->number) return;
   const auto server = static_cast<std::size_t>(link_.serverOf(message.source));
-  if (asked_->answered[server]) return;
-  asked_->answered[server] = true;
+  if (current_->answered[server]) return;
+  current_->answered[server] = true;
   try {
     if (header.type == MessageType::failed) throw errorOf(header, message);
-    if (asked_->request->answer) asked_->request->answer(server, payloadOf(message));
+    if (current_->request->answer) current_->request->answer(server, payloadOf(message));
   } catch (...) {
-    if (!asked_->error) asked_->error = std::current_exception();
+    if (!current_->error) current_->error = std::current_exception();
   }
-  if (--asked_->left == 0) end();
+  if (--current_->left == 0) end();
 }
 
 void DistEngine::end() {
-  const std::unique_ptr<Asked> asked = std::move(asked_);
-  if (asked->request->tellsFailures) {
+  const std::unique_ptr<Asking> ended = std::move(current_);
+  if (ended->request->reportsFailures) {
     for (DistKey* const key : keys_) {
-      if (!asked->error) std::swap(asked->error, key->error);
+      if (!ended->error) std::swap(ended->error, key->error);
     }
   }
   try {
-    if (!asked->error && asked->request->finish) asked->request->finish();
+    if (!ended->error && ended->request->finish) ended->request->finish();
   } catch (...) {
-    asked->error = std::current_exception();
+    ended->error = std::current_exception();
   }
-  if (asked->request->ticket) {
-    finished_.emplace_back(asked->request->ticket, asked->error);
-  } else if (asked->error && !error_) {
-    fail(asked->error);
+  if (ended->request->ticket) {
+    finished_.emplace_back(ended->request->ticket, ended->error);
+  } else if (ended->error && !error_) {
+    fail(ended->error);
   }
   queue_.endFence([this](KeyOperation&& one) { carryOut(std::move(one)); });
 }
@@ -331,32 +329,31 @@ void DistEngine::handle(const WireMessage& message) {
   link_.release(message);
 }
 
-void DistEngine::tellFinished() {
+void DistEngine::finishTickets() {
   // Not under the submit lock: finish() wakes submitters. Operations are counted before this side
   // sees them, so their tickets are the engine's alone.
   for (auto& [ticket, error] : finished_) ticket->finish(error);
   finished_.clear();
 }
 
-// ---- how a distributed store's worker waits: for messages, for tasks, and where it need not
-// wake up because who submits looks for the answers
+// ---- how a worker waits: for messages, for tasks, and without wake-ups while submitters poll
 
 void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
   if (transfers_.canSend() || queue_.fenceReady()) {
     link_.poll(events_, Deadline::in(0));
     return;
   }
-  // A barrier waits for workers, whatever they do: only operations are the servers' time.
+  // A barrier waits for workers; only operations measure the servers.
   const bool waiting = queue_.unfinished() > 0;
   const auto begun = Clock::now();
-  // Who sends for this thread may begin a wait that has a limit.
+  // A submitter that sends for this thread may begin a wait with a limit.
   Deadline until = transfers_.nextLook();
   if (until.at() > begun + kLookEvery) {
     until = Deadline::in(std::chrono::duration<double, std::milli>(kLookEvery).count());
   }
   link_.setReceiptsMatter(transfers_.awaitsReceipts());
   asleep_.store(true);
-  // Whoever brings a task now either is seen here or sees that it has to wake.
+  // A new task is either seen here, or its submitter sees that it must wake this thread.
   if (hasTasks_.load() || stopping_.load()) until = Deadline::in(0);
   poll(lock, until);
   if (queue_.unfinished() == 0) return;
@@ -369,7 +366,7 @@ void DistEngine::addWait(double seconds) {
                      std::memory_order_relaxed);
 }
 
-/// Not asleep any more, and with the lock, when it returns or throws.
+/// Returns or throws awake and with the lock.
 void DistEngine::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
   struct Awake {
     ~Awake() {
@@ -384,18 +381,17 @@ void DistEngine::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
   link_.poll(events_, until);
 }
 
-/// What comes next will be small too, by the look of it: who submits it sends it, and looks for the
-/// answer.
+/// The next operations are probably small: their submitters send them and poll for answers.
 bool DistEngine::mayRest() const {
   return options_.lookNanoseconds > 0 && small_.load(std::memory_order_relaxed) && !isWaiting() &&
          !queue_.fenceWaits() && !error_;
 }
 
-/// As wait(), where messages wake nobody: they are looked at by who submits, or in a while.
+/// As wait(), but messages do not wake it: submitters handle them, or it wakes up after a while.
 void DistEngine::rest(std::unique_lock<std::mutex>& lock) {
   resting_.store(1);
   asleep_.store(true);
-  // Whoever brings a task now either is seen here or sees that it has to wake.
+  // A new task is either seen here, or its submitter sees that it must wake this thread.
   if (!hasTasks_.load() && !stopping_.load()) {
     lock.unlock();
     futexWaitFor(resting_, 1, std::chrono::nanoseconds(kLookEvery).count());
@@ -432,12 +428,11 @@ bool DistEngine::look() {
   return false;
 }
 
-// ---- what ends a distributed store's worker early: servers that are lost, or that do not
-// answer
+// ---- early ends: servers that are lost or do not answer
 
 void DistEngine::lost(int rank, bool died) {
   if (died) lost_.fetch_add(1, std::memory_order_relaxed);
-  // Of a worker that this store cannot do without the servers tell.
+  // The servers report a lost worker that the store needs.
   if (rank < options_.workers) return;
   fail(Error(ErrorCode::peerLost,
              died ? link_.nameOf(rank) + " was lost: its process has ended"
@@ -447,8 +442,8 @@ void DistEngine::lost(int rank, bool died) {
 
 Deadline::Clock::time_point DistEngine::waitsSince() const {
   const Transfer* const transfer = transfers_.oldest();
-  if (transfer == nullptr) return asked_ ? asked_->begun : lastProgress_;
-  return asked_ ? std::min(asked_->begun, transfer->sent) : transfer->sent;
+  if (transfer == nullptr) return current_ ? current_->begun : lastProgress_;
+  return current_ ? std::min(current_->begun, transfer->sent) : transfer->sent;
 }
 
 void DistEngine::lookAtTime() {
@@ -466,7 +461,7 @@ void DistEngine::lookAtTime() {
     if (blame < 0) blame = options_.workers + server;
     names += (names.empty() ? "" : ", ") + link_.nameOf(options_.workers + server);
   }
-  // A server that answers has a limit of its own for workers that it waits for: it comes first.
+  // A server that answers has its own limit for workers, which must expire first.
   double limit = options_.timeoutMs;
   if (names.empty()) {
     limit = 1.25 * limit + 1000;
@@ -474,10 +469,10 @@ void DistEngine::lookAtTime() {
         limit) {
       return;
     }
-    names = "the servers, which are there,";
+    names = "the servers (still connected)";
   }
   const Transfer* const transfer = transfers_.oldest();
-  const std::string what = asked_     ? asked_->request->name
+  const std::string what = current_   ? current_->request->name
                            : transfer ? "key " + transfer->key().name
                                       : std::string("push");
   fail(Error(ErrorCode::timeout, what + ": " + names + " did not answer within " +
@@ -493,8 +488,8 @@ void DistEngine::fail(std::exception_ptr error) {
   over_.store(true, std::memory_order_release);
   error_ = std::move(error);
   transfers_.failAll(keys_, error_);
-  if (asked_) {
-    if (!asked_->error) asked_->error = error_;
+  if (current_) {
+    if (!current_->error) current_->error = error_;
     end();
   }
 }

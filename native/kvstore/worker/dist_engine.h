@@ -1,8 +1,7 @@
-// The thread of a distributed store's worker: takes what is submitted, talks to the servers, and
-// tells what is done. While it sleeps, who submits something small sends it itself: a thread that
-// is woken only to pass something on costs as much as the server's answer. Where that thread also
-// looks for the answer, which would otherwise have to wake it, this one rests meanwhile: it sleeps
-// where no message of a server wakes it.
+// The thread of a distributed store's worker: takes submitted operations, talks to the servers, and
+// finishes tickets. While it sleeps, submitters send small operations themselves: a wake-up only to
+// pass something on costs as much as the server's answer. If they also poll for the answer, this
+// thread rests: it sleeps without being woken by messages.
 #pragma once
 
 #include <atomic>
@@ -40,25 +39,23 @@ class DistEngine {
 
   /// While nothing is pending.
   void setCompression(const CompressionTerms&);
-  /// The key outlives the engine, which alone uses the part that is the engine's from here on.
+  /// The key outlives the engine, which owns the engine's part of it from here on.
   void define(DistKey&);
-  /// `here`: this thread may send what is small, and finish what needs no answer, before submit()
-  /// returns.
+  /// `here`: this thread may send small operations, and finish some, before submit() returns.
   void submit(std::vector<std::pair<DistKey*, Operation>> operations, bool here = false);
-  /// For who submits `here` and comes back at once, again and again: handles what has come; whether
-  /// to call again. Once options.lookNanoseconds are over the engine's thread goes on.
+  /// For threads that submit `here` and poll: handles messages; returns whether to call again.
+  /// After options.lookNanoseconds the engine's thread takes over.
   bool look();
   void request(DistRequest);
-  /// Drops what is queued and ends the thread. `inGoodOrder`: what has been sent is delivered, and
-  /// the servers learn that this worker has left; else that it has died. Only the first call
-  /// counts.
+  /// Drops queued tasks and ends the thread. `inGoodOrder`: delivers what was sent and tells the
+  /// servers that this worker leaves; else they see a death. Only the first call counts.
   void stop(bool inGoodOrder);
 
   int rank() const { return link_.rank(); }
-  /// Memory that servers read where it lies.
+  /// Memory that servers read in place.
   void* allocShared(std::size_t bytes) { return link_.allocate(bytes); }
   void freeShared(void* memory) {
-    // Servers may still be at what a failed operation lent them: it goes with the wire.
+    // After a failure servers may still read lent memory: it goes with the wire.
     if (!over_.load(std::memory_order_acquire)) link_.deallocate(memory);
   }
   WorkerReport report() const;
@@ -71,14 +68,14 @@ class DistEngine {
   const std::vector<DistKey*>& keys() const { return keys_; }
 
  private:
-  /// How often the engine asks whether it has waited too long.
+  /// How often the engine checks deadlines.
   static constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
   using KeyOperation = std::pair<DistKey*, Operation>;
   using Tasks = Queue<DistKey, KeyOperation, DistRequest>;
   using Task = Tasks::Entry;
-  /// The request that the servers are at.
-  struct Asked {
+  /// The request that the servers are answering.
+  struct Asking {
     DistRequest* request = nullptr;
     std::uint64_t number = 0;
     std::vector<bool> answered;
@@ -114,12 +111,12 @@ class DistEngine {
   void lookAtTime();
   void fail(const Error&);
   void fail(std::exception_ptr);
-  void tellFinished();
-  bool isWaiting() const { return asked_ != nullptr || queue_.unfinished() > 0; }
+  void finishTickets();
+  bool isWaiting() const { return current_ != nullptr || queue_.unfinished() > 0; }
 
   const DistStoreOptions options_;
   ServerLink link_;
-  Tasks queue_;  // with turn_
+  Tasks queue_;  // guarded by turn_
   Finished finished_;
   Transfers transfers_;
 
@@ -127,10 +124,10 @@ class DistEngine {
   std::mutex turn_;
   std::vector<DistKey*> keys_;
   std::size_t keyBytes_ = 0;
-  std::unique_ptr<Asked> asked_;
+  std::unique_ptr<Asking> current_;
   std::uint64_t lastRequest_ = 0;
   std::exception_ptr error_;  // what ended the store
-  WireEvents events_;         // the thread's, or of who looks while it rests
+  WireEvents events_;         // used by the engine's thread, or the one that polls while it rests
   Deadline::Clock::time_point lookedFrom_;
   Deadline::Clock::time_point lastLook_;
   Deadline::Clock::time_point lastProgress_;
@@ -139,12 +136,12 @@ class DistEngine {
   // ---- shared
   mutable std::mutex mutex_;
   std::vector<Task> tasks_;
-  std::vector<Task> taken_;  // guarded by turn_; kept for its memory
+  std::vector<Task> taken_;  // guarded by turn_; a member to reuse its memory
   bool stopped_ = false;
   std::atomic<bool> hasTasks_{false};
-  std::atomic<bool> small_{false};  // what was submitted last
+  std::atomic<bool> small_{false};  // whether the last submission was small
   std::atomic<bool> asleep_{false};
-  std::atomic<std::uint32_t> resting_{0};  // slept on; asleep_ as well
+  std::atomic<std::uint32_t> resting_{0};  // a futex; asleep_ is also set
   std::atomic<bool> stopping_{false};
   std::atomic<bool> over_{false};  // not in good order
   std::atomic<int> lost_{0};

@@ -35,8 +35,7 @@ std::uint32_t encodingOf(const GradientCompression& compression) {
   return static_cast<std::uint32_t>(dist::Encoding::plain);
 }
 
-/// Some optimizers take the norm of a whole key or row, and a server has but a part of one that is
-/// cut.
+/// Some optimizers need the norm of a whole key or row, but servers have parts of cut ones.
 void checkWhole(const Optimizer& optimizer, const std::string& key, std::size_t shards,
                 bool cutsRows) {
   if (shards < 2 || !optimizer.math().needsWhole()) return;
@@ -86,12 +85,12 @@ class DistStore final : public KeyedStore<DistKey> {
 
   const DistStoreOptions options_;
 
-  // ---- with the keys' lock, which keeps them in one order here and in the engine
+  // ---- guarded by the keys' lock, which also keeps their order equal in the engine
   dist::ShardPlacer placer_;
   std::unique_ptr<const GradientCompression> compression_;
 
-  /// Of the servers, as far as this worker has set it; the engine's thread's, but for
-  /// newestOptimizer_, which is the last that was set.
+  /// The servers' optimizer as set by this worker, used by the engine's thread. newestOptimizer_ is
+  /// the last one submitted.
   std::shared_ptr<Optimizer> optimizer_;
   std::shared_ptr<Optimizer> newestOptimizer_;
 
@@ -141,7 +140,7 @@ void DistStore::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   request.name = "setOptimizer";
   request.ask = [this, optimizer = std::move(optimizer)](DistRequest&) {
     optimizer_ = optimizer;
-    // Worker 0's counts; the others' questions are answered when that one has been set.
+    // Worker 0's optimizer counts; the others' questions are answered once it is set.
     const bool tells = optimizer && engine_.rank() == 0;
     return askAll(MessageType::setOptimizer,
                   tells ? gradlink::saveStates(*optimizer, {}, true) : Bytes());
@@ -166,7 +165,7 @@ void DistStore::setUpdater(std::shared_ptr<ExternalUpdater> updater) {
 }
 
 void DistStore::check(const UpdateRule& rule) const {
-  // Null as well: there is none to take away.
+  // Also null: there is nothing to remove.
   if (rule.optimizer) return;
   throw storeUnsupported(
       "setUpdater: values of a store with servers are updated on the servers: give the function to "
@@ -187,7 +186,7 @@ void DistStore::barrier(std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "barrier";
   request.ask = [this](DistRequest&) { return askAll(MessageType::barrier); };
-  request.tellsFailures = true;
+  request.reportsFailures = true;
   request.ticket = std::move(ticket);
   engine_.request(std::move(request));
 }
@@ -213,12 +212,12 @@ void DistStore::loadStates(const std::string& file, std::shared_ptr<Ticket> tick
   DistRequest request;
   request.name = "loadOptimizerStates";
   request.ask = [this, file, loaded](DistRequest& self) {
-    // As with the optimizer: worker 0's file counts.
+    // As with the optimizer, worker 0's file counts.
     if (engine_.rank() != 0) return askAll(MessageType::loadStates);
     try {
       return loadQuestions(file, *loaded);
     } catch (const Error& error) {
-      // The other workers wait for it: they are told what is wrong.
+      // The waiting workers get the error.
       self.failure = std::current_exception();
       const std::string text = error.what();
       return askAll(MessageType::loadStates, Bytes(text.begin(), text.end()), dist::kWithdrawn);
@@ -231,12 +230,12 @@ void DistStore::loadStates(const std::string& file, std::shared_ptr<Ticket> tick
   engine_.request(std::move(request));
 }
 
-/// What each server gets of a file. On the engine's thread.
+/// Each server's part of a file. On the engine's thread.
 std::vector<DistRequest::Question> DistStore::loadQuestions(
     const std::string& file, std::shared_ptr<Optimizer>& loaded) const {
   LoadedStates states = dist::readStateParts(file);
   const bool withOptimizer = states.spec.has_value();
-  // Only keys that the servers have been told of.
+  // Only keys that the servers know.
   std::unordered_map<std::string, const DistKey*> named;
   for (const DistKey* key : engine_.keys()) named.emplace(key->name, key);
   const FittingStates fitting =

@@ -1,8 +1,8 @@
-// The worker's side of the distributed stores: dist_sync and dist_async. Arrays of this process's
-// devices are summed into wire memory piece by piece and pushed; servers merge (server.h).
+// The worker's side of the distributed stores dist_sync and dist_async. The devices' arrays are
+// summed into wire memory piece by piece and pushed; servers merge (server/server.h).
 //
-// A push is done when its arrays have been read: failures of what happens to it on the servers
-// come with the next operation of the key, or with barrier().
+// A push is done when its arrays have been read: its failures on the servers come with the key's
+// next operation, or with barrier().
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,20 @@ namespace gradlink {
 struct DistStoreOptions {
   int workers = 1;
   int servers = 1;
-  /// Arrays a push of this worker brings.
+  /// Arrays of a push of this worker.
   std::size_t devices = 1;
-  /// Every push updates on its own, nobody waits for the others.
+  /// Every push updates by itself, without waiting for other workers.
   bool asynchronous = false;
-  /// Keys of at least so many elements are cut evenly over all servers (MXNet's bound).
+  /// Keys of at least this many elements are cut evenly over all servers (MXNet's bound).
   std::size_t bigArrayBound = 1'000'000;
-  /// Bytes of pushes on their way before the next one waits.
+  /// Bytes of unread pushes before the next one waits.
   std::size_t mostStagedBytes = 64 << 20;
   double timeoutMs = 30000;
-  /// Whoever submits something small from its own thread calls look() afterwards, for so long; 0:
-  /// nobody does. For a wire whose ranks have cores.
+  /// How long submitters of small operations then call look(); 0: never. Needs ranks with cores.
   double lookNanoseconds = 0;
 };
 
-/// Takes the wire over. The wire's ranks: workers, then servers.
+/// Takes over the wire, whose ranks are the workers, then the servers.
 std::unique_ptr<Store> makeDistStore(std::unique_ptr<Wire> wire, const DistStoreOptions&);
 
 }  // namespace gradlink

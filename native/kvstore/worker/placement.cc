@@ -6,11 +6,10 @@
 namespace gradlink::dist {
 namespace {
 
-// Where a key is cut: compressed codes are whole words there, and float32 elements whole cache
-// lines.
+// The granularity of cuts: whole words of compressed codes, whole cache lines of float32.
 constexpr std::size_t kCut = 32;
 
-// Cuts between rows make shards differ by up to this part of one.
+// Cuts between rows may make shards uneven by this part of one.
 constexpr std::size_t kEvenParts = 8;
 
 }  // namespace
@@ -45,7 +44,7 @@ std::vector<Shard> ShardPlacer::place(std::size_t count, DType dtype, std::size_
   const std::size_t step = stepOf(count, rowLength);
   const auto cutAt = [&](std::size_t i) {
     if (i == servers) return count;
-    // Quotient and remainder apart, so that the product cannot overflow.
+    // Quotient and remainder separately, so the product cannot overflow.
     const std::size_t exact = count / servers * i + count % servers * i / servers;
     return std::min(count, (exact + step / 2) / step * step);
   };

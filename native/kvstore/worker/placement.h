@@ -1,4 +1,4 @@
-// Which server carries which elements of a key.
+// Which server holds which elements of a key.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,20 @@ struct Shard {
   std::size_t count;
 };
 
-/// Every worker defines the same keys in the same order and so finds the same places without asking
-/// anybody.
+/// All workers define the same keys in the same order, so they agree without communication.
 class ShardPlacer {
  public:
   ShardPlacer(int servers, std::size_t bigArrayBound);
 
-  /// Keys of at least the bound are cut evenly over all servers, in the order of the servers,
-  /// between rows where that leaves them even; smaller ones go to the server that has the fewest
-  /// bytes. A key without elements has no shards.
+  /// Keys of at least the bound are cut evenly over all servers in order, between rows if that
+  /// stays even. Smaller ones go to the server with the fewest bytes. An empty key has no shards.
   std::vector<Shard> place(std::size_t count, DType dtype, std::size_t rowLength = 1);
 
   /// Whether place() would cut within a row.
   bool cutsRows(std::size_t count, std::size_t rowLength) const;
 
  private:
-  /// Elements between the places where a key may be cut.
+  /// Elements between possible cuts.
   std::size_t stepOf(std::size_t count, std::size_t rowLength) const;
 
   std::size_t bound_;

@@ -1,6 +1,5 @@
-// Which servers are there, for a worker that waits long: it asks them, and who does not answer
-// within its deadline is to blame. Who answers waits for a worker itself, and says in time for
-// which.
+// For a worker that waits for long: asks the servers, and blames those that do not answer within
+// the deadline. A server that answers may wait for a worker, and blames that one in time.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +26,8 @@ class Presence {
     return true;
   }
 
-  /// The servers that did not answer; none before the deadline has come near. They come before a
-  /// server that waits for a worker which waits for them: its deadline is the same.
+  /// The servers that did not answer; empty unless the deadline is near. They precede servers that
+  /// wait for workers waiting for them: the deadlines are equal.
   std::vector<int> silent(Clock::time_point begun, Clock::time_point now) const {
     std::vector<int> servers;
     if (asked_ < begun || milliseconds(now - begun) < kBlameAfter * timeoutMs_) return servers;

@@ -1,5 +1,5 @@
-// Something asked of every server at once: what Store calls a barrier, saving, a setting. It begins
-// when all operations submitted before are done, and those submitted later wait for it.
+// A request to every server, such as a barrier, saving or a setting. It begins when all earlier
+// operations are done, and later ones wait for it.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace gradlink::dist {
 
-/// Requests and transfers number their messages apart.
+/// Distinguishes the numbers of requests from those of transfers.
 inline constexpr std::uint64_t kRequestBit = std::uint64_t{1} << 63;
-/// Asks whether a server is there: the answer counts for nothing else, for progress neither.
+/// Asks whether a server is there; the answer is no progress.
 inline constexpr std::uint64_t kPresenceRequest = kRequestBit;
 
 struct DistRequest {
@@ -28,20 +28,19 @@ struct DistRequest {
     std::vector<std::uint8_t> payload;
   };
 
-  /// For the store's errors and reports: "barrier", "saveOptimizerStates" ...
+  /// For errors and reports: "barrier", "saveOptimizerStates" ...
   std::string name;
-  /// What to ask of each server, in their order; called first. Null: nothing. What it throws is the
-  /// ticket's error, and nothing is asked.
+  /// Called first: the question for each server. May be null. An exception ends the request.
   std::function<std::vector<Question>(DistRequest&)> ask;
-  /// Set by ask(): the servers are asked even so, and this is the ticket's error.
+  /// Set by ask(): the ticket's error, although the servers are asked.
   std::exception_ptr failure;
-  /// An answer with its payload, valid during the call. May be null.
+  /// Called for an answer with its payload, valid during the call. May be null.
   std::function<void(std::size_t server, std::span<const std::uint8_t>)> answer;
-  /// All have answered. What it throws is the ticket's error. May be null.
+  /// Called after all answers; an exception is the ticket's error. May be null.
   std::function<void()> finish;
-  /// Whether it tells of a push that failed after it was done; else the key's next operation does.
-  bool tellsFailures = false;
-  /// Null where nobody waits: a failure then ends the store.
+  /// Whether it reports failures of pushes that were done; else the key's next operation does.
+  bool reportsFailures = false;
+  /// Null if nobody waits: a failure then ends the store.
   std::shared_ptr<Ticket> ticket;
 };
 

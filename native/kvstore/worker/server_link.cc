@@ -7,7 +7,7 @@
 namespace gradlink::dist {
 namespace {
 
-/// By the one thread that counts.
+/// Only one thread adds.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t bytes) {
   counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
 }

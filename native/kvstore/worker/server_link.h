@@ -1,5 +1,4 @@
-// A worker's wire to its servers: what it sends, what it has counted of it, and the memory of what
-// is on its way.
+// A worker's wire to its servers, with counters and the memory of messages.
 #pragma once
 
 #include <atomic>
@@ -16,7 +15,7 @@
 
 namespace gradlink::dist {
 
-/// All but the counters, wake(), the fixed and what says otherwise is for one thread.
+/// For one thread, except for counters, wake(), constants and where noted.
 class ServerLink {
  public:
   ServerLink(std::unique_ptr<Wire> wire, int workers, int servers);
@@ -26,30 +25,29 @@ class ServerLink {
   int rank() const { return wire_->rank(); }
   /// "server 2" or "worker 0", of a rank of the wire.
   std::string nameOf(int rank) const;
-  /// Of a message's source; -1 where it is no server.
+  /// The server's index of a message's source; -1: not a server.
   int serverOf(int source) const { return source < workers_ ? -1 : source - workers_; }
 
-  /// Without payload.
   void send(int server, const Header&);
-  /// The buffer's first `bytes`; comes back through `sent` in due course.
+  /// The buffer's first `bytes`; `sent` returns it later.
   void send(int server, const Header&, WireBuffer*, std::size_t bytes);
   /// A copy of the payload.
   void send(int server, const Header&, std::span<const std::uint8_t> payload);
 
   WireBuffers& buffers() { return buffers_; }
-  // From any thread, as owns().
+  // Thread-safe, as owns().
   void* allocate(std::size_t bytes) { return wire_->allocate(bytes); }
   void deallocate(void* memory) { wire_->deallocate(memory); }
   bool owns(const void* memory, std::size_t bytes) const { return wire_->owns(memory, bytes); }
   void release(const WireMessage& message) { wire_->release(message.token); }
-  /// Beside what another thread does under the engine's lock.
+  /// Runs in parallel with other threads under the engine's lock.
   void poll(WireEvents& events, Deadline until);
   void setReceiptsMatter(bool value) { wire_->setReceiptsMatter(value); }
   bool pollSleeps() const { return wire_->pollSleeps(); }
   void wake() { wire_->wake(); }
   void close(Deadline until) { wire_->close(until); }
 
-  /// By server; from any thread.
+  /// By server; thread-safe.
   std::vector<std::uint64_t> bytesSent() const { return read(sent_); }
   std::vector<std::uint64_t> bytesReceived() const { return read(received_); }
 

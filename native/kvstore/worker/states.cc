@@ -38,7 +38,7 @@ std::string hashOf(std::string_view text) {
   return hex(hash);
 }
 
-/// What saveStates() ends with is the checksum of all before, which loadStates() holds against it.
+/// The checksum at the end of saveStates(), which loadStates() verifies.
 std::string checksumOf(std::span<const std::uint8_t> part) {
   std::uint64_t hash = 0;
   if (part.size() >= sizeof hash) {
@@ -61,8 +61,7 @@ bool areDigits(std::string_view text, std::string_view digits) {
   return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
 }
 
-/// Whether it is one that writeStateParts() makes, ".<16 hex digits>-<i>of<n>": any other could
-/// name a file elsewhere.
+/// Whether it has the form ".<16 hex digits>-<i>of<n>": any other could name a file elsewhere.
 bool isSuffix(std::string_view text) {
   constexpr std::size_t kDash = 17;
   constexpr std::string_view kDecimal = "0123456789";
@@ -92,7 +91,7 @@ std::vector<StatesPart> readManifest(const std::string& file, std::span<const st
   return parts;
 }
 
-/// Of a file that is to be replaced: nothing where it is no manifest.
+/// Parts of a file to be replaced; empty if it is not a manifest.
 std::vector<StatesPart> partsOf(const std::string& file) {
   try {
     const auto bytes = readWholeFile(file);
@@ -102,7 +101,7 @@ std::vector<StatesPart> partsOf(const std::string& file) {
   return {};
 }
 
-/// Removes those of `parts` that are none of `staying`.
+/// Removes those of `parts` that are not in `staying`.
 void removeParts(const std::string& file, std::span<const StatesPart> parts,
                  std::span<const StatesPart> staying) {
   for (const StatesPart& part : parts) {
@@ -114,8 +113,7 @@ void removeParts(const std::string& file, std::span<const StatesPart> parts,
 }
 
 LoadedStates readPart(const std::string& manifest, const StatesPart& part) {
-  // Parts lie beside the manifest; where each file is a link of its own, beside that of the
-  // manifest.
+  // Parts lie beside the manifest; if each file is a link, beside the manifest's target.
   const std::string beside = linkedFile(manifest) + part.suffix;
   const std::string file = access(beside.c_str(), F_OK) == 0 ? beside : manifest + part.suffix;
   const auto bytes = readWholeFile(file);

@@ -1,10 +1,10 @@
-// States of optimizers that live on several servers, as files.
+// Files of optimizer states from several servers.
 //
-// FILE is a manifest: text that names one part for each server, FILE.CHECKSUM-0of2 and so on, each
-// with its length and checksum, and ends in its own checksum. A part is what saveStates() makes of
-// a server's shards; a key's shards follow one another from part to part. Parts are named by what
-// they hold and written before the manifest replaces the old one, so that whatever happens FILE
-// leads to a whole set. Only then are the parts of the old one removed.
+// FILE is a manifest: text that lists one part for each server (FILE.CHECKSUM-0of2 and so on) with
+// length and checksum, and ends in its own checksum. A part is saveStates() of a server's shards; a
+// key's shards continue from part to part. Parts are named by content and written before the
+// manifest is replaced, so FILE always leads to a complete set. Then the old manifest's parts are
+// removed.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,14 @@
 
 namespace gradlink::dist {
 
-/// `parts`: what each server answered. Throws Error(system).
+/// `parts`: each server's answer. Throws Error(system).
 void writeStateParts(const std::string& file, std::span<const std::vector<std::uint8_t>> parts);
 
-/// The whole states of every key, from a manifest and its parts or from the one file that a store
-/// of one process has written. Throws Error(system), Error(invalidArgument) where something is
-/// missing, cut short or altered.
+/// All keys' whole states, from a manifest and its parts or from a single-process store's file.
+/// Throws Error(system), or Error(invalidArgument) if something is missing, truncated or altered.
 LoadedStates readStateParts(const std::string& file);
 
-/// What a server with these shards of the keys loads: the same as saveStates() makes.
+/// The states that a server with these shards loads, in saveStates()'s format.
 struct StateOfKey {
   const OptimizerState* state;
   std::span<const Shard> shards;

@@ -1,4 +1,4 @@
-// What the processes of a distributed store tell each other when they meet, before anything else.
+// The first exchange between the processes of a distributed store.
 #pragma once
 
 #include "core/communicator.h"
@@ -6,10 +6,9 @@
 
 namespace gradlink {
 
-/// Tells the others this worker's options (null: this rank is a server), and returns worker 0's as
-/// far as they are the same for all: workers, servers, asynchronous, bigArrayBound, timeoutMs.
-/// Collective over workers and servers, in the order of the wire. Throws mismatch, on all ranks,
-/// where two workers opened different stores, or others have met than these.
+/// Exchanges this worker's options (null: a server) and returns worker 0's common ones: workers,
+/// servers, asynchronous, bigArrayBound, timeoutMs. Collective over workers and servers, in wire
+/// order. Throws a mismatch on all ranks for different stores, or if the wrong ranks have met.
 DistStoreOptions agreeOnTerms(Communicator&, const DistStoreOptions* own, const CallOptions& = {});
 
 }  // namespace gradlink

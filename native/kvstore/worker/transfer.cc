@@ -12,7 +12,7 @@
 namespace gradlink::dist {
 namespace {
 
-// Elements of a sum that is compressed while it is in the first-level cache; a multiple of 32.
+// Elements of a sum compressed at a time, in the first-level cache; a multiple of 32.
 constexpr std::size_t kBlock = 2048;
 
 template <class Pointer>
@@ -63,7 +63,7 @@ Transfer::Transfer(DistKey& key, std::uint64_t request)
   compact_ = head.compact;
   const std::vector<std::vector<std::int64_t>> inRows = std::move(head.inRows);
   take(std::move(head));
-  // The server answers each piece as soon as it has it, and nobody need ask. It answers no init.
+  // The server sends each piece by itself once it has it. It does not answer an init.
   const bool carries = kind_ != OperationKind::init && carriesPulls(kind_);
   while (carries && key.queue.pullIsNext()) take(key.queue.take());
   sortEachOnce(rows_);
@@ -83,7 +83,7 @@ Transfer::Transfer(DistKey& key, std::uint64_t request)
   }
 }
 
-/// The rows of all devices, added up, are what is pushed.
+/// The rows of all devices are summed before the push.
 void Transfer::sumInputs(const std::vector<std::vector<std::int64_t>>& rows) {
   std::vector<SomeRows> parts;
   for (std::size_t i = 0; i < inputs_.size(); ++i) parts.push_back({inputs_[i], rows[i]});
@@ -93,7 +93,7 @@ void Transfer::sumInputs(const std::vector<std::vector<std::int64_t>>& rows) {
   encoding_ = sum.dtype == key_.dtype ? Encoding::rows : Encoding::widerRows;
 }
 
-/// Only pieces that have some of the rows are answered.
+/// Only pieces with some of the rows are answered.
 void Transfer::expectRows() {
   for (PieceCursor cursor(key_.shards, key_.dtype); cursor.next();) {
     if (!runsIn(cursor.take()).empty()) ++valuesLeft_;
@@ -118,7 +118,7 @@ void Transfer::take(Operation operation) {
   (isDoneWhenRead ? pushes_ : pulls_).push_back(std::move(operation.ticket));
 }
 
-/// Of every device, which covers all sums but those that overflow.
+/// Checks every device, which covers all sums but those that overflow.
 bool Transfer::codesSay() const {
   return std::ranges::all_of(inputs_, [this](const void* input) {
     return key_.compression->codesSay(static_cast<const float*>(input), key_.count);
@@ -143,7 +143,7 @@ Encoding Transfer::chooseEncoding() const {
 }
 
 Piece Transfer::pieceOf(const Header& header) const {
-  // The shards of a key are numbered one after another.
+  // The shards of a key have consecutive numbers.
   const std::size_t index = header.shard - key_.shards.front().number;
   const std::size_t step = pieceElements(key_.dtype);
   if (index < key_.shards.size() && header.piece * step < key_.shards[index].count) {

@@ -1,5 +1,5 @@
-// One key of a distributed store as its worker sees it, and what is under way for it: a push, a
-// pull, or a push with the pulls behind it, piece by piece.
+// One key of a distributed store at its worker, and its transfer: a push, pulls, or both, by
+// pieces.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct Piece {
   std::size_t count;
 };
 
-/// The pieces of a key, one of each shard in turn, so that all servers are busy from the start.
+/// Iterates over a key's pieces, one of each shard in turn, so all servers are busy from the start.
 class PieceCursor {
  public:
   PieceCursor(const std::vector<Shard>& shards, DType dtype);
@@ -58,7 +58,7 @@ struct DistKey : Key {
 
   // ---- fixed when it is defined
   std::vector<Shard> shards;
-  /// Null: pushes travel as they are.
+  /// Null: pushes are sent uncompressed.
   const GradientCompression* compression = nullptr;
 
   // ---- the engine's
@@ -66,15 +66,15 @@ struct DistKey : Key {
   std::unique_ptr<Transfer> transfer;
   /// Pushes begun.
   std::uint64_t rounds = 0;
-  /// Compression's error feedback, made by the first push.
+  /// Compression's residual, allocated by the first push.
   AlignedBuffer residual;
-  /// What became of a push whose ticket is done: told by the next operation.
+  /// The failure of a push whose ticket is done: reported by the next operation.
   std::exception_ptr error;
 };
 
 class Transfer {
  public:
-  /// Takes the first operation of the key's queue and the pulls that can ride along.
+  /// Takes the first operation of the key's queue and the pulls that can be merged with it.
   Transfer(DistKey& key, std::uint64_t request);
 
   DistKey& key() const { return key_; }
@@ -85,23 +85,18 @@ class Transfer {
   }
   bool wantsValue() const { return !pulls_.empty(); }
 
-  /// The next piece to send; null when all are on their way.
   const std::optional<Piece>& nextPiece() const { return cursor_.next(); }
   Piece takePiece() { return cursor_.take(); }
-  /// Whether nothing is left to send.
   bool allTaken() const { return !sends() || !cursor_.next(); }
-  /// The piece that an answer speaks of. Throws Error(mismatch) where there is none such.
+  /// The piece of an answer. Throws Error(mismatch) for an invalid one.
   Piece pieceOf(const Header&) const;
-  /// Bytes that a piece takes on the wire.
   std::size_t wireBytes(const Piece&) const;
   Encoding encoding() const { return encoding_; }
-  /// Writes what is sent of a piece: the devices' sum, compressed where the key is. Different
-  /// pieces may be written at the same time.
+  /// Writes a piece as it is sent: the devices' sum, maybe compressed. Parallel for other pieces.
   void encode(const Piece&, void* to, bool streaming) const;
 
-  /// Of a push or pull of rows: what a piece has of them.
   std::vector<RowRun> runsIn(const Piece&) const;
-  /// Of a pull of rows: whether so many bytes are what is wanted of the piece.
+  /// For a pull of rows: whether the length of an answer is right.
   bool expects(const Piece&, std::size_t bytes) const;
   bool isOfRows() const { return dist::isOfRows(encoding_); }
   bool isCompressed() const {
@@ -109,9 +104,9 @@ class Transfer {
   }
   bool codesSay() const;
 
-  /// The one array whose elements travel as they are; null where there is none such.
+  /// The single array that is sent unchanged, or null.
   const void* plainArray() const;
-  /// From now on servers read plainArray() where it lies.
+  /// From now on servers read plainArray() in place.
   void lend() { lends_ = true; }
   bool lends() const { return lends_; }
   const void* memoryOf(const Piece&) const;
@@ -120,17 +115,16 @@ class Transfer {
   void pieceReturned() { --lentLeft_; }
   bool isLent() const { return lentLeft_ > 0; }
 
-  /// Copies a piece of the stored value to where it is wanted. Likewise.
+  /// Copies a piece of the stored value to its destinations. Thread-safe likewise.
   void deliver(const Piece&, const void* value, bool streaming) const;
-  /// Notes that a value has come.
   void delivered() { --valuesLeft_; }
   bool hasAllValues() const { return valuesLeft_ == 0; }
 
-  /// What is done when the arrays have been read, and what is done when the values have come.
+  /// Tickets that end when the arrays have been read, and when the values have come.
   std::vector<std::shared_ptr<Ticket>> pushes() { return std::move(pushes_); }
   std::vector<std::shared_ptr<Ticket>> pulls() { return std::move(pulls_); }
 
-  /// When everything had been sent: the servers' turn.
+  /// When everything had been sent.
   Deadline::Clock::time_point sent;
   std::exception_ptr error;
 
@@ -148,11 +142,9 @@ class Transfer {
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
   Encoding encoding_ = Encoding::plain;
-  /// Elements travel as what their codes would mean: one of them is no number, which codes cannot
-  /// say.
+  /// Sends values instead of codes: some element is NaN, which codes cannot express.
   bool spelledOut_ = false;
   std::vector<std::int64_t> rows_;  // sorted, each once
-  /// What is pushed of them.
   AlignedBuffer rowData_;
   bool compact_ = false;
   std::vector<std::shared_ptr<Ticket>> pushes_;

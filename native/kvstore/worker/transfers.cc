@@ -11,22 +11,20 @@ namespace {
 
 using Clock = Deadline::Clock;
 
-// What the engine copies before it looks at the wire again: some 50 us.
+// Bytes that the engine copies before it polls the wire again: some 50 us.
 constexpr std::size_t kTurnBytes = 1 << 20;
-// Below this, other threads are not worth waking.
+// Below this, waking other threads does not pay.
 constexpr std::size_t kWideBytes = 512 << 10;
-// Shorter arrays are staged even where servers could read them: a push of one is done at once.
+// Shorter arrays are staged even if servers could read them in place: their push is done at once.
 constexpr std::size_t kFewestLentBytes = 32 << 10;
-// So are these where nothing else is on its way: whoever submits one sends it and looks for the
-// answer, where a receipt would have to wake the store's thread. Among others staging costs more
-// (64 KiB alone 58 us, lent 105; a hundred of them 14.5 us each, lent 10; 2 cores of an EPYC Zen 5,
-// November 2026).
+// So are these if nothing else is pending: the submitter polls for the answer, while a receipt
+// would wake the store's thread. Among others staging costs more (64 KiB alone 58 us, lent 105; a
+// hundred of them 14.5 us each, lent 10; 2 cores of an EPYC Zen 5, November 2026).
 constexpr std::size_t kMostAloneBytes = 256 << 10;
-// A style of stores has no effect that could be measured on less.
+// The style of stores has no measurable effect below this.
 constexpr std::size_t kFewestStyledBytes = 2 << 10;
 
-/// Pieces that are copied side by side. On two cores the other one is better left to the servers,
-/// which read while this one writes.
+/// Pieces copied in parallel. With two cores the servers need the other one.
 std::size_t piecesAtOnce() {
   static const auto width = static_cast<std::size_t>(ThreadPool::shared().width());
   return width > 2 ? std::min<std::size_t>(width, 16) : 1;
@@ -75,7 +73,7 @@ void Transfers::settleSent(Transfer& transfer) {
   }
 }
 
-/// False where the key's first operation needs no server, and is done.
+/// False if the key's first operation needs no server and is done.
 bool Transfers::begin(DistKey& key) {
   const OperationKind kind = key.queue.front().kind;
   std::exception_ptr error;
@@ -85,7 +83,7 @@ bool Transfers::begin(DistKey& key) {
     error = std::make_exception_ptr(
         storeMisuse("key " + key.name + ": this worker has left the rounds, it can only pull"));
   }
-  // Only worker 0's value counts: the others need not send theirs.
+  // Only worker 0's initial value counts.
   const bool local = key.shards.empty() || (kind == OperationKind::init && link_.rank() != 0);
   if (error || local) {
     finishFirst(key, error);
@@ -103,7 +101,6 @@ bool Transfers::begin(DistKey& key) {
   return true;
 }
 
-/// Asks each server for what it has of the rows.
 void Transfers::askForRows(const Transfer& transfer) {
   const DistKey& key = transfer.key();
   const std::size_t step = pieceElements(key.dtype);
@@ -138,7 +135,7 @@ void Transfers::askForValue(Transfer& transfer) {
   }
 }
 
-/// Tells the servers where the pieces lie, as many as the window takes. Returns the bytes written.
+/// Announces pieces in place, as many as the window allows. Returns their bytes.
 std::size_t Transfers::lend(Transfer& transfer) {
   Header header = pushHeader(transfer);
   header.flags |= kLent;
@@ -163,8 +160,7 @@ std::size_t Transfers::lend(Transfer& transfer) {
   return used;
 }
 
-/// Sends pieces until the budget is used, the window is full or none is left. Returns the bytes
-/// read.
+/// Sends pieces until budget or window are exhausted, or none is left. Returns the bytes read.
 std::size_t Transfers::stage(Transfer& transfer, std::size_t budget) {
   const std::size_t most = piecesAtOnce();
   std::size_t used = 0;
@@ -266,9 +262,8 @@ void Transfers::value(const Header& header, const WireMessage& message) {
   try {
     const Piece piece = found->second->pieceOf(header);
     if (!found->second->expects(piece, message.bytes)) {
-      throw Error(ErrorCode::mismatch,
-                  "key " + found->second->key().name +
-                      ": a server answered with other rows than were asked for");
+      throw Error(ErrorCode::mismatch, "key " + found->second->key().name +
+                                           ": a server answered with other rows than requested");
     }
     incoming_.push_back({found->second, piece, message});
   } catch (...) {
@@ -305,7 +300,7 @@ void Transfers::failed(const Header& header, const std::exception_ptr& error) {
   settle();
   const auto found = waiting_.find(header.request);
   if (found == waiting_.end()) {
-    // Of a push that is done: its key's next operation tells.
+    // For a push that is done: its key's next operation reports it.
     const auto key = keyOfShard_.find(header.shard);
     if (key != keyOfShard_.end() && !key->second->error) key->second->error = error;
     return;
@@ -313,7 +308,7 @@ void Transfers::failed(const Header& header, const std::exception_ptr& error) {
   Transfer& transfer = *found->second;
   if (!transfer.error) transfer.error = error;
   waiting_.erase(found);
-  // The rest of a push is sent even so, for the round that the others wait for.
+  // The rest of a failed push is still sent, for the round that the others wait for.
   if (transfer.allTaken() && !transfer.isLent()) finish(transfer, transfer.error);
 }
 
@@ -330,7 +325,7 @@ const Transfer* Transfers::oldest() const {
   return oldest;
 }
 
-// ---- what is done
+// ---- finished operations
 
 void Transfers::finishFirst(DistKey& key, const std::exception_ptr& error) {
   finishTickets({key.queue.take().ticket}, error);

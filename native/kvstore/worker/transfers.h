@@ -1,5 +1,4 @@
-// Everything under way between a worker's keys and its servers: which key sends next, which values
-// have come, and what is done by that.
+// Everything pending between a worker's keys and its servers, and what is done.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace gradlink::dist {
 
-/// Tickets that are done, with what went wrong; the engine tells them under its lock.
+/// Finished tickets and their errors; the engine finishes them under its lock.
 using Finished = std::vector<std::pair<std::shared_ptr<Ticket>, std::exception_ptr>>;
 
 /// For the engine's thread.
@@ -31,37 +30,33 @@ class Transfers {
   /// Before the key's first operation.
   void define(DistKey&);
 
-  /// Sends what can be sent now, most urgent key first, up to what keeps the engine from looking at
-  /// the wire for too long.
+  /// Sends what it can, the most urgent key first, but not for long: the engine must poll the wire.
   void sendSome();
-  /// Whether sendSome() has more to do; false where it waits for servers.
+  /// Whether sendSome() has more to do; false if it waits for servers.
   bool canSend() const { return !order_.empty() && !blocked_; }
-  /// Whether something waits for a buffer to come back.
   bool awaitsReceipts() const { return blocked_ || !lending_.empty(); }
-  /// When it is to be called again although nothing has come; never where it waits for nothing.
+  /// When to call it again without an event; never if it waits for nothing.
   Deadline nextLook() const;
 
-  /// A `value` has come; copied at the latest by settle(), which also releases the message.
+  /// Handles a `value`; settle() copies it at the latest, and releases the message.
   void value(const Header&, const WireMessage&);
   void settle();
-  /// A `failed` with a request.
+  /// Handles a `failed` with a request.
   void failed(const Header&, const std::exception_ptr&);
-  /// A staged buffer is free again.
   void released(WireBuffer*);
 
-  /// Keys of larger stores than the caches are read and written past them.
+  /// For stores larger than the caches: reads and writes bypass them.
   void setStreaming(bool value) { streaming_ = value; }
   /// From now on pushes are misuse.
   void leave() { left_ = true; }
-  /// Ends everything with this error.
   void failAll(std::span<DistKey* const> keys, const std::exception_ptr&);
-  /// The oldest that waits for a server, and since when; null where none does.
+  /// The oldest transfer that waits for a server; null if none does.
   const Transfer* oldest() const;
 
   double copySeconds() const { return copySeconds_; }
 
  private:
-  /// A piece with its memory, on the way to a server or from one.
+  /// A piece and its buffer, on the way to a server or from one.
   struct Outgoing {
     Piece piece;
     WireBuffer* buffer;
@@ -91,13 +86,13 @@ class Transfers {
   Finished& finished_;
   PushWindow window_;
   KeyOrder<DistKey>& order_;
-  std::unordered_map<std::uint64_t, Transfer*> waiting_;  // by request: those that want values
+  std::unordered_map<std::uint64_t, Transfer*> waiting_;  // by request; those that expect values
   std::unordered_map<std::uint64_t, Transfer*> lending_;  // by request
   std::unordered_map<std::uint32_t, DistKey*> keyOfShard_;
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
   std::uint64_t lastRequest_ = 0;
-  /// The soonest key's next piece, which the window did not take.
+  /// The window did not take the most urgent key's next piece.
   bool blocked_ = false;
   bool streaming_ = false;
   bool left_ = false;

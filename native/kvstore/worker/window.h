@@ -1,6 +1,6 @@
-// How many bytes of pushes may be on their way. A few pieces are enough while servers release them
-// as they come: those stay in the caches. In a synchronous store servers also wait for other
-// workers, perhaps for keys that this one would push next; so a window that nothing leaves grows.
+// Limits the bytes of unread pushes. A few cached pieces suffice while servers release them as they
+// come. In a synchronous store servers may wait for other workers, perhaps for keys that this one
+// would push next; so a stalled window grows.
 #pragma once
 
 #include <algorithm>
@@ -15,23 +15,22 @@ class PushWindow {
   explicit PushWindow(std::size_t mostBytes)
       : most_(mostBytes), first_(std::min(kFirst, mostBytes)), bytes_(first_) {}
 
-  /// Whether `bytes` more may be staged beside what is out.
+  /// Whether `bytes` more may be staged.
   bool takes(std::size_t bytes, std::size_t staged) const {
     return staged == 0 || staged + bytes <= bytes_;
   }
-  /// Something has been released, and so much is still out.
+  /// Something was released; `staged` bytes remain.
   void released(std::size_t staged, Deadline::Clock::time_point now) {
     progress_ = now;
     if (staged == 0) bytes_ = first_;
   }
-  /// Something has been staged.
   void staged(Deadline::Clock::time_point now) { progress_ = now; }
-  /// When to try again where takes() said no.
+  /// When to try again after takes() returned false.
   Deadline::Clock::time_point timeoutEnds() const {
     return progress_ + (bytes_ < most_ ? kStall : kLongStall);
   }
-  /// Grows where nothing has been released for a while. Beyond the most only slowly: waiting on
-  /// could be forever, where workers push different keys first.
+  /// Grows if nothing has been released for a while; beyond the maximum slowly: if workers push
+  /// keys in different orders, a fixed limit could be a deadlock.
   void look(Deadline::Clock::time_point now) {
     if (now < timeoutEnds()) return;
     bytes_ = bytes_ < most_ ? std::min(2 * bytes_, most_) : bytes_ + bytes_ / 4;

@@ -1,5 +1,4 @@
-// Where a thread runs while it allocates host memory for a GPU: memory comes from the node of the
-// thread that first touches it.
+// Where a thread runs while it allocates a GPU's host memory: first touch decides the NUMA node.
 #pragma once
 
 #include <sched.h>
@@ -9,9 +8,8 @@
 
 namespace gradlink::measure {
 
-/// Keeps the calling thread on the cores of a NUMA node, among those it may use, until destroyed;
-/// then it may run where it could before. Does nothing without a node, or where the system does not
-/// tell its cores, or where the thread may use none of them.
+/// Binds the calling thread to the allowed cores of a NUMA node until destroyed. Does nothing
+/// without a node, if its cores are unknown, or if the thread may use none of them.
 class OnNode {
  public:
   explicit OnNode(std::optional<int> node);
@@ -26,7 +24,7 @@ class OnNode {
   bool moved_ = false;
 };
 
-/// The cores of a list as Linux writes it: "0-3,8".
+/// Parses a list of cores as Linux writes it: "0-3,8".
 cpu_set_t coresOf(const std::string& list);
 
 }  // namespace gradlink::measure

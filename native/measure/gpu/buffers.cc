@@ -10,7 +10,7 @@
 namespace gradlink::measure {
 namespace {
 
-/// What is left of a size that is no multiple of it is not compared.
+/// A remainder of the size is not compared.
 constexpr std::size_t kElementBytes = 4;
 constexpr std::uint64_t kSeed = 0xbaad;
 
@@ -34,7 +34,7 @@ cuda::Stream& GpuChecker::streamOf(int gpu) {
   return *stream;
 }
 
-// The pattern of max spans the whole type; that of a sum is small numbers.
+// The pattern of max spans the whole type; that of a sum has small numbers.
 void GpuChecker::fill(const GpuBuffer& buffer, int number, int numbers) {
   cuda::Stream& stream = streamOf(buffer.keeper());
   cuda::fillPattern(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,

@@ -1,5 +1,4 @@
-// Memory that a measurement copies from and to, filled with a pattern and compared with it by a
-// GPU.
+// Memory for measured copies, filled with a pattern and checked by a GPU.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +17,15 @@ namespace gradlink::measure {
 /// On a GPU, or page-locked on the host near one.
 class GpuBuffer {
  public:
-  /// place: a GPU's ordinal or kHostMemory; `user`: the GPU that works with host memory, near which
-  /// it is allocated unless `affinity` is false.
+  /// place: a GPU's ordinal or kHostMemory. `user`: host memory's GPU, near which `affinity` puts
+  /// it.
   GpuBuffer(int place, int user, std::size_t bytes, bool affinity);
 
   bool isHost() const { return place_ < 0; }
   void* data() const { return isHost() ? pinned_.data() : memory_.data(); }
   std::size_t bytes() const { return bytes_; }
-  /// The GPU that fills and compares it.
   int keeper() const { return isHost() ? user_ : place_; }
-  /// Whether the thread was on the GPU's node as host memory was allocated.
+  /// Whether host memory was allocated on the GPU's node.
   bool isNear() const { return near_; }
 
  private:
@@ -39,16 +37,16 @@ class GpuBuffer {
   cuda::PinnedMemory pinned_;
 };
 
-/// Fills and compares with the kernels of native/measure/pattern.h's data, on streams of its own.
+/// Fills and checks with the kernels of native/measure/pattern.h's data, on its own streams.
 class GpuChecker {
  public:
   /// Writes the data of `number` (0 .. numbers - 1) and waits.
   void fill(const GpuBuffer&, int number, int numbers);
-  /// Writes zeros and waits, so that what lay there before cannot pass for a copy.
+  /// Writes zeros and waits, so earlier data cannot pass for a copy.
   void spoil(const GpuBuffer&);
-  /// Elements of four bytes that are not the data of `number`.
+  /// Elements of four bytes that differ from the data of `number`.
   std::uint64_t countWrong(const GpuBuffer&, int number, int numbers);
-  /// The first of them; nothing where a second look finds all right.
+  /// The first of them; nothing if a second look finds none.
   std::optional<WrongElement> firstWrong(const GpuBuffer&, int number, int numbers);
 
  private:

@@ -16,8 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// A stream takes about a thousand entries, of which a call of NCCL is up to five, and then who
-/// launches waits for it.
+/// A stream holds about a thousand entries, an NCCL call takes up to five; then launches block.
 constexpr std::size_t kMostHeldGroups = 128;
 
 [[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {
@@ -49,12 +48,11 @@ void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& optio
       options.graphLaunches > 0 || options.waiting != Waiting::none || options.aggregate;
   if (options.shiftedThrough > 0 && calledApart) {
     refuseGpuCollective(ErrorCode::invalidArgument,
-                        "arrays that are shifted from call to call belong to calls that follow "
-                        "each other: no graph, no group, and nothing that is waited for");
+                        "shifted arrays need consecutive calls: no graph, no group and no waiting");
   }
   if (options.graphLaunches > 0 && options.waiting != Waiting::none) {
     refuseGpuCollective(ErrorCode::invalidArgument,
-                        "what a graph holds cannot be waited for call by call");
+                        "the calls of a graph cannot be waited for one by one");
   }
 }
 
@@ -75,8 +73,7 @@ class GpuCollectiveMeasurement {
   }
 
   GpuCollectiveResult run() {
-    // Between two calls of a batch too, what is queued waits for what another rank has yet to
-    // queue: meanwhile nothing is freed.
+    // Between calls of a batch, queued work also waits for other ranks: nothing may be freed.
     const cuda::KeepMemory keeping;
     const cuda::Launching othersMayLaunch(true, Deadline::in(timeoutMs()), record_.name);
     if (options_.registration)
@@ -113,12 +110,12 @@ class GpuCollectiveMeasurement {
   double timeoutMs() const { return call_.timeoutMs < 0 ? kDefaultTimeoutMs : call_.timeoutMs; }
 
   bool isMessages() const { return !record_.kind; }
-  /// Made of copies to scratch memory.
+  /// Scans copy to scratch memory.
   bool isScan() const { return record_.kind == Kind::scan || record_.kind == Kind::exscan; }
 
-  /// Whether the streams wait until the batch is queued on all GPUs: the library takes tens of
-  /// microseconds to launch a call that can be aborted. What it does at a first call (it connects,
-  /// and asks for memory) must not wait for what is held.
+  /// Whether streams wait until the batch is queued on all GPUs: launching an abortable call takes
+  /// tens of microseconds. Not for a first call: it connects and allocates, which needs free
+  /// streams.
   bool holdsFor(int batch) const {
     const bool warm = options_.warmup > 0 || options_.verify;
     const std::size_t groups = std::max<std::size_t>(messages_.size(), 1);
@@ -174,8 +171,8 @@ class GpuCollectiveMeasurement {
   }
 
   void takeSample(int sample) {
-    // Repeated in place, a reduction takes its own result as input. The last sample starts from
-    // fresh data, and is one call, so that what is checked afterwards was timed.
+    // In place, repeated reductions take their own results as input. The last sample is a single
+    // call on fresh data, so that a timed call is checked.
     const bool last = sample + 1 == options_.samples;
     const bool once = last && options_.verify && options_.inPlace && record_.reduces();
     if (last && options_.verify) data_.fill();
@@ -219,7 +216,7 @@ class GpuCollectiveMeasurement {
   }
 
   void queueHeld(int batch) {
-    // Who waits for a stream that is held keeps nobody from launching.
+    // Other launches need not wait for a held stream.
     const cuda::Launching inOrder(!holdsAll(), Deadline::in(timeoutMs()), record_.name);
     hold_.begin();
     try {
@@ -230,11 +227,11 @@ class GpuCollectiveMeasurement {
       hold_.end();
       throw;
     }
-    // Where queueing takes so long, its time counts, and nothing is gained by holding.
+    // If queueing takes this long, its time counts and holding gains nothing.
     holding_ = hold_.end();
   }
 
-  /// By the devices' clocks, the slowest of those held.
+  /// By the devices' clocks; the slowest of the held ones.
   double timeQueued(int batch, bool graph) {
     const std::span<cuda::Stream* const> streams = data_.streams();
     if (!graph && holdsFor(batch)) {
@@ -267,7 +264,7 @@ class GpuCollectiveMeasurement {
     return comm_.heldRanks().size() == static_cast<std::size_t>(comm_.size());
   }
 
-  /// Each process brings its list once, and gets the reduction over all processes.
+  /// Reduces one list for each process over all processes.
   void reduceOverJob(void* values, std::size_t count, DType dtype, ReduceOp op) {
     const std::size_t bytes = count * sizeOf(dtype);
     cuda::Stream& stream = *data_.streams().front();
@@ -308,7 +305,7 @@ class GpuCollectiveMeasurement {
   const CollectiveRecord& record_;
   CallOptions call_;
   Shape shape_;
-  /// Streams look at its flag until `data_` has waited for them.
+  /// Streams read its flag until `data_` has waited for them.
   StreamHold hold_;
   GpuCollectiveData data_;
   MessageSteps messages_;

@@ -1,4 +1,4 @@
-// Times one collective on GPUs: data made and checked there, times taken by the devices' events.
+// Times one collective on GPUs: data is made and checked there, and device events take the time.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,10 @@
 
 namespace gradlink::measure {
 
-/// Whether the host waits after each call, as nccl-tests' -z numbers it. Waiting calls are timed by
-/// the host's clock.
+/// Whether the host waits after each call, numbered as nccl-tests' -z; then its clock counts.
 enum class Waiting : std::uint8_t {
   none = 0,
-  /// Each call is waited for, and then the other ranks.
+  /// Waits for each call, then for the other ranks.
   withBarrier = 1,
   alone = 2,
   /// As withBarrier, but the barrier is not timed.
@@ -21,31 +20,29 @@ enum class Waiting : std::uint8_t {
 };
 
 struct GpuCollectiveOptions : CollectiveOptions {
-  /// The batch is captured as a graph, which a sample launches so often; 0: no graph.
+  /// Launches of the batch, captured as a graph, in each sample; 0: no graph.
   int graphLaunches = 0;
   Waiting waiting = Waiting::none;
-  /// Make the memory known to NCCL beforehand.
+  /// Register the memory with NCCL first.
   std::optional<nccl::RegistrationKind> registration;
-  /// The calls of a batch are one group of the library, which may then join them; not those of
-  /// sendReceive, which are groups themselves, and of scans.
+  /// Make a batch one group, which the library may merge; not sendReceive's groups and scans.
   bool aggregate = false;
   /// Elements before each array in its memory.
   std::size_t unalign = 0;
-  /// As nccl-tests times: nothing holds the streams, a sample is by the host's clock until all of
-  /// its calls are known to have ended, and each call's arrays lie behind those of the call before,
-  /// in memory of so many bytes. What is checked afterwards is a call of its own. 0: none of this.
+  /// Time as nccl-tests does: streams are not held, a sample lasts by the host's clock until all
+  /// calls have ended, and calls use successive arrays of this many bytes. Another call is checked.
+  /// 0: off.
   std::size_t shiftedThrough = 0;
 };
 
 struct GpuCollectiveResult : CollectiveResult {
-  /// The host's, of queueing one call, where the host does not wait for each.
+  /// The host's time to queue one call, if it does not wait for each.
   std::optional<double> queueingSeconds;
-  /// What the registration became; none where none was asked for.
+  /// The actual registration, if requested.
   std::optional<nccl::RegistrationKind> registered;
 };
 
-/// As timeCollective. A sample is the longest time of the GPUs that this process holds.
-/// `options.shared` does not count: memory is always the library's own.
+/// As timeCollective. A sample is the longest time of this process's GPUs, `shared` is ignored.
 GpuCollectiveResult timeGpuCollective(nccl::NcclCommunicator&, const GpuCollectiveOptions&);
 
 }  // namespace gradlink::measure

@@ -16,10 +16,10 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
     : comm_(comm),
       options_(options),
       record_(record),
-      // Copies take the pattern of max, whose values span the whole type.
+      // Copies use the pattern of max, whose values span the whole type.
       patternOp_(record.reduces() ? options.op : ReduceOp::max) {
   const std::size_t blockBytes = options.count * sizeOf(options.dtype);
-  // What would otherwise be loaded while others wait in a collective.
+  // Otherwise loaded while others wait in a collective.
   cuda::loadKernels(comm.devices(), {"diagnostics", cuda::patternModule(options.dtype)});
   for (std::size_t i = 0; i < comm.devices().size(); ++i) {
     cuda::Device& device = *comm.devices()[i];
@@ -46,7 +46,7 @@ GpuCollectiveData::~GpuCollectiveData() {
   try {
     synchronize();
   } catch (const Error&) {
-    // What ended the work has been thrown already.
+    // The error that ended the work has been thrown already.
   }
 }
 
@@ -80,7 +80,7 @@ void GpuCollectiveData::fill() {
   const std::size_t inputs = record_.inputBlocks(comm_.size()) * options_.count;
   const std::size_t outputs = record_.outputBlocks(comm_.size()) * options_.count;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    // What an earlier call left must not pass for a result, so there is other data.
+    // Other data, so an earlier result cannot pass.
     if (!options_.inPlace) {
       cuda::fillPattern(*streams_[i], out_[i], 0, outputs, options_.dtype, ReduceOp::max,
                         comm_.size(), options_.seed + 1, 0);
@@ -131,7 +131,7 @@ const char* GpuCollectiveData::at(std::size_t held, std::size_t index) const {
   return static_cast<const char*>(out_[held]) + index * sizeOf(options_.dtype);
 }
 
-// The kernel reduces all ranks or none.
+// The kernel checks the reduction of all ranks only.
 std::uint64_t GpuCollectiveData::countWrongOnHost(cuda::Stream& stream, const void* got,
                                                   std::size_t first, std::size_t count,
                                                   int ranks) const {

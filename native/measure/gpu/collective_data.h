@@ -1,4 +1,4 @@
-// The arrays of one collective on GPUs: made, filled and compared there.
+// The arrays of one collective on GPUs: allocated, filled and checked there.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,24 @@ namespace gradlink::measure {
 class GpuCollectiveData {
  public:
   GpuCollectiveData(nccl::NcclCommunicator&, const GpuCollectiveOptions&, const CollectiveRecord&);
-  /// Memory is freed only when nothing uses it any more.
+  /// Waits until nothing uses the memory.
   ~GpuCollectiveData();
   GpuCollectiveData(const GpuCollectiveData&) = delete;
   GpuCollectiveData& operator=(const GpuCollectiveData&) = delete;
 
   Buffers buffers() const { return {in_, out_}; }
-  /// Those of a call where calls follow each other through the memory; by number, from 0.
+  /// The buffers of call number `call`, from 0, if successive calls use successive arrays.
   Buffers buffersOf(int call);
   /// One for each held rank.
   std::span<cuda::Stream* const> streams() const { return streamPointers_; }
-  /// Writes every held rank's input. Out of place, also spoils the outputs. Waits.
+  /// Writes every held rank's input. Out of place, also overwrites the outputs. Waits.
   void fill();
-  /// Of the held ranks' outputs. Waits, as those below.
+  /// Of the held ranks' outputs. These wait, too.
   std::uint64_t countWrong();
   std::optional<WrongElement> firstWrong();
   std::uint64_t countIn(std::size_t held, const Segment&, std::size_t from, std::size_t count);
   std::uint64_t bitsAt(std::size_t held, std::size_t index);
-  /// Makes all memory known to the library; what it became.
+  /// Registers all memory; returns the actual kind.
   nccl::RegistrationKind registerAll(nccl::RegistrationKind, const CallOptions&);
 
  private:
@@ -41,7 +41,7 @@ class GpuCollectiveData {
   char* add(cuda::Device&, std::size_t bytes);
   Pattern pattern() const { return {options_.dtype, patternOp_, comm_.size(), options_.seed}; }
   const char* at(std::size_t held, std::size_t index) const;
-  /// Of a part that is the reduction of some of the ranks.
+  /// For a part that reduces some of the ranks.
   std::uint64_t countWrongOnHost(cuda::Stream&, const void* got, std::size_t first,
                                  std::size_t count, int ranks) const;
   void synchronize();
@@ -52,7 +52,7 @@ class GpuCollectiveData {
   ReduceOp patternOp_;
   std::vector<std::unique_ptr<cuda::Stream>> streams_;
   std::vector<cuda::Stream*> streamPointers_;
-  /// For each held rank one array, or in place none: then the other is both.
+  /// One array for each held rank; in place the other one is empty.
   std::vector<nccl::Memory> memory_;
   std::vector<std::unique_ptr<nccl::Registration>> registrations_;
   std::vector<const void*> in_;

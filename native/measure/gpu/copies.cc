@@ -17,12 +17,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Larger copies that the driver stages are queued piece by piece: who queues them behind a kernel
-/// that waits for him waits forever. At the rate of staged copies the host's time is no matter.
+/// Larger staged copies are queued in pieces: behind a waiting kernel the host would block forever.
+/// At staged rates the host's time does not matter.
 constexpr std::size_t kMostStagedBehindKernel = 64 << 10;
-/// Disturbing copies go on while the measured ones end.
+/// Disturbing copies outlast the measured ones.
 constexpr int kDisturbingLoops = 2;
-/// Threads of a block of a copying kernel.
 constexpr int kBlock = 256;
 
 [[noreturn]] void refuseCopies(const std::string& message) {
@@ -41,12 +40,13 @@ void check(const GpuCopiesOptions& options) {
   }
   for (const GpuCopy& copy : options.copies) {
     if (copy.by != copy.from && copy.by != copy.to) {
-      refuseCopies("gpu:" + std::to_string(copy.by) + " takes no part in the copy it should make");
+      refuseCopies("gpu:" + std::to_string(copy.by) +
+                   " is neither the source nor the target of its copy");
     }
   }
 }
 
-/// One copy with its memory, its stream and the marks of its times.
+/// One copy with its memory, stream and events.
 class Lane {
  public:
   Lane(const GpuCopy& copy, const GpuCopiesOptions& options, unsigned kernelsBeside)
@@ -59,12 +59,12 @@ class Lane {
         source_(copy.from, copy.by, options.bytes, options.affinity),
         target_(copy.to, copy.by, options.bytes, options.affinity) {
     if (copy.kernel && kernelsBeside > 1) {
-      // All at once on one GPU: each takes its share of what fits.
+      // Concurrent copies of one GPU share its multiprocessors.
       const int resident = device_.threadsOfMultiprocessor() / kBlock;
       const auto most = static_cast<unsigned>(device_.multiprocessors() * resident);
       blocks_ = std::max(1u, most / kernelsBeside);
     }
-    // Loads what would otherwise be loaded behind a spinning kernel, forever.
+    // Otherwise loaded behind a spinning kernel, forever.
     cuda::Device* const device = &device_;
     cuda::loadKernels({&device, 1}, {"diagnostics"});
   }
@@ -115,7 +115,7 @@ class GpuCopiesMeasurement {
       if (copy.kernel && !direct) {
         throw Error(ErrorCode::unsupported,
                     "the kernels of gpu:" + std::to_string(copy.by) +
-                        " do not reach the memory of gpu:" +
+                        " cannot access the memory of gpu:" +
                         std::to_string(copy.by == copy.from ? copy.to : copy.from))
             .withOp("timeGpuCopies")
             .stillUsable();
@@ -184,15 +184,14 @@ class GpuCopiesMeasurement {
     }
     const bool heldToTheEnd = hold_.end();
     finish();
-    // The copies have ended and the memory is free: no timeout, after which it would be given up.
+    // The copies have ended and the memory is free, so this is no timeout, which would give it up.
     if (holds_ && !heldToTheEnd) {
       char seconds[16];
       std::snprintf(seconds, sizeof(seconds), "%g", hold_.seconds());
-      throw Error(
-          ErrorCode::system,
-          "queueing the copies took longer than the " + std::string(seconds) +
-              " s for which their streams are held: fewer copies a sample are needed, since "
-              "a stream takes about a thousand at once")
+      throw Error(ErrorCode::system,
+                  "queueing the copies took longer than the " + std::string(seconds) +
+                      " s for which their streams are held: use fewer copies a sample, since a "
+                      "stream queues about a thousand")
           .withOp("timeGpuCopies")
           .stillUsable();
     }
@@ -232,7 +231,7 @@ class GpuCopiesMeasurement {
     end_->record(first.stream());
   }
 
-  /// Nothing holds the stream now, and nothing else runs.
+  /// The stream is not held, and nothing else runs.
   void timeByHost() {
     Lane& first = *lanes_.front();
     const Deadline deadline = Deadline::in(options_.timeoutMs);
@@ -255,7 +254,7 @@ class GpuCopiesMeasurement {
     }
   }
 
-  /// Clocks and links slow down within moments after work ends, so there is work meanwhile.
+  /// Clocks and links slow down shortly after work ends, so work runs meanwhile.
   void readHealth() {
     for (const auto& lane : lanes_) lane->copyTimes(options_.loops);
     std::set<int> gpus;
@@ -269,9 +268,9 @@ class GpuCopiesMeasurement {
   }
 
   const GpuCopiesOptions options_;
-  /// Whether all begin together, behind a kernel, when everything is queued.
+  /// Whether all begin together once everything is queued, behind a kernel.
   bool holds_ = true;
-  /// Before the lanes, and so put back after them.
+  /// Declared before the lanes, so restored after them.
   PeerAccess peers_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<cuda::Event> end_;
@@ -287,8 +286,7 @@ GpuCopiesResult timeGpuCopies(const GpuCopiesOptions& options) {
   try {
     return measurement->run();
   } catch (const Error& error) {
-    // Freeing what a device still uses would wait for what never ends: it is left to the process's
-    // end.
+    // Freeing memory in use would wait for work that never ends, so it is leaked.
     if (error.code == ErrorCode::timeout) static_cast<void>(measurement.release());
     throw;
   }

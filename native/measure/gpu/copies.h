@@ -1,7 +1,7 @@
-// Times copies between GPUs and host memory, alone or beside each other, and checks every byte.
+// Times copies between GPUs and host memory, alone or concurrently, and checks every byte.
 //
-// What is timed is queued behind a kernel that holds every stream until the host has queued all:
-// so the host's speed does not enter, and copies that run beside each other begin together.
+// Timed work is queued behind a kernel that holds every stream until all is queued. So the host's
+// speed does not matter, and concurrent copies begin together.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,10 @@
 
 namespace gradlink::measure {
 
-/// Page-locked memory of the host, where a GPU's ordinal may stand.
+/// Page-locked host memory, in place of a GPU's ordinal.
 inline constexpr int kHostMemory = -1;
 
-/// From one memory to another. `by` is the GPU whose copy engine or multiprocessors do it: the one
-/// that reads from a peer, or writes to it.
+/// From one memory to another. `by`: the GPU that copies, reading from a peer or writing to it.
 struct GpuCopy {
   int from = kHostMemory;
   int to = 0;
@@ -30,57 +29,53 @@ struct GpuCopy {
 };
 
 struct GpuCopiesOptions {
-  /// Each has a source and a target of its own.
+  /// Each has its own source and target.
   std::vector<GpuCopy> copies;
-  /// The first so many are timed; the others disturb them: they begin at the same moment and make
-  /// twice as many copies.
+  /// This many are timed; the others begin with them and disturb them with twice as many copies.
   std::size_t measured = 1;
-  /// Of one copy; a multiple of 16 where one is made by a kernel.
+  /// Of one copy; a multiple of 16 if a kernel copies.
   std::size_t bytes = 0;
-  /// Copies before each sample, and copies that a sample times together.
+  /// Untimed copies before each sample, and copies of a sample.
   int warmup = 4;
   int loops = 16;
   int samples = 3;
-  /// Compare all that was copied with what should have come, after every sample.
+  /// Check all copied data after every sample.
   bool verify = true;
-  /// Whether GPUs may reach each other's memory; false has the driver stage what goes between
-  /// them.
+  /// Whether to use peer access; otherwise the driver stages copies between GPUs.
   bool peerAccess = true;
-  /// Allocate host memory on the cores that are nearest to the GPU of the copy.
+  /// Allocate host memory near the GPU of the copy.
   bool affinity = true;
-  /// Read how the GPUs are while they copy (GpuCopiesResult::health), after the last sample.
+  /// Read the GPUs' state while they copy, after the last sample (GpuCopiesResult::health).
   bool health = true;
-  /// Time single copies of the first measured one by the host too (GpuCopiesResult::hostSeconds).
+  /// Also time single copies of the first measured one by the host (GpuCopiesResult::hostSeconds).
   bool hostTimes = false;
   /// Of one sample.
   double timeoutMs = 120000;
 };
 
 struct GpuCopiesResult {
-  /// Seconds of one copy of each measured one, by its own start and end: [copy][sample].
+  /// Seconds of one copy, by its own start and end: [copy][sample].
   std::vector<std::vector<double>> seconds;
-  /// From the common start until the last of the measured ones ended, by `loops`; a value a sample.
+  /// From the common start to the last measured copy's end, by `loops`; one for each sample.
   std::vector<double> spanSeconds;
-  /// By the host's clock, of the first measured copy: how long the host takes to queue one, while
-  /// its stream is held; a value a sample.
+  /// The host's time to queue a copy of the first measured one on its held stream, by sample.
   std::vector<double> issueSeconds;
-  /// By the host's clock, of the same: from before one copy is queued until the host knows that it
-  /// has ended, each alone; a value a sample. Empty without `hostTimes`.
+  /// The host's time from queueing a copy to knowing its end, by sample. Empty without `hostTimes`.
   std::vector<double> hostSeconds;
-  /// Elements of four bytes that were wrong, of all copies and samples.
+  /// Wrong elements of four bytes, over all copies and samples.
   std::uint64_t wrong = 0;
-  /// The first of them that was wrong at a second look too.
+  /// The first of them that was wrong at a second look, too.
   std::optional<WrongElement> firstWrong;
-  /// By copy: whether the GPU that made it reached both memories itself.
+  /// By copy: whether its GPU accessed both memories directly.
   std::vector<bool> direct;
   /// By copy: whether host memory was allocated near its GPU.
   std::vector<bool> near;
-  /// Of each GPU that took part, by ordinal, while it was busy; none where NVML does not know it.
+  /// The state of each busy GPU, by ordinal; none if NVML does not know it.
   std::vector<std::pair<int, cuda::GpuHealth>> health;
 };
 
-/// Blocks. Throws what the driver throws; unsupported for a kernel's copy whose GPU does not reach
-/// the memory; invalidArgument for counts below 1; timeout.
+/// Blocks. Throws the driver's errors; unsupported if a copying kernel cannot access the memory;
+/// invalidArgument for counts below 1; timeout.
 GpuCopiesResult timeGpuCopies(const GpuCopiesOptions&);
 
 }  // namespace gradlink::measure

@@ -11,7 +11,7 @@
 namespace gradlink::measure {
 namespace {
 
-/// The arrays of one loop and what one pass of it queues.
+/// The arrays of one loop and the work of one pass.
 class KernelArrays {
  public:
   KernelArrays(const GpuLoopOptions& options, cuda::Stream& stream)
@@ -76,7 +76,7 @@ class KernelArrays {
   const GpuLoopOptions& options_;
   cuda::Stream& stream_;
   std::vector<cuda::DeviceMemory> memory_;
-  /// Waits for what works on the memory, and so goes before it.
+  /// Its destructor waits for work on the memory, so it comes last.
   cuda::TaskRing ring_;
 };
 
@@ -98,7 +98,7 @@ GpuLoopResult timeGpuLoop(const GpuLoopOptions& options) {
   GpuLoopResult result;
   result.bytes = arrays.bytesOfAPass();
   for (int sample = 0; sample < options.samples; ++sample) {
-    // The warm-up passes keep the device busy while what is timed is queued.
+    // The warm-up passes keep the device busy while the timed ones are queued.
     for (int i = 0; i < options.warmup; ++i) arrays.pass();
     start.record(stream);
     for (int i = 0; i < options.loops; ++i) arrays.pass();

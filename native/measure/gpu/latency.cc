@@ -34,7 +34,7 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
   if (!pairs.empty() && !peers.reaches(options.by, options.memory)) {
     throw Error(ErrorCode::unsupported,
                 "gpu:" + std::to_string(options.by) +
-                    " does not reach the memory of gpu:" + std::to_string(options.memory))
+                    " cannot access the memory of gpu:" + std::to_string(options.memory))
         .withOp("timeGpuLatency")
         .stillUsable();
   }
@@ -67,12 +67,12 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
       cuda::await([&] { return stream.done(); }, Deadline::in(options.timeoutMs),
                   "following a list of pointers");
     } catch (const Error&) {
-      // What never ends still works on it.
+      // Work that never ends still uses it.
       static_cast<void>(memory.release());
       throw;
     }
   };
-  // Once around, so that caches and translations are as they are later.
+  // One untimed round fills caches and TLBs.
   cuda::chase(stream, list.data(), static_cast<std::uint32_t>(options.nodes), 0, result);
   finish();
   for (int sample = 0; sample < options.samples; ++sample) {

@@ -1,5 +1,5 @@
-// How long one load takes: each load's address is the value of the one before. Multiprocessors lie
-// nearer to some memory than to other, and so each of them has its turn, alone.
+// The latency of one load: each address is the previous value. Multiprocessors differ in their
+// distance to memory, so each is measured alone.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,12 @@
 namespace gradlink::measure {
 
 struct GpuLatencyOptions {
-  /// The GPU that reads.
   int by = 0;
-  /// What it reads: a GPU's memory, or kHostMemory.
+  /// The memory that it reads: a GPU's ordinal or kHostMemory.
   int memory = kHostMemory;
   std::size_t nodes = 16384;
   std::size_t stride = 128;
-  /// Of one sample, over all multiprocessors; each takes as many.
+  /// Of one sample, divided evenly among the multiprocessors.
   std::uint32_t steps = 1 << 18;
   int samples = 3;
   bool affinity = true;
@@ -25,16 +24,16 @@ struct GpuLatencyOptions {
 };
 
 struct GpuLatencyResult {
-  /// Of one load, the mean of all multiprocessors, a value a sample.
+  /// Of one load, averaged over the multiprocessors; one for each sample.
   std::vector<double> seconds;
-  /// The same of each multiprocessor, the mean of all samples.
+  /// Of one load for each multiprocessor, averaged over the samples.
   std::vector<double> multiprocessorSeconds;
-  /// Samples that did not end where the list leads.
+  /// Samples with a wrong last address.
   std::uint64_t wrong = 0;
   bool near = false;
 };
 
-/// Blocks. Throws what the driver throws; unsupported where `by` does not reach the memory;
+/// Blocks. Throws the driver's errors; unsupported if `by` cannot access the memory;
 /// invalidArgument for counts below 1; timeout.
 GpuLatencyResult timeGpuLatency(const GpuLatencyOptions&);
 

@@ -1,4 +1,4 @@
-// Peer access between GPUs as a measurement wants it.
+// Peer access between GPUs for a measurement.
 #pragma once
 
 #include <set>
@@ -7,8 +7,9 @@
 
 namespace gradlink::measure {
 
-/// Grants or takes away access between pairs of GPUs, both ways, while it lives. What it took away
-/// it gives back; what it granted stays, as everywhere.
+/// While it lives, grants or takes away access between pairs of GPUs, both ways. At its end it
+/// gives back what it took away. What it granted stays until a GPU has no room for another peer, as
+/// for the ninth without NVSwitch: then a peer that an earlier measurement was granted makes room.
 class PeerAccess {
  public:
   using Pair = std::pair<int, int>;
@@ -18,7 +19,7 @@ class PeerAccess {
   PeerAccess(const PeerAccess&) = delete;
   PeerAccess& operator=(const PeerAccess&) = delete;
 
-  /// Whether `from` reaches the memory of `to`, of one of the pairs.
+  /// Whether `from` can access the memory of `to`.
   bool reaches(int from, int to) const { return granted_.contains({from, to}); }
 
  private:

@@ -1,4 +1,4 @@
-// Holds streams until the host has queued all that is timed, so that its speed does not enter.
+// Holds streams until all timed work is queued, so the host's speed does not matter.
 #pragma once
 
 #include <chrono>
@@ -9,25 +9,21 @@
 
 namespace gradlink::measure {
 
-/// Whether a launch returns before its kernel has ended: not with CUDA_LAUNCH_BLOCKING=1, nor under
-/// tools that run kernels one by one. Tried once a process, with this stream.
+/// Whether a launch returns before its kernel ends: not with CUDA_LAUNCH_BLOCKING=1 or under tools
+/// that serialize kernels. Tested once a process, on this stream.
 bool launchesReturn(cuda::Stream&);
 
-/// Streams are held for 10 s at most, so that a host that stops in between leaves no GPU busy:
-/// queueing takes milliseconds. Once a hold of this process has given up, for 0.5 s, since what
-/// kept the host may come again at each figure.
+/// Streams are held for at most 10 s, so a stopped host leaves no GPU busy: queueing takes
+/// milliseconds. After a hold that gave up the limit is 0.5 s, as the cause may return.
 ///
-/// Load the kernels of the streams' devices before anything is held (cuda::loadKernels): loading
-/// waits for what runs.
+/// Load the kernels of the devices first (cuda::loadKernels): loading waits for running work.
 class StreamHold {
  public:
-  /// What is held from here on waits for `end`.
+  /// Streams held from here on wait for `end`.
   void begin();
-  /// What is queued on the stream from here on waits; nothing does where launches wait for their
-  /// kernels, which would keep the host from letting go.
+  /// Later work on the stream waits. No-op if launches wait for their kernels: it would deadlock.
   void hold(cuda::Stream&) const;
-  /// Lets all go.
-  /// @returns false when streams had to go before, because it took longer than `seconds`
+  /// Releases all. @returns false if streams were released before, after more than `seconds`
   bool end();
   double seconds() const { return longest_; }
 

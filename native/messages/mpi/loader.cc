@@ -18,12 +18,12 @@ namespace {
 
 constexpr const char* kMpiVariable = "GRADLINK_MPI";
 
-/// The launchers' variables choose among our own files, that of the user names any.
+/// The launchers' variables choose among our own files; the user's names any file.
 const char* fromEnvironment(const char* name) {
   return std::strcmp(name, kMpiVariable) == 0 ? codeFromEnvironment(name) : std::getenv(name);
 }
 
-/// The folder of the file that this code is in: the addon, or a test.
+/// The folder of this code's file: the addon, or a test.
 std::string ownFolder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&loaded), &info) == 0 || info.dli_fname == nullptr) {
@@ -43,9 +43,9 @@ Error unavailable(const std::string& message) {
   return Error(ErrorCode::backendUnavailable, message);
 }
 
-/// Null, with the reason, where it does not load.
+/// Null, with the reason, if loading fails.
 const Shim* open(const std::string& file, std::string& reason) {
-  // Global: Open MPI loads plugins of its own, which look for its symbols in the global scope.
+  // Global: Open MPI loads plugins that look for its symbols in the global scope.
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   if (handle == nullptr) {
     const char* said = dlerror();
@@ -64,14 +64,14 @@ const Shim* open(const std::string& file, std::string& reason) {
 std::string firstLine(const char* text) {
   const std::string whole = text;
   std::string line = whole.substr(0, whole.find('\n'));
-  // MPICH aligns its lines with tabs; Open MPI goes on about who packaged it.
+  // MPICH aligns its lines with tabs; Open MPI appends its packager.
   for (char& c : line) c = c == '\t' ? ' ' : c;
   return line.substr(0, line.find(','));
 }
 
-/// UCX, under MPICH, patches the allocator's calls to know of memory that goes away. In a process
-/// that runs V8 this crashed now and then: pages of the heap were gone (1 of 20 runs of 7 ranks on
-/// 2 cores; none of 45 without). What it is for, registered memory of RDMA, is slower without.
+/// UCX, under MPICH, hooks the allocator to notice freed memory. In V8 processes that crashed now
+/// and then: pages of the heap were gone (1 of 20 runs of 7 ranks on 2 cores; none of 45 without).
+/// Registered memory of RDMA is slower without it.
 void keepUcxFromTheHeap() { setenv("UCX_MEM_EVENTS", "no", 0); }
 
 /// Set by useTcp(), before the first load.
@@ -136,7 +136,7 @@ Choice chooseMpi(const char* (*get)(const char* name)) {
     return value != nullptr && value[0] != '\0';
   };
   if (given(kMpiVariable)) return {get(kMpiVariable), kMpiVariable};
-  // Open MPI's own mpirun also sets PMIx's variables; srun sets those alone, or PMI's for MPICH.
+  // Open MPI's mpirun also sets PMIx's variables; srun sets only those, or PMI's for MPICH.
   if (given("OMPI_COMM_WORLD_RANK")) return {"openmpi", "OMPI_COMM_WORLD_RANK"};
   if (given("PMI_RANK")) return {"mpich", "PMI_RANK"};
   if (given("PMIX_RANK")) return {"openmpi", "PMIX_RANK"};

@@ -1,4 +1,4 @@
-// Finds and loads the shim of the MPI that this process's launcher speaks for.
+// Finds and loads the shim for the MPI of this process's launcher.
 #pragma once
 
 #include "messages/join.h"
@@ -11,20 +11,18 @@ struct Loaded {
   LibraryInfo info;
 };
 
-/// Loads at the first call of the process; later calls give the same or throw the same
-/// Error(backendUnavailable).
+/// Loads once; later calls return the same or throw the same Error(backendUnavailable).
 const Loaded& loaded();
 
 inline const Shim& shim() { return *loaded().shim; }
 
-/// "mpi", or "tcp" where there is none.
 const char* nameOfTransport();
 
-/// Which flavour an environment asks for. `get` gives a variable's value or null.
+/// The flavour that an environment asks for. `get` returns a variable's value or null.
 struct Choice {
-  /// "openmpi", "mpich", "tcp", or, in a value of GRADLINK_MPI, the path of a shim. Empty: any.
+  /// "openmpi", "mpich", "tcp" or, from GRADLINK_MPI, the path of a shim. Empty: any.
   std::string what;
-  /// The variable that told; empty when none did.
+  /// The variable that decided; empty if none.
   std::string variable;
 };
 Choice chooseMpi(const char* (*get)(const char* name));

@@ -37,7 +37,7 @@ void fill(MessageStatus* to, const MPI_Status& from) {
   *to = {from.MPI_SOURCE, from.MPI_TAG, static_cast<std::size_t>(bytes > 0 ? bytes : 0)};
 }
 
-/// Errors of a communicator are for the caller to handle.
+/// Makes errors of a communicator return to the caller.
 int made(int error, MPI_Comm comm, CommHandle* out) {
   if (error != MPI_SUCCESS) return error;
   error = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -85,8 +85,7 @@ int finalize() { return MPI_Finalize(); }
 
 void abortJob(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
-/// As the library says that runs, which may be newer than the headers or built otherwise. Both
-/// functions are extensions, by their documented interfaces.
+/// Asks the running library, which may differ from the headers, by documented extensions.
 bool cudaAware() {
 #if defined(OPEN_MPI)
   using Query = int (*)();

@@ -59,7 +59,7 @@ bool knowsOnlyLoopback(const std::string& host, const std::vector<Address>& all)
   });
 }
 
-/// Those that the own address can reach.
+/// The addresses that the own address can reach.
 std::vector<Address> ofItsFamily(std::vector<Address> all, const std::string& host,
                                  const OwnAddress& own) {
   if (!own) return all;
@@ -92,7 +92,7 @@ void Fd::reset() {
   fd_ = -1;
 }
 
-// The port lies at the same place in both families.
+// The port has the same offset in both families.
 int Address::port() const { return ntohs(raw.sin6_port); }
 void Address::setPort(int port) { raw.sin6_port = htons(static_cast<std::uint16_t>(port)); }
 
@@ -126,7 +126,7 @@ OwnAddress ownAddressOf(const std::string& text) {
   Address own;
   own.raw.sin6_family = text.find(':') == std::string::npos ? AF_INET : AF_INET6;
   if (inet_pton(own.raw.sin6_family, text.c_str(), own.host()) == 1) return own;
-  throw misuse("join", "'" + text + "' is no address to listen and call on");
+  throw misuse("join", "'" + text + "' is not an address to listen on and connect from");
 }
 
 Address resolve(const std::string& host, int port, const OwnAddress& own) {
@@ -164,12 +164,12 @@ Fd listenAt(Address at, PortRange ports) {
     if (bind(made.get(), at.get(), at.length()) == 0 && listen(made.get(), kBacklog) == 0) {
       return made;
     }
-    // A port below 1024 may be free, and not for everybody.
+    // A port below 1024 may be free but not permitted.
     const bool taken = errno == EADDRINUSE || errno == EACCES;
     if (anywhere || !taken) throw systemError("join: cannot listen at " + at.text(), errno);
     if (port < ports.last) continue;
     throw systemError("join: no port of GRADLINK_PORTS=" + std::to_string(ports.first) + "-" +
-                          std::to_string(ports.last) + " can be had at " + at.hostText(),
+                          std::to_string(ports.last) + " is available at " + at.hostText(),
                       errno);
   }
 }
@@ -179,7 +179,7 @@ Fd connectTo(const Address& to, const OwnAddress& own) {
   if (!made.open()) return made;
   const int on = 1;
   setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // Its port is chosen when it connects: several connections to different places may have the same.
+  // Choose the port at connect: connections to different destinations may then share it.
   setsockopt(made.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
   if (own && bind(made.get(), own->get(), own->length()) != 0) {
     made.reset();
@@ -204,7 +204,7 @@ Address ownAddress(const Fd& socket) {
   Address own;
   socklen_t length = sizeof(own.raw);
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own.raw), &length) != 0) {
-    throw systemError("join: no address of a socket", errno);
+    throw systemError("join: cannot read a socket's address", errno);
   }
   return own;
 }

@@ -1,4 +1,4 @@
-// Addresses of TCP, and the sockets made with them. All sockets are non-blocking.
+// TCP addresses and their sockets. All sockets are non-blocking.
 #pragma once
 
 #include <netinet/in.h>
@@ -14,7 +14,6 @@ namespace gradlink::messages::tcp {
 
 inline constexpr int kMostPort = 65535;
 
-/// Owns a file descriptor.
 class Fd {
  public:
   Fd() = default;
@@ -33,7 +32,7 @@ class Fd {
   int fd_ = -1;
 };
 
-/// Of IPv4 or IPv6, as it travels between ranks.
+/// IPv4 or IPv6, in wire format.
 struct Address {
   sockaddr_in6 raw{};
 
@@ -44,43 +43,38 @@ struct Address {
   int port() const;
   void setPort(int port);
   bool isLoopback() const;
-  /// Without the port, where inet_pton puts it.
+  /// Without the port, as inet_pton expects.
   void* host();
   std::string hostText() const;
   /// "10.0.0.7:29500".
   std::string text() const;
 };
 
-/// The address that a process listens and calls on, where one was chosen.
+/// The address that a process listens on and connects from, if one was chosen.
 using OwnAddress = std::optional<Address>;
 
-/// Of an address, without a port; none of an empty text.
+/// Parses an address without a port; nothing for an empty text.
 OwnAddress ownAddressOf(const std::string& text);
-/// A name or an address with a port, as the own address reaches it. Throws system with what the
-/// resolver says.
+/// Resolves a host in the family of the own address. Throws system with the resolver's text.
 Address resolve(const std::string& host, int port, const OwnAddress& own = {});
-/// Where rank 0 listens: at the address that the others connect to. A host that knows its own name
-/// as a loopback address only listens at its own address, or on all. Throws invalidArgument where
-/// the others are told of another address than the own.
+/// Where rank 0 listens: at the advertised address. A host that resolves its name to loopback only
+/// listens at its own address, or on all. Throws invalidArgument if the two addresses differ.
 Address listeningAddress(const std::string& host, int port, const OwnAddress& own);
 
-/// At a port of the range that is free; without a range at that of the address. Throws system.
+/// Listens at a free port of the range, or at the address's port. Throws system.
 Fd listenAt(Address at, PortRange ports = {});
-/// Begins to connect, from the own address; the socket becomes writable when that is over. None,
-/// and errno, where it cannot.
+/// Starts to connect from the own address; the socket becomes writable. On failure none, and errno.
 Fd connectTo(const Address& to, const OwnAddress& own = {});
-/// Has the system ask whether the other side is there once so many seconds nothing has come, which
-/// also keeps switches from forgetting a connection at rest. It ends, with ETIMEDOUT, after as long
-/// again without an answer. Not for 0.
+/// Enables keep-alive probes after `seconds` of silence, which also keep NAT entries alive. Without
+/// an answer the connection ends with ETIMEDOUT after as long again. 0: off.
 void keepAlive(const Fd& socket, int seconds);
 Address ownAddress(const Fd& socket);
-/// 0, or the errno of the attempt to connect.
 int connectError(const Fd& socket);
 
-/// Whether a call on a socket that failed so may do better after a wait.
+/// Whether a failed socket call may succeed later.
 bool mayComeLater(int error);
 
-/// Equal for processes that can share memory: of one kernel, in one network namespace, of one user.
+/// Equal for processes that can share memory: of one kernel, network namespace and user.
 std::array<unsigned char, 32> hostIdentity();
 
 }  // namespace gradlink::messages::tcp

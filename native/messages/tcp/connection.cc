@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostPieces = 16;
-/// Of a payload, tagged before they are sent: some remain in the processor's cache.
+/// Part of a payload that is tagged before it is sent, so it is still partly cached.
 constexpr std::size_t kTaggedAtOnce = std::size_t{256} << 10;
 
-constexpr const char* kImpossible = "it sent what no rank sends";
+constexpr const char* kImpossible = "it sent an invalid frame";
 
 }  // namespace
 
@@ -89,7 +89,7 @@ void Connection::flush() {
     message.msg_iovlen = count;
     const ssize_t put = sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (put < 0) {
-      // Reading tells how it ended, after what still comes.
+      // Reading reports how it ended, after the remaining data.
       if (!mayComeLater(errno)) shutdown(socket_.get(), SHUT_WR);
       return;
     }
@@ -129,19 +129,19 @@ bool Connection::parse() {
   return true;
 }
 
-/// Of the bytes that follow the head: an offer and an acceptance speak of some that come later.
+/// The bytes that follow the head. Offers and acceptances only announce bytes that come later.
 std::size_t Connection::follow() const {
   const bool speaks = head_.kind == FrameKind::offer || head_.kind == FrameKind::accept;
   return speaks ? 0 : head_.bytes;
 }
 
-/// So many more bytes of the frame are where they belong, and came from `data`.
+/// Accounts for `bytes` bytes of the frame, stored and read from `data`.
 void Connection::accept(const std::byte* data, std::size_t bytes) {
   got_ += bytes;
   if (seals_.cover(follow())) coming_.update(data, bytes);
 }
 
-/// Hands over a frame that is there with its tag; false where more has to come.
+/// Hands over a complete frame and its tag; false if more must come.
 bool Connection::complete() {
   if (got_ < follow()) return false;
   if (seals_.cover(follow())) {
@@ -159,7 +159,6 @@ bool Connection::complete() {
   return true;
 }
 
-/// Uses up what is in the buffer.
 void Connection::digest() {
   while (!ended_) {
     if (!inFrame_ && !parse()) return;
@@ -180,7 +179,7 @@ void Connection::read(std::size_t most) {
   for (std::size_t taken = 0; taken < most;) {
     digest();
     if (ended_) return;
-    // Long payloads go straight where they belong.
+    // Long payloads are read to their destination directly.
     const std::size_t missing = inFrame_ ? follow() - got_ : 0;
     const bool straight = missing >= kBufferBytes && landing_.to != nullptr;
     if (!straight) {
@@ -206,7 +205,7 @@ void Connection::read(std::size_t most) {
       end_ += bytes;
     }
   }
-  // No event tells of bytes that lie here already.
+  // Bytes in the buffer raise no event.
   digest();
 }
 

@@ -1,5 +1,4 @@
-// An open connection to another rank: frames that go and frames that come. It decides nothing:
-// where the bytes of a frame belong is asked of its Frames.
+// An open connection to another rank: frames in and out. Frames decides where their bytes go.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +13,15 @@ namespace gradlink::messages::tcp {
 struct Request;
 class Connection;
 
-/// What a connection ends with where a tag is not right.
+/// Why a connection ends after an invalid tag.
 inline constexpr const char* kForged =
-    "a frame on its connection was not authentic: altered, repeated, left out or put in on the way";
+    "a frame on its connection was not authentic: altered, repeated, omitted or injected in "
+    "transit";
 
-/// Where nothing comes from its host any more, not even that the connection has ended.
+/// Why it ends if its host is unreachable.
 inline constexpr const char* kSilent = "its host does not answer any more";
 
-/// Where the bytes of a frame go: nowhere, to a request's place, or to memory of their own.
+/// Where the bytes of a frame go: nowhere, to a request's buffer, or to own memory.
 struct Landing {
   std::byte* to = nullptr;
   Request* request = nullptr;
@@ -30,13 +30,12 @@ struct Landing {
 
 class Frames {
  public:
-  /// Whether a rank may send this now. Nothing of a head is used before.
+  /// Whether a rank may send this now; checked before a head is used.
   virtual bool allows(const Connection&, const FrameHead&) const = 0;
-  /// A head has come.
   virtual Landing land(Connection&, const FrameHead&) = 0;
-  /// Its bytes, too.
+  /// Its bytes have come, too.
   virtual void landed(Connection&, const FrameHead&, Landing) = 0;
-  /// All of a request's bytes are with the system.
+  /// All bytes of a request have been passed to the system.
   virtual void sent(Request&) = 0;
 
  protected:
@@ -46,13 +45,13 @@ class Frames {
 struct Outgoing {
   FrameHead head;
   const std::byte* data = nullptr;
-  /// Told when it is out; may be null.
+  /// Completed once sent; may be null.
   Request* request = nullptr;
-  /// The data, where nobody else keeps them.
+  /// The data, if nobody else keeps them.
   std::vector<std::byte> own;
 
   std::size_t dataBytes() const { return data != nullptr ? head.bytes : 0; }
-  /// Its request ends early, and the data go with it.
+  /// Copies the data because its request ends early.
   void keepOwn();
 };
 
@@ -63,36 +62,32 @@ class Connection {
 
   int peer() const { return peer_; }
   const Fd& socket() const { return socket_; }
-  /// Nothing comes any more: the other side has said bye, or is gone.
+  /// Nothing more will come: the other side has said bye, or is gone.
   bool ended() const { return ended_; }
   bool saidBye() const { return bye_; }
-  /// Why it ended, but for the other side's end; null where it did not.
+  /// Why it ended, unless the other side ended it; else null.
   const char* trouble() const { return trouble_; }
   void refuse(const char* why);
   bool idle() const { return queue_.empty(); }
 
   void push(Outgoing outgoing);
-  /// Writes what the system takes.
   void flush();
-  /// Reads what is there, and no more once `most` bytes have come, so that no peer starves the
-  /// others.
+  /// Reads what is there, but stops after `most` bytes so no peer starves the others.
   void read(std::size_t most = kMostAtOnceRead);
-  /// What is under way for a request that ends early: bytes to come are dropped, bytes to go are
-  /// kept.
+  /// For a request that ends early: drops its incoming bytes and copies the outgoing ones.
   void forget(const Request&);
-  /// Requests that will never be sent.
   std::vector<Request*> unsent();
 
  private:
   static constexpr std::size_t kMostAtOnceRead = std::size_t{4} << 20;
 
-  /// A frame that is under way, with its tags.
+  /// A frame in transfer and its tags.
   struct Sealed {
     Outgoing frame;
     Tag headTag;
     Tag dataTag;
     Poly1305 data;
-    /// Bytes of the data that `data` has.
+    /// Bytes of the data that the tag covers so far.
     std::size_t read = 0;
   };
   std::size_t bytesOf(const Sealed&) const;
@@ -112,13 +107,12 @@ class Connection {
   Seals seals_;
 
   std::deque<Sealed> queue_;
-  /// Of the first of the queue, head and tags included.
+  /// Bytes of the first in the queue, head and tags included.
   std::size_t written_ = 0;
 
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  /// The frame whose bytes are coming.
   bool inFrame_ = false;
   FrameHead head_;
   Landing landing_;

@@ -1,5 +1,4 @@
-// The first words on a connection, by which both sides prove that they know the job's secret.
-// Bounded in bytes, and in number by who holds it.
+// The start of a connection: both sides prove that they know the job's secret, in a few bytes.
 #pragma once
 
 #include <string>
@@ -10,33 +9,32 @@ namespace gradlink::messages::tcp {
 
 class Handshake {
  public:
-  /// Who we are, to whom we connect.
+  /// The connecting side: our hello and the job's secret.
   Handshake(Fd socket, const Hello& own, std::string secret);
-  /// Who has connected to `rank` of `size`.
+  /// The accepting side, `rank` of `size`.
   Handshake(Fd accepted, int rank, int size, bool sealsAll, std::string secret);
 
   enum class Status { underway, done, failed };
-  /// Reads and writes what it can. A failed one is closed by its end.
+  /// Reads and writes what it can. A failed handshake is closed by its destructor.
   Status go();
-  /// Whether it waits until it may write.
+  /// Whether it waits for the socket to be writable.
   bool writes() const { return connecting_ || sent_ < out_.size(); }
-  /// Whether the other side was there at all.
   bool answered() const { return !connecting_; }
-  /// The greater, the younger.
+  /// Grows with each handshake.
   std::uint64_t number() const { return number_; }
 
   Side side() const { return side_; }
-  /// Of the connecting side, once it is known.
+  /// The connecting side's, once received.
   const Hello& hello() const { return hello_; }
-  /// Of a handshake that is done.
+  /// Of a completed handshake.
   Seals seals() const { return sealsOf(secret_, side_, greeting_, hello_); }
   const Fd& socket() const { return socket_; }
   Fd take() { return std::move(socket_); }
 
  private:
-  /// False where it cannot be written any more.
+  /// False after a write error.
   bool write();
-  /// True once all of `bytes` have come; `failed_` where they never will.
+  /// True once all of `bytes` have come; sets `failed_` if they cannot.
   bool read(void* to, std::size_t bytes);
   template <class Message>
   void put(const Message& message) {
@@ -60,7 +58,6 @@ class Handshake {
   int size_ = 0;
   bool connecting_ = false;
   bool failed_ = false;
-  /// Messages that have come.
   int come_ = 0;
   std::string in_;
   std::string out_;

@@ -10,7 +10,7 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr int kHalf = 64;
 
-/// Little-endian, as all processors are that we run on.
+/// Little-endian, as all supported processors.
 std::uint64_t wordAt(const std::uint8_t* bytes) {
   std::uint64_t word;
   std::memcpy(&word, bytes, sizeof(word));
@@ -20,14 +20,14 @@ std::uint64_t wordAt(const std::uint8_t* bytes) {
 }  // namespace
 
 Poly1305::Poly1305(const Block& multiplier, const Block& summand)
-    :  // Bits that the standard takes out, so that what follows needs fewer carries.
+    :  // The standard clears these bits, so fewer carries are needed.
       multiplier_{wordAt(multiplier.data()) & 0x0ffffffc0fffffff,
                   wordAt(multiplier.data() + 8) & 0x0ffffffc0ffffffc},
       summand_{wordAt(summand.data()), wordAt(summand.data() + 8)} {}
 
 void Poly1305::mix(const std::uint8_t* data, std::size_t blocks, std::uint64_t beyond) {
   const auto [r0, r1] = multiplier_;
-  // 2^130 is 5 modulo the prime 2^130 - 5; r1 can be divided by 4.
+  // 2^130 is 5 modulo the prime 2^130 - 5; r1 is divisible by 4.
   const std::uint64_t folded = r1 + (r1 >> 2);
   auto [h0, h1, h2] = sum_;
   for (; blocks > 0; --blocks, data += kBytes) {
@@ -41,8 +41,8 @@ void Poly1305::mix(const std::uint8_t* data, std::size_t blocks, std::uint64_t b
     const Wide product1 =
         Wide{h0} * r1 + Wide{h1} * r0 + h2 * folded + static_cast<std::uint64_t>(product0 >> kHalf);
     const std::uint64_t top = h2 * r0 + static_cast<std::uint64_t>(product1 >> kHalf);
-    // What is at 2^130 and above comes back five times: a quarter of it, and once without its last
-    // two bits.
+    // The part from 2^130 on returns five times: its quarter, plus itself without the last two
+    // bits.
     const Wide back = Wide{static_cast<std::uint64_t>(product0)} + (top >> 2) + (top & ~3ull);
     h0 = static_cast<std::uint64_t>(back);
     const Wide carried =
@@ -73,17 +73,17 @@ Poly1305& Poly1305::update(const void* data, std::size_t bytes) {
 
 Poly1305::Block Poly1305::finish() {
   if (filled_ > 0) {
-    // The bit beyond comes right after the last byte.
+    // The bit after the last byte.
     rest_[filled_] = 1;
     std::fill(rest_.begin() + static_cast<std::ptrdiff_t>(filled_) + 1, rest_.end(), 0);
     mix(rest_.data(), 1, 0);
   }
-  // Modulo the prime: what is left of sum + 5 - 2^130, where that is not below zero.
+  // Reduces modulo the prime: sum + 5 - 2^130, if not negative.
   const auto [h0, h1, h2] = sum_;
   const Wide low = Wide{h0} + 5;
   const Wide high = Wide{h1} + static_cast<std::uint64_t>(low >> kHalf);
   const std::uint64_t reached = (h2 + static_cast<std::uint64_t>(high >> kHalf)) >> 2;
-  const std::uint64_t take = ~(reached - 1);  // all ones where it is
+  const std::uint64_t take = ~(reached - 1);
   const Wide sum0 = Wide{(h0 & ~take) | (static_cast<std::uint64_t>(low) & take)} + summand_[0];
   const std::uint64_t sum1 = ((h1 & ~take) | (static_cast<std::uint64_t>(high) & take)) +
                              summand_[1] + static_cast<std::uint64_t>(sum0 >> kHalf);

@@ -1,11 +1,11 @@
-// This process's place in a job that has no MPI: what torchrun and its like say of it.
+// This process's place in a job without MPI, as set by torchrun and the like.
 #pragma once
 
 #include <string>
 
 namespace gradlink::messages::tcp {
 
-/// The ports to choose from, both included; 0: any that the system gives.
+/// The ports to choose from, both included; 0: any.
 struct PortRange {
   int first = 0;
   int last = 0;
@@ -17,24 +17,22 @@ struct Settings {
   /// Where rank 0 listens: a name or an address of its host, and a port.
   std::string address = "127.0.0.1";
   int port = 0;
-  /// The address of this host that listens and calls (GRADLINK_INTERFACE); empty: as the way to
-  /// rank 0 goes.
+  /// This host's address to listen on and connect from (GRADLINK_INTERFACE); empty: by route.
   std::string own{};
   /// Where other ranks than 0 listen (GRADLINK_PORTS).
   PortRange ports{};
-  /// What only processes of the job know; may be empty, and then proves nothing.
+  /// The job's secret; an empty one proves nothing.
   std::string secret;
-  /// Whether payloads of any length are sealed; where one rank says so, its connections are.
+  /// Whether payloads of any length are sealed; one rank suffices for its connections.
   bool sealsAll = false;
-  /// After so many seconds without anything from a rank the system asks whether its host is there;
-  /// 0: never.
+  /// Seconds of silence before the system probes a rank's host; 0: never.
   int keepAliveSeconds = 30;
 };
 
-/// What the job is said to be by the program; before the first join.
+/// The program's settings; call before the first join.
 void set(const Settings&);
-/// That, or else what RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and GRADLINK_JOB say. Throws
-/// invalidArgument.
+/// Those of set(), or from RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and GRADLINK_JOB. Throws
+/// invalidArgument if they are incomplete or wrong.
 Settings settings();
 
 }  // namespace gradlink::messages::tcp

@@ -15,17 +15,17 @@ namespace gradlink::messages::tcp {
 namespace {
 
 constexpr int kMostEvents = 64;
-/// Connections of others that have not proved anything yet. One more, and the oldest goes.
+/// Unproven connections; beyond this the oldest is dropped.
 constexpr std::size_t kMostStrangers = 256;
-/// Taken in at one look, so that those who came before can prove themselves in between.
+/// Accepted in one turn, so that earlier ones can prove themselves in between.
 constexpr int kMostWelcomed = 32;
-/// A crowd at the other side may push out a rank, which then comes again.
+/// Strangers at the other side may push out a rank, which then retries.
 constexpr int kMostRefusals = 64;
-/// How long what is queued may take to get away when the process ends.
-constexpr double kLastWordsMs = 2000;
+/// How long queued data may take to be sent when the process ends.
+constexpr double kFlushMs = 2000;
 constexpr double kLastLookMs = 200;
 constexpr const char* kNoFiles =
-    "this process has as many open files as it may and cannot connect to it: raise ulimit -n";
+    "this process has reached its limit of open files and cannot connect to it: raise ulimit -n";
 
 }  // namespace
 
@@ -80,7 +80,7 @@ void Engine::push(int to, Outgoing outgoing) {
   Peer& peer = peerOf(to);
   if (peer.sending == nullptr && !peer.gone) begin(to);
   if (peer.gone) {
-    // Whoever waits for the other's part hears that it is gone.
+    // Ranks that wait for its part learn that it is gone.
     if (outgoing.request != nullptr) sent(*outgoing.request);
     return;
   }
@@ -110,19 +110,19 @@ void Engine::welcome() {
   }
 }
 
-/// What waits at the listener would be reported for ever, and never get in.
+/// A connection that cannot be accepted would be reported again and again.
 void Engine::outOfFiles(int errnoValue) {
   if (makeRoom(1)) return;
-  const Error error = systemError(
-      "join: rank " + std::to_string(settings_.rank) + " cannot take in the other ranks",
-      errnoValue);
+  const Error error =
+      systemError("join: rank " + std::to_string(settings_.rank) + " cannot accept the other ranks",
+                  errnoValue);
   if (!met_) {
     refusedCode_ = error.code;
     refusedRank_ = settings_.rank;
     refusal_ = error.what();
     return;
   }
-  // Who is there already stays; with nobody else can there be a connection any more.
+  // Existing connections stay; no new one is possible.
   listener_.reset();
   for (int rank = 0; rank < settings_.size; ++rank) {
     Peer& peer = peerOf(rank);
@@ -132,7 +132,7 @@ void Engine::outOfFiles(int errnoValue) {
   }
 }
 
-/// Of connections that have not proved anything, where there are so many. Whether one went.
+/// Drops unproven connections beyond `most`. Returns whether one was dropped.
 bool Engine::makeRoom(std::size_t most) {
   std::size_t strangers = 0;
   auto oldest = handshakes_.end();
@@ -147,7 +147,7 @@ bool Engine::makeRoom(std::size_t most) {
   return true;
 }
 
-/// A handshake that is done becomes a connection.
+/// Turns a completed handshake into a connection.
 void Engine::take(Handshake& handshake) {
   const bool ours = handshake.side() == Side::connecting;
   const int rank = ours ? handshake.hello().peer : handshake.hello().rank;
@@ -197,7 +197,7 @@ void Engine::shake(int fd) {
   const int rank = over->hello().peer;
   Peer& peer = peerOf(rank);
   peer.connecting = false;
-  // At the rendezvous it is tried again.
+  // The rendezvous retries.
   if (!met_) return;
   if (over->answered() && ++peer.refused < kMostRefusals) return begin(rank);
   if (peer.connections == 0) lose(peer, rank);
@@ -287,7 +287,7 @@ void Engine::close() {
     const Deadline deadline = Deadline::in(mostMs);
     while (!over() && !deadline.passed()) progress(1);
   };
-  waitUntil(kLastWordsMs, [&] {
+  waitUntil(kFlushMs, [&] {
     return std::all_of(connections_.begin(), connections_.end(),
                        [](const auto& each) { return each.second->idle(); }) &&
            std::all_of(peers_.begin(), peers_.end(),
@@ -297,7 +297,7 @@ void Engine::close() {
     connection->push({});
     shutdown(fd, SHUT_WR);
   }
-  // A socket that is closed with bytes unread tells the other side of an error.
+  // Closing a socket with unread bytes would be an error for the other side.
   waitUntil(kLastLookMs, [&] { return connections_.empty(); });
   connections_.clear();
   handshakes_.clear();

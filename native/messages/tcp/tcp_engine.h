@@ -1,8 +1,8 @@
-// The messages of one process: its connections, and what is sent and awaited on them. Nothing moves
-// but in its calls, each of which takes its mutex: who waits looks again and again, as with MPI.
+// The messages of one process: its connections and pending requests. Progress happens only in
+// calls, under its mutex: waiting means polling, as with MPI.
 //
-// A connection is made when somebody first sends on it. What a rank sends to another goes over one
-// connection, so that it arrives in order; what it gets may come over another.
+// A connection is made at the first send. A rank's messages to another use one connection, so they
+// arrive in order; those of the other direction may use another.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,9 @@
 
 namespace gradlink::messages::tcp {
 
-/// Another process of the job.
 struct Peer {
   Entry entry;
-  /// What this process sends on; null: none yet, or none any more.
+  /// The connection for sends, or null.
   Connection* sending = nullptr;
   /// Frames for a connection that is being made.
   std::deque<Outgoing> waiting;
@@ -32,13 +31,12 @@ struct Peer {
   /// Handshakes that the other side cut short.
   int refused = 0;
   int connections = 0;
-  /// All connections that there were have ended.
+  /// All its connections have ended.
   bool gone = false;
-  /// Why nothing of it is believed any more; null while it is.
+  /// Why its messages are no longer accepted, or null.
   const char* trouble = nullptr;
 };
 
-/// A payload that this process has asked for.
 struct Awaited {
   /// Null: its receive was given up, and the bytes are dropped.
   Request* request = nullptr;
@@ -50,42 +48,40 @@ class Engine final : public Frames {
  public:
   explicit Engine(Settings settings);
 
-  // ---- rendezvous.cc
+  // ---- tcp_rendezvous.cc
 
-  /// Meets the other processes. Throws timeout that names the missing.
+  /// Meets the other processes. Throws a timeout that names the missing.
   void meet(double timeoutMs);
 
-  // ---- engine.cc
+  // ---- tcp_engine.cc
 
-  /// Says bye to all, once everything is out.
+  /// Says bye to all, once everything is sent.
   void close();
   int rank() const { return settings_.rank; }
   int size() const { return settings_.size; }
   const Bytes32& hostOf(int jobRank) const { return peerOf(jobRank).entry.host; }
 
-  /// Whose process has ended, or cannot be reached any more; lowest of `box` above `after`, -1:
-  /// none.
+  /// The lowest rank of `box` above `after` whose process has ended or is unreachable, or -1.
   int goneAbove(const Mailbox& box, int after);
   bool isGone(int jobRank) const { return peerOf(jobRank).gone; }
-  /// Of one that is gone.
   const char* whyGone(int jobRank) const;
 
   Mailbox& mailbox(std::uint64_t context) { return mailboxes_[context]; }
   void drop(std::uint64_t context) { mailboxes_.erase(context); }
 
-  // ---- messages.cc
+  // ---- tcp_messages.cc
 
   Request* send(std::uint64_t context, const void* data, std::size_t bytes, int to, int tag);
   Request* receive(std::uint64_t context, void* data, std::size_t bytes, int source, int tag);
-  /// A request that is done is freed by who sees it.
+  /// The caller frees completed requests.
   void progress(int waitMs = 0);
-  /// Something is on its way out, or a connection is being made.
+  /// Whether data is being sent or a connection is being made.
   bool busy() const;
   void cancel(Request&);
-  /// Nobody waits for this send any more, and its data may go.
+  /// Gives up a send; its data may change.
   void release(Request*);
 
-  /// Numbers of failures, from 1, for who can only return an int.
+  /// A number for an error, from 1 on, for callers that return an int.
   int numberOf(const Error&);
   const Error& failure(int number) const {
     return failures_.at(static_cast<std::size_t>(number) - 1);
@@ -94,12 +90,12 @@ class Engine final : public Frames {
   std::mutex mutex;
 
  private:
-  // ---- rendezvous.cc
+  // ---- tcp_rendezvous.cc
 
   void listen(const Address&, PortRange ports = {});
   void lead(Deadline);
   void follow(Deadline);
-  /// What came of one attempt to reach rank 0; no reason when it answers.
+  /// The result of one attempt to reach rank 0; an empty reason if it answers.
   struct Call {
     std::string reason;
     bool stranger = false;
@@ -107,13 +103,13 @@ class Engine final : public Frames {
   Call callMaster(Deadline);
   void sendTable();
   [[noreturn]] void refuseAll(const Error&);
-  /// False where it names no places to connect to.
+  /// False if the table is invalid.
   bool takeTable(const std::vector<std::byte>&);
   std::vector<int> missing() const;
-  /// Of a process that says who it is.
+  /// Registers a process that has introduced itself.
   void introduce(const Hello&, const Address& from);
 
-  // ---- engine.cc
+  // ---- tcp_engine.cc
 
   bool allows(const Connection&, const FrameHead&) const override;
   Landing land(Connection&, const FrameHead&) override;
@@ -132,14 +128,13 @@ class Engine final : public Frames {
   void shake(int fd);
   void serve(Connection&);
   void end(Connection&);
-  /// Of a rank that has sent what no rank sends nothing is believed any more.
+  /// Rejects a rank that has sent something invalid.
   void expel(int rank, const char* why);
-  /// Nothing will go to it any more, and nothing come.
   void lose(Peer&, int rank);
   void finish(Request&, std::size_t bytes);
   Hello hello(int to) const;
 
-  // ---- messages.cc
+  // ---- tcp_messages.cc
 
   void deliverToSelf(std::uint64_t context, const void* data, std::size_t bytes, int tag);
   void arrived(int peer, const FrameHead&, Landing);
@@ -155,17 +150,17 @@ class Engine final : public Frames {
   Fd listener_;
   int listenerPort_ = 0;
   std::unordered_map<int, std::unique_ptr<Handshake>> handshakes_;
-  /// Connections to this process that have ended, or were pushed out, without a proof.
+  /// Incoming connections that ended or were dropped without a proof.
   std::uint64_t unproven_ = 0;
   std::unordered_map<int, std::unique_ptr<Connection>> connections_;
   std::unordered_map<std::uint64_t, Mailbox> mailboxes_;
   std::uint64_t lastId_ = 0;
-  /// Offers that are not accepted yet, and receives whose payload is on its way.
+  /// Offers without an acceptance, and receives whose payload is coming.
   std::unordered_map<std::uint64_t, Request*> offers_;
   std::unordered_map<std::uint64_t, Awaited> awaited_;
   std::vector<Error> failures_;
   Address master_;
-  /// What rank 0 said at the rendezvous.
+  /// Rank 0's answer at the rendezvous.
   bool met_ = false;
   std::string refusal_;
   int refusedRank_ = -1;

@@ -1,4 +1,4 @@
-// Sends, receives, and what is known of a message before its receive.
+// Sends, receives, and messages without a receive yet.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace gradlink::messages::tcp {
 void Engine::fill(Request& request, const std::byte* data, std::size_t bytes) {
   if (bytes > request.bytes) {
     request.error = numberOf(Error(ErrorCode::system, "a message of " + std::to_string(bytes) +
-                                                          " bytes for a place of " +
+                                                          " bytes for a buffer of " +
                                                           std::to_string(request.bytes)));
   } else if (bytes > 0) {
     copyBytes(request.to, data, bytes);
@@ -71,7 +71,7 @@ void Engine::acceptOffer(Request& request, int peer, std::uint64_t id, std::size
   Outgoing outgoing;
   outgoing.head = {.kind = FrameKind::accept, .bytes = bytes, .id = id, .other = 0};
   if (bytes > request.bytes) {
-    // The sender is told that nobody wants it.
+    // Tells the sender that the message is not wanted.
     outgoing.head.bytes = 0;
     fill(request, nullptr, bytes);
   } else {
@@ -150,7 +150,7 @@ Landing Engine::land(Connection& connection, const FrameHead& head) {
       return landing;
     }
     if (request != nullptr) {
-      // Too long for its place: the bytes are dropped.
+      // Longer than its buffer: the bytes are dropped.
       fill(*request, nullptr, head.bytes);
       return landing;
     }
@@ -165,7 +165,7 @@ Landing Engine::land(Connection& connection, const FrameHead& head) {
   } else if (head.kind == FrameKind::offer || head.kind == FrameKind::accept) {
     return landing;
   }
-  // No more than allows() has let through.
+  // At most what allows() has let through.
   landing.own.reset(new std::byte[head.bytes + 1]);
   landing.to = landing.own.get();
   return landing;
@@ -194,12 +194,12 @@ void Engine::landed(Connection& connection, const FrameHead& head, Landing landi
       if (landing.request == nullptr) return;
       if (head.bytes == 0) {
         landing.request->error =
-            numberOf(Error(ErrorCode::system, "the sender of a message gave it up"));
+            numberOf(Error(ErrorCode::system, "the sender of a message has cancelled it"));
       }
       return finish(*landing.request, head.bytes);
     case FrameKind::table:
       if (!takeTable({landing.own.get(), landing.own.get() + head.bytes})) {
-        connection.refuse("its table of ranks names no places to connect to");
+        connection.refuse("its table of ranks has invalid addresses");
       }
       return;
     case FrameKind::failed:
@@ -216,7 +216,7 @@ void Engine::arrived(int peer, const FrameHead& head, Landing landing) {
   if (landing.request != nullptr) return finish(*landing.request, head.bytes);
   if (landing.own == nullptr) return;  // too long, or its receive was given up
   Mailbox& box = mailboxes_[head.context];
-  // Asked for while it came.
+  // Its receive was posted while it came.
   if (Request* const request = box.takePosted(peer, head.tag)) {
     return fill(*request, landing.own.get(), head.bytes);
   }

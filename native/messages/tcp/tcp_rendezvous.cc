@@ -1,5 +1,5 @@
-// How the processes of a job meet: all of them connect to rank 0, which tells each of them where
-// the others listen once all have come, or why they do not meet.
+// How the processes of a job meet: all connect to rank 0, which sends each the addresses of the
+// others once all have come, or the reason of a failure.
 #include <poll.h>
 #include <sys/epoll.h>
 
@@ -17,10 +17,10 @@ namespace gradlink::messages::tcp {
 namespace {
 
 constexpr int kLookMs = 10;
-/// Ranks that are started together miss each other by little, others by seconds.
+/// Ranks that start together miss each other by little, others by seconds.
 constexpr std::chrono::milliseconds kSoonest(2);
 constexpr std::chrono::milliseconds kLatest(50);
-/// Who has reached rank 0 waits for its error, which names the missing.
+/// A rank that has reached rank 0 waits for its error, which names the missing ranks.
 constexpr double kFailureMs = 2000;
 
 }  // namespace
@@ -103,7 +103,7 @@ bool Engine::takeTable(const std::vector<std::byte>& bytes) {
     if ((family != AF_INET && family != AF_INET6) || table[r].address.port() == 0) return false;
   }
   for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].entry = table[r];
-  // Rank 0 does not know by which of its addresses it is reached.
+  // Rank 0 does not know which of its addresses is used.
   peers_[0].entry.address = master_;
   met_ = true;
   return true;
@@ -147,7 +147,7 @@ Engine::Call Engine::callMaster(Deadline deadline) {
     if (deadline.passed()) return {master_.text() + " cannot be reached"};
   }
   if (connectError(socket) != 0) return nobody;
-  // Where this host is reached from rank 0's.
+  // This host's address on the route to rank 0.
   Address own = ownAddress(socket);
   own.setPort(0);
   if (!listener_.open()) listen(own, settings_.ports);
@@ -161,7 +161,7 @@ Engine::Call Engine::callMaster(Deadline deadline) {
   return {
       "the process at " + master_.text() +
           " does not answer as rank 0 of this job: does it belong to another job, were the ranks "
-          "given different sizes, or is it crowded with connections?",
+          "given different sizes, or has it too many connections?",
       true};
 }
 

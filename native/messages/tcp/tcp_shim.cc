@@ -19,11 +19,10 @@ namespace gradlink::messages::tcp {
 namespace {
 
 constexpr std::uint64_t kWorld = 1;
-/// What is queued while nobody looks waits so long.
+/// The latency of queued data while no call polls.
 constexpr std::chrono::milliseconds kTend(5);
 
-/// The process's engine, and a thread that looks after what is on its way out while nobody waits in
-/// a call.
+/// The process's engine, and a thread that sends pending data while no call waits.
 class Process {
  public:
   /// Never destroyed: threads may be in it while the process exits.
@@ -69,13 +68,12 @@ class Process {
     }
   }
 
-  /// Never destroyed, as above.
   Engine* engine_ = nullptr;
   Error failure_{ErrorCode::system, "no failure"};
   std::atomic<bool> stopped_{false};
 };
 
-/// Runs a call on the engine, with its mutex.
+/// Runs a call on the engine, under its mutex.
 template <class Body>
 auto on(Body body) {
   Engine& engine = Process::get().engine();
@@ -141,8 +139,7 @@ int size(CommHandle comm, int* size) {
   });
 }
 
-/// The same on all members, without asking them: what the communicator is made of, and how often
-/// that was done before.
+/// The same on all members without communication: what the communicator is made of, and a count.
 CommHandle name(Engine& engine, CommHandle of, const std::string& text,
                 const std::vector<int>& jobRanks) {
   std::string whole = std::to_string(of.bits);
@@ -214,7 +211,7 @@ int irecv(void* data, std::size_t bytes, int source, int tag, CommHandle comm,
   });
 }
 
-/// Frees one that is done.
+/// Frees a completed one.
 int finish(RequestHandle* handle, MessageStatus* status) {
   const std::unique_ptr<Request> request(requestOf(*handle));
   handle->bits = 0;

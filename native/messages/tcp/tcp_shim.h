@@ -1,5 +1,4 @@
-// The functions that the engine asks of an MPI, over TCP: for jobs whose launcher starts no MPI
-// processes, such as torchrun's and those of Kubernetes.
+// The shim over TCP, for jobs without MPI: torchrun, Kubernetes.
 #pragma once
 
 #include "messages/shim.h"

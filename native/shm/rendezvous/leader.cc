@@ -18,11 +18,11 @@
 namespace gradlink::shm {
 namespace {
 
-// Who has not proved anything by then is no rank, or one that will come again.
+// A guest without proof by then is a stranger, or a rank that will retry.
 constexpr double kProofMs = 5000;
-// Beside the ranks that may be about to prove themselves.
+// In addition to the ranks that may be about to prove themselves.
 constexpr std::size_t kMostStrangers = 64;
-// How often a leader looks at the addresses before its own, where there are any.
+// How often a leader checks the addresses before its own, if there are any.
 constexpr int kAddressLookMs = 10;
 
 }  // namespace
@@ -43,7 +43,7 @@ std::optional<Membership> Leader::run() {
     if (ledElsewhere()) return std::nullopt;
     turn(files);
   }
-  // Before anybody starts: the next rendezvous of this name must not find this one's sockets.
+  // Before anybody starts: the next rendezvous of this name must not find these sockets.
   listeners_.clear();
   for (auto& [descriptor, guest] : guests_) {
     if (!guest.proven()) continue;
@@ -76,13 +76,13 @@ void Leader::fail(const Error& error) {
 }
 
 void Leader::failMissing() {
-  // Those that still say nothing are of the crowd, too.
+  // Silent connections count as strangers, too.
   std::size_t strangers = turnedAway_;
   for (const auto& [descriptor, guest] : guests_) strangers += guest.proven() ? 0 : 1;
   fail(missingRanks(options_, missing(), {strangers, earlier_.size()}));
 }
 
-/// Takes what has become free of the earlier addresses. Whether another rank leads at one.
+/// Takes earlier addresses that became free. Returns whether another rank leads at one.
 bool Leader::ledElsewhere() {
   if (earlier_.empty() || !nextLook_.passed()) return false;
   std::vector<int> held;
@@ -115,17 +115,16 @@ void Leader::turn(const SegmentFiles& files) {
   }
 }
 
-/// One connection of this user. Other users' before it are hung up on at once, however many wait:
-/// a rank must not find the queue full.
+/// Admits one connection of this user; closes other users', which could fill the queue.
 void Leader::admit(const File& listener) {
   for (int most = kMaxRanks; most > 0; --most) {
     File socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
-      // Whoever waits would keep this loop running, and never get in.
+      // A connection that cannot be accepted would keep this loop busy.
       const int failed = errno;
       if (noMoreFiles(failed) && !dropOldestStranger()) {
         const std::string me = "rank " + std::to_string(options_.rank);
-        fail(systemError("join: " + me + " cannot take in the other ranks", failed)
+        fail(systemError("join: " + me + " cannot accept the other ranks", failed)
                  .withRank(options_.rank)
                  .withOp("join"));
       }
@@ -144,8 +143,8 @@ void Leader::admit(const File& listener) {
   }
 }
 
-/// Those that took too long to prove themselves, and the oldest where there are too many: they
-/// would use up this process's descriptors. A rank among them comes again.
+/// Drops connections that took too long to prove themselves, and the oldest ones beyond the limit:
+/// they would use up descriptors. A rank among them retries.
 void Leader::dropStrangers() {
   std::vector<int> late;
   std::size_t strangers = 0;
@@ -159,7 +158,6 @@ void Leader::dropStrangers() {
   if (strangers > kMostStrangers + static_cast<std::size_t>(options_.size)) dropOldestStranger();
 }
 
-/// Whether there was one.
 bool Leader::dropOldestStranger() {
   std::optional<std::pair<std::uint64_t, int>> oldest;
   for (const auto& [descriptor, guest] : guests_) {
@@ -205,7 +203,7 @@ void Leader::hear(int descriptor, const SegmentFiles& files) {
   }
 }
 
-/// Whether the guest is a rank of this job and was told so.
+/// Returns whether the guest is a rank of this job and was told so.
 bool Leader::greet(Guest& guest, const Packet& hello, std::string_view text,
                    const SegmentFiles& files) {
   if (text.size() < kNonceBytes) return false;

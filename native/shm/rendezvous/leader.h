@@ -1,5 +1,4 @@
-// The rank that bound an address of a rendezvous: it checks everybody who comes, hands over the
-// memory, and tells all when they may start.
+// The rank that bound an address of a rendezvous: it checks guests, passes the memory, starts all.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +17,15 @@ namespace gradlink::shm {
 
 class Leader {
  public:
-  /// `listener` is at the rendezvous's address of that number.
   Leader(const JoinOptions& options, Deadline deadline, File listener, int number);
 
-  /// Empty when another rank leads at an earlier address: begin again.
+  /// Empty if another rank leads at an earlier address: the caller starts over.
   std::optional<Membership> run();
 
  private:
   struct Guest {
     File socket;
-    std::string nonce;  // of ours, which it proves itself with
+    std::string nonce;  // ours, for this connection
     Deadline deadline;
     std::uint64_t number = 0;
     int rank = -1;
@@ -50,13 +48,13 @@ class Leader {
   const JoinOptions& options_;
   Deadline deadline_;
   std::vector<File> listeners_;
-  /// Numbers of the addresses before these that others hold.
+  /// Earlier addresses that others hold.
   std::vector<int> earlier_;
   Deadline nextLook_ = Deadline::in(0);
   std::map<int, Guest> guests_;
   std::size_t ready_ = 0;
   std::uint64_t admitted_ = 0;
-  /// Connections that were closed before they had proved anything.
+  /// Connections closed before they had proved anything.
   std::size_t turnedAway_ = 0;
 };
 

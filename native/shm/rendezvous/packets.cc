@@ -18,7 +18,7 @@ constexpr std::size_t kPacketHead = offsetof(Packet, text);
 
 constexpr std::size_t kPassed = 2;
 
-/// Takes the first descriptors that came, where they are wanted, and closes the rest.
+/// Keeps the first descriptors received, if wanted, and closes the rest.
 void takeDescriptors(msghdr& message, SegmentFiles* passed) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {

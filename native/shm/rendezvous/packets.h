@@ -1,5 +1,4 @@
-// What processes that meet say to each other: packets over a socket, with the memory's descriptors
-// in one of them.
+// The packets of a rendezvous of processes; one of them carries the memory's descriptors.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +11,16 @@
 namespace gradlink::shm {
 
 enum class Word : std::uint32_t {
-  hello = 1,  // of a guest: its nonce and its proof
-  welcome,    // of the leader: the memory
-  ready,      // of a guest: it has the memory
-  gaveUp,     // of a guest: its deadline has passed
-  start,      // of the leader: all are ready
-  failed,     // of either: why there will be no rendezvous
-  challenge,  // of the leader, before anything else: its nonce
-  proof,      // of the leader: its proof
+  hello = 1,  // guest: its nonce and its proof
+  welcome,    // leader: the memory
+  ready,      // guest: it has the memory
+  gaveUp,     // guest: its deadline has passed
+  start,      // leader: all are ready
+  failed,     // either: why the rendezvous fails
+  challenge,  // leader, first: its nonce
+  proof,      // leader: its proof
 };
 
-/// Every packet starts so.
 struct Packet {
   Word word;
   std::int32_t rank;
@@ -31,10 +29,9 @@ struct Packet {
   char text[1024];
 };
 
-/// A socket that neither blocks nor is inherited.
+/// A non-blocking, close-on-exec socket.
 File makeRendezvousSocket();
 
-/// Whether a process of this user is at the other end.
 bool sameUser(const File& socket);
 
 bool sendWord(const File& socket, Word word, int rank, int size, std::string_view text = {},
@@ -43,12 +40,12 @@ bool sendError(const File& socket, const Error& error);
 
 enum class Got { packet, nothing, end };
 
-/// `text` is that of the packet. Descriptors that nobody asked for are closed.
+/// `text` is the packet's. Unexpected descriptors are closed.
 Got receivePacket(const File& socket, Packet& packet, std::string_view& text,
                   SegmentFiles* passed = nullptr);
 
-/// Before a socket is closed: a guest's word that is still unread, as that it gives up at the same
-/// time, would make the closing a reset, which takes what was sent to the guest away from it.
+/// Call before closing a socket: with unread data (such as a guest's gaveUp) the close would be a
+/// reset and discard what was sent to the guest.
 void hearOut(const File& socket);
 
 }  // namespace gradlink::shm

@@ -1,7 +1,6 @@
-// Processes meet at a socket in the abstract namespace (no file to be left behind): whoever binds
-// it first leads, checks everybody who comes, and hands over the segment. When all hold it the
-// socket goes and the name is free again. Both sides prove that they know the job's secret before
-// anything else they say counts.
+// Processes meet at a socket in the abstract namespace, which leaves no file behind. The process
+// that binds it first leads: it checks every guest and hands over the segment. Once all have it the
+// socket is closed and the name is free. Both sides first prove that they know the job's secret.
 #include <poll.h>
 
 #include <cerrno>
@@ -24,20 +23,17 @@
 namespace gradlink::shm {
 namespace {
 
-// How long a rank stays at addresses whose holders cannot be told from a rank that is about to
-// lead, as one that has bound and does not listen yet.
+// How long a rank retries addresses whose holders may be ranks that do not listen yet.
 constexpr double kUnclearMs = 100;
 
-/// A rank that found the socket bound.
 class Follower {
  public:
   Follower(const JoinOptions& options, Deadline deadline, const File& socket)
       : options_(options), deadline_(deadline), socket_(socket) {}
 
-  /// Empty when the leader was lost before all had come, or is a stranger: begin again.
+  /// Empty if the leader was lost before all had come, or is a stranger: the caller starts over.
   std::optional<Membership> run() {
-    // Once this rank has given up, the leader tells everybody who is missing; it has this long to
-    // do so.
+    // After this rank has given up, the leader has this long to report who is missing.
     Deadline last = Deadline::never();
     bool gaveUp = false;
     for (;;) {
@@ -55,8 +51,7 @@ class Follower {
       SegmentFiles passed;
       switch (receivePacket(socket_, packet, text, &passed)) {
         case Got::nothing:
-          // Not before what the leader said is heard: it may have said that all are here, and
-          // ended.
+          // Only after the leader's packets are read: it may have started the ranks and ended.
           checkWaiting(options_, {});
           continue;
         case Got::end:
@@ -69,11 +64,11 @@ class Follower {
     }
   }
 
-  /// Whether the other end showed that it does not know the job's secret.
+  /// Whether the peer failed to prove that it knows the job's secret.
   bool metStranger() const { return stranger_; }
 
  private:
-  /// Before the leader has proved itself. Whether it goes on.
+  /// Handles a packet before the leader has proved itself. Returns whether to continue.
   bool meet(const Packet& packet, std::string_view text) {
     if (packet.word == Word::challenge && nonce_.empty() && text.size() == kNonceBytes) {
       leaderNonce_ = text;
@@ -98,7 +93,7 @@ class Follower {
     }
     if (packet.word != Word::welcome) return true;
     try {
-      // The kernel cuts off what this process may not open.
+      // The kernel drops descriptors beyond this process's limit.
       if (!passed) throw systemError("the ranks' common memory cannot be opened", EMFILE);
       membership_ = enterSegment(passed, options_.rank);
     } catch (const Error& error) {
@@ -162,7 +157,7 @@ Membership meetProcesses(const JoinOptions& options, Deadline deadline) {
       if (!untilPassedBy) untilPassedBy = Deadline::in(kUnclearMs);
       if (!untilPassedBy->passed()) break;
     }
-    // Whose address is unclear may be a rank with a full queue: that is waited for.
+    // An unclear address may belong to a rank with a full queue, so it is retried.
     const bool allHeld = others + unclear == kMostAddresses;
     if (others == kMostAddresses || (allHeld && deadline.passed())) {
       throw nameIsTaken(options, "other users' processes hold all " +
@@ -175,7 +170,7 @@ Membership meetProcesses(const JoinOptions& options, Deadline deadline) {
       }
       throw missingRanks(options, {}, {0, static_cast<std::size_t>(others + unclear)});
     }
-    // Its leader just went or is about to listen, or it is held by a stranger of this user.
+    // Its leader just left or does not listen yet, or a stranger of this user holds it.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

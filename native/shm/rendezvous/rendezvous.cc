@@ -15,18 +15,18 @@ constexpr int kSliceMs = 50;
 
 std::string quoted(const JoinOptions& options) { return "join \"" + options.name + "\": "; }
 
-std::string crowdText(Crowd crowd) {
+std::string strangersText(Strangers strangers) {
   std::string text;
-  if (crowd.connections > 0) {
-    text += ". Processes without the job's secret made " + std::to_string(crowd.connections) +
+  if (strangers.connections > 0) {
+    text += ". Processes without the job's secret made " + std::to_string(strangers.connections) +
             " connections to this rendezvous";
   }
-  if (crowd.addresses > 0) {
-    text += ". Other users' processes hold or crowd " + std::to_string(crowd.addresses) +
+  if (strangers.addresses > 0) {
+    text += ". Other users' processes hold or block " + std::to_string(strangers.addresses) +
             " of this rendezvous's addresses";
   }
-  return crowd.any() ? text + ". They may have kept ranks away: see who else runs on this host"
-                     : text;
+  return strangers.any() ? text + ". They may have kept ranks away: see who else runs on this host"
+                         : text;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::string crowdText(Crowd crowd) {
 Membership makePrivateSegment(int size, std::size_t slotBytes) {
   const std::size_t slot = Segment::roundSlot(size, slotBytes);
   const std::size_t bytes = Segment::bytesFor(size, slot);
-  // Not the heap: most of it is never touched, and then costs nothing.
+  // Not the heap: most of it is never touched and then costs nothing.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw systemError("join: cannot map the ranks' common memory", errno);
@@ -51,7 +51,8 @@ Membership meetNobody(const JoinOptions& options) {
   return makePrivateSegment(1, options.slotBytes);
 }
 
-Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, Crowd crowd) {
+Error missingRanks(const JoinOptions& options, const std::vector<int>& missing,
+                   Strangers strangers) {
   std::string list;
   for (std::size_t i = 0; i < missing.size(); ++i)
     list += (i == 0 ? "" : ", ") + std::to_string(missing[i]);
@@ -60,7 +61,7 @@ Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, 
                    " ranks these have not joined: " + (list.empty() ? "(unknown)" : list) +
                    ". Were all started, with the same job, name and size? timeoutMs sets the "
                    "deadline" +
-                   crowdText(crowd))
+                   strangersText(strangers))
       .withRank(missing.empty() ? -1 : missing.front())
       .withOp("join");
 }

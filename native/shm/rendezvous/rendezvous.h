@@ -1,4 +1,4 @@
-// How the ranks of a communicator find one another: by job and name, as threads or as processes.
+// How the ranks of a communicator find each other: by job and name, as threads or processes.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +15,33 @@ namespace gradlink::shm {
 
 Membership meetThreads(const JoinOptions& options, Deadline deadline);
 Membership meetProcesses(const JoinOptions& options, Deadline deadline);
-/// A world of one.
+/// A world of one rank.
 Membership meetNobody(const JoinOptions& options);
 
-/// Zeroed memory of this process for a segment of `size` ranks.
 Membership makePrivateSegment(int size, std::size_t slotBytes);
 
-// ---- what both ways say when a rendezvous fails
+// ---- errors of both kinds of rendezvous
 
-/// Strangers that a process met with while it waited, and that may have kept ranks away.
-struct Crowd {
-  std::size_t connections = 0;  // that proved nothing
-  std::size_t addresses = 0;    // that were passed by
+/// Strangers met while waiting, which may have kept ranks away.
+struct Strangers {
+  std::size_t connections = 0;  // without a proof
+  std::size_t addresses = 0;    // held by others
 
   bool any() const { return connections + addresses > 0; }
 };
 
-Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, Crowd crowd = {});
+Error missingRanks(const JoinOptions& options, const std::vector<int>& missing,
+                   Strangers strangers = {});
 Error rankTakenTwice(const JoinOptions& options, int rank);
 Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, int sizeB);
-/// `holder` is where ranks of this rendezvous should be, and is not one of them.
+/// `holder`, which is not a rank of this rendezvous, listens at its address.
 Error nameIsTaken(const JoinOptions& options, const std::string& holder);
 Error joinCancelled(const JoinOptions& options);
 
-/// Milliseconds for poll(): how long a wait may go without a look at the deadline and at
-/// `cancelled`.
+/// Milliseconds for poll() until the next check of the deadline and of `cancelled`.
 int pollSlice(Deadline deadline);
 
-/// Throws what ends a rank's wait for the others before its deadline.
+/// Throws if a rank should stop waiting before its deadline.
 inline void checkWaiting(const JoinOptions& options, std::span<const int> missing) {
   if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_acquire)) {
     throw joinCancelled(options);

@@ -12,7 +12,7 @@
 namespace gradlink::shm {
 namespace {
 
-/// Its parts with their lengths: no two lists have the same text.
+/// Encodes the lengths, so different lists have different texts.
 std::string listed(std::initializer_list<std::string_view> parts) {
   std::string text;
   for (const std::string_view part : parts) {

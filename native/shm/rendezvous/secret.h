@@ -1,6 +1,5 @@
-// What only processes that know the job's secret can work out: where they meet, and what they
-// prove it with. The list of sockets is public, and a name in it tells nothing of the job or of
-// its other names.
+// Addresses and proofs that only processes with the job's secret can compute. The system's list of
+// sockets is public, but an address reveals nothing of the job or its other names.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,10 +13,9 @@
 
 namespace gradlink::shm {
 
-/// A socket's name in the abstract namespace.
 class RendezvousAddress {
  public:
-  /// One of the list that a rendezvous has: addresses.h says why it has several.
+  /// One of the addresses of a rendezvous; see addresses.h.
   RendezvousAddress(const JoinOptions& options, int number);
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value_); }
   socklen_t length() const { return length_; }
@@ -29,13 +27,11 @@ class RendezvousAddress {
 
 inline constexpr std::size_t kNonceBytes = 32;
 
-/// Random bytes that are used once.
 std::string newNonce();
 
 enum class Side { leader, guest };
 
-/// Shows that `side` knows the job's secret, at this rendezvous and on this connection alone.
-/// `rank` and `size` are the guest's.
+/// Proves for this connection that `side` knows the job's secret. `rank`, `size`: the guest's.
 Digest proofOf(const JoinOptions& options, Side side, std::string_view leaderNonce,
                std::string_view guestNonce, int rank, int size);
 

@@ -10,13 +10,13 @@
 namespace gradlink::shm {
 namespace {
 
-// A process that has made several communicators has, as a rule, made those that it will make again.
+// Processes with several communicators tend to open the same ones again.
 constexpr std::size_t kMostSpares = 4;
 constexpr std::size_t kMostSpareBytes = 64 << 20;
-// Fewer pages are touched sooner than they are handed on.
+// Fewer pages are touched faster than they are handed on.
 constexpr std::size_t kFewestBytes = 256 << 10;
 
-/// Whether every rank has marked that it is done. Then the marks are as in new rings.
+/// Whether every rank has marked that it is done; resets the marks.
 bool takeMarks(const File& rings, const Segment& shape) {
   const std::size_t bytes = shape.ringMarkBytes();
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rings.get(),
@@ -79,7 +79,7 @@ std::shared_ptr<void> SpareRings::use() {
 
 std::shared_ptr<void> SpareRings::useOf(std::uint64_t segment) {
   ++inUse_;
-  // Any address: it is never followed.
+  // Any address: it is never dereferenced.
   return {static_cast<void*>(this), [this, segment](void*) { leave(segment); }};
 }
 

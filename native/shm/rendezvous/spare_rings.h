@@ -1,9 +1,8 @@
-// The rings of communicators between processes, kept for the next ones of their job, size and
-// slots: their pages are there already, where the first touch of new ones is slow.
+// Keeps the rings of communicators between processes for later ones of the same job, size and
+// slots: first touches of new pages are slow.
 //
-// Only who led a rendezvous keeps the rings, and takes them when it leads again. Of communicators
-// that are gone it keeps one's, and that only while it has another: the process of a closed job has
-// nothing of it.
+// Only the leader of a rendezvous keeps the rings, and reuses them when it leads again. Rings of
+// one ended communicator are kept while another is open, so a closed job keeps nothing.
 #pragma once
 
 #include <cstddef>
@@ -18,29 +17,29 @@
 
 namespace gradlink::shm {
 
-/// From any thread.
 class SpareRings {
  public:
   static SpareRings& ofProcess();
 
-  /// Rings that every rank of theirs is done with; none where there are none such.
+  /// Rings that all their ranks are done with, if there are any.
   File take(const JoinOptions&);
-  /// Those of a segment that all ranks have entered. What is kept is bounded: the oldest go.
+  /// Keeps the rings of a segment that all ranks have entered, up to a limit; the oldest are
+  /// dropped.
   ///
   /// @returns for the segment's Membership
   std::shared_ptr<void> keep(const JoinOptions&, const Segment&, File rings);
-  /// As keep() returns, for who did not lead.
+  /// The same for ranks that did not lead.
   std::shared_ptr<void> use();
 
  private:
   struct Spare {
-    /// A child that was forked has them too, and is not to take them.
+    /// A forked child must not use them.
     int process;
     std::string job;
     /// Without memory.
     Segment shape;
     File rings;
-    /// Of the segment that they are of or were of, and whether that is gone here.
+    /// The segment that the rings belong or belonged to, and whether this process has left it.
     std::uint64_t segment;
     bool gone = false;
   };
@@ -51,7 +50,6 @@ class SpareRings {
   std::mutex mutex_;
   std::list<Spare> spares_;  // the oldest first
   std::uint64_t segments_ = 0;
-  /// Memberships of this process.
   std::size_t inUse_ = 0;
 };
 

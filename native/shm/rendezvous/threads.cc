@@ -66,7 +66,7 @@ Membership meetThreads(const JoinOptions& options, Deadline deadline) {
     }
   }
   const std::shared_ptr<Rendezvous> rendezvous = entry;
-  // An outcome is for everybody who came; the name is free again at once.
+  // The outcome is for all ranks that came; the name is free again at once.
   auto finish = [&] {
     all.open.erase(key);
     all.changed.notify_all();

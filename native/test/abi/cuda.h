@@ -1,4 +1,5 @@
-// Recorded by scripts/record-abi.mjs from cuda.h of 13.0.
+// Recorded by scripts/record-abi.mjs from cuda.h
+// of 13.0.
 #pragma once
 
 #include "test/abi/signature.h"

@@ -41,6 +41,7 @@ inline constexpr RecordedFunction kNvmlFunctions[] = {
     {"nvmlDeviceRegisterEvents", "i4(p,u8,p)", "11.7"},
     {"nvmlEventSetWait_v2", "i4(p,p,u4)", "11.7"},
     {"nvmlEventSetFree", "i4(p)", "11.7"},
+    {"nvmlSystemGetConfComputeState", "i4(p)", "12.2"},
     {"nvmlDeviceGetCurrentClocksEventReasons", "i4(p,p)", "12.2"},
 };
 

@@ -221,6 +221,23 @@ TEST(GpuCopies, StageWithoutPeerAccessAndGiveItBack) {
   }
 }
 
+TEST(GpuPeersDeathTest, MakeRoomForOneAnother) {
+  if (!onFakes()) GTEST_SKIP() << "needs GPUs without room for their peers";
+  const auto body = [] {
+    // Each GPU has room for one peer; what a store was granted is not taken.
+    for (const int to : {1, 2, 3}) {
+      EXPECT_EQ(timeGpuCopies(quick({{.from = 0, .to = to, .by = 0, .kernel = true}})).wrong, 0u);
+    }
+    EXPECT_TRUE(Device::get(0).reachesAlready(Device::get(3)));
+    EXPECT_FALSE(Device::get(0).reachesAlready(Device::get(1)));
+    const cuda::PeersInUse store;
+    messageOf(ErrorCode::unsupported,
+              [] { timeGpuCopies(quick({{.from = 0, .to = 1, .by = 0, .kernel = true}})); });
+  };
+  EXPECT_EXIT(cuda::inProcess({{"GRADLINK_FAKE_FAULTS", "peer-limit=1"}}, body),
+              testing::ExitedWithCode(0), "");
+}
+
 TEST(GpuCopies, LeaveTheThreadWhereItWas) {
   const cpu_set_t before = affinityNow();
   timeGpuCopies(quick({toGpu(0)}));

@@ -166,7 +166,7 @@ TEST_F(GpuGroupFaults, NameWhoDoesNotCome) {
       comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum, {.timeoutMs = timeoutMs});
     };
     if (p == 0) {
-      return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1 and 2)", [&] { sum(300); });
+      return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1, 2)", [&] { sum(300); });
     }
     // It hears of the deadline when it comes at last.
     while (true) {
@@ -174,7 +174,7 @@ TEST_F(GpuGroupFaults, NameWhoDoesNotCome) {
         comm.check("check");
         usleep(200);
       } catch (const Error& error) {
-        return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1 and 2)",
+        return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1, 2)",
                            [&] { sum(kCallTimeoutMs); });
       }
     }
@@ -191,7 +191,7 @@ TEST_F(GpuGroupFaults, EndAllWithAnAbort) {
       sum();
       comm.abort("rank 7");
     }
-    return expectError(ErrorCode::aborted, 0, {"process 0 (ranks 0 and 1)", "rank 7"}, [&] {
+    return expectError(ErrorCode::aborted, 0, {"process 0 (ranks 0, 1)", "rank 7"}, [&] {
       for (;;) sum();
     });
   });

@@ -158,6 +158,12 @@ FAKE_EXPORT(Status, nvmlSystemGetDriverVersion, (char* text, unsigned length)) {
   return kOk;
 }
 
+FAKE_EXPORT(Status, nvmlSystemGetConfComputeState, (cuda::NvmlConfidential * state)) {
+  if (!initialized) return kUninitialized;
+  *state = {.environment = 0, .feature = fault("confidential") ? 1U : 0U, .devTools = 0};
+  return kOk;
+}
+
 FAKE_EXPORT(Status, nvmlDeviceGetCount_v2, (unsigned* count)) {
   return initialized ? write(count, static_cast<unsigned>(Machine::get().count())) : kUninitialized;
 }

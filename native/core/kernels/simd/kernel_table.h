@@ -1,5 +1,5 @@
-// What one instruction set offers: a function for each (dtype, op), looked up once a call. Private
-// to core and its tests; everybody else calls core/reduce_kernels.h.
+// The kernels of one instruction set: a function for each (dtype, op), looked up once a call.
+// Private to core and its tests; others use core/reduce_kernels.h.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,11 @@
 
 namespace gradlink::simd {
 
-/// Alignment that lets a destination bypass the caches at every level: one cache line.
+/// Streaming stores need this alignment at every level: one cache line.
 inline constexpr std::size_t kLineBytes = 64;
 
 /// Elements begin..end of m destinations and k >= 1 sources. The last `streamed` destinations are
-/// not sources, are aligned to kLineBytes at element `begin`, and are written past the caches. An
-/// avg divides by `divisor`.
+/// no sources, are aligned to kLineBytes at `begin` and bypass the caches. divisor: for avg.
 struct ReduceArguments {
   void* const* dst;
   std::size_t m;
@@ -30,7 +29,7 @@ struct ReduceArguments {
 };
 using Reduce = void (*)(const ReduceArguments&);
 
-/// As Reduce, with one destination, any k >= 1 and one weight for each source.
+/// As ReduceArguments, with one destination and one weight for each source.
 struct WeightedArguments {
   void* dst;
   const void* const* src;
@@ -40,21 +39,19 @@ struct WeightedArguments {
 };
 using Weighted = void (*)(const WeightedArguments&);
 
-/// One term of a weighted sum: read where it lies or, where an earlier store of the call may have
-/// changed it, from what was held of it.
+/// One term of a weighted sum, with a saved copy if an earlier store may have changed the source.
 struct MixTerm {
   const void* src;
   const void* held;  // or null
   double weight;
 };
-/// What to put aside, kMixBytes at a time, before a block's first store.
+/// What to save, kMixBytes at a time, before a block's first store.
 struct MixHold {
   const void* src;
   void* held;
 };
-/// Elements begin..end of m weighted sums at once: the terms of each follow those of the one
-/// before. `streamed`: all destinations are written past the caches, none is a source, and all are
-/// aligned to kLineBytes at element `begin`.
+/// Elements begin..end of m weighted sums: their terms are consecutive. `streamed`: no destination
+/// is a source, all are aligned to kLineBytes at `begin` and bypass the caches.
 struct MixArguments {
   const WeightedOutput* outputs;
   std::size_t m;
@@ -66,11 +63,10 @@ struct MixArguments {
   std::size_t end;
 };
 using Mix = void (*)(const MixArguments&);
-/// As many vectors as are in flight at a time, in the form that registers hold.
+/// The vectors in flight at a time, in register form.
 inline constexpr std::size_t kMixBytes = 256;
 
-/// Bytes begin..end of one source to m destinations; alignment and `streamed` as in
-/// ReduceArguments.
+/// Bytes begin..end of one source to m destinations; `streamed` as in ReduceArguments.
 struct CopyArguments {
   void* const* dst;
   std::size_t m;
@@ -81,7 +77,7 @@ struct CopyArguments {
 };
 using Copy = void (*)(const CopyArguments&);
 
-/// Halves to float32, and back after a division; what is written may begin where the source does.
+/// Halves to float32, and back after a division. The output may begin where the input does.
 using Widen = void (*)(const std::uint16_t* from, float* to, std::size_t count);
 using Narrow = void (*)(const float* from, std::uint16_t* to, std::size_t count,
                         std::size_t divisor);
@@ -98,18 +94,17 @@ struct KernelTable {
   Narrow narrowBrain;
 };
 
-/// The levels this build and this machine have, the narrowest first; returns how many.
+/// The levels that this build and this machine have, the narrowest first.
 int availableLevels(const KernelTable* (&levels)[3]);
 
-/// The level in use: the widest, or the widest that GRADLINK_SIMD allows.
+/// The widest level that GRADLINK_SIMD allows.
 const KernelTable& currentLevel();
 
-/// GRADLINK_SIMD's meaning: the named level, or the next narrower one that is available; the widest
-/// where the name is unknown or null.
+/// The named level or the next narrower available one; the widest if the name is unknown or null.
 const KernelTable& levelFor(const char* name);
 
 // The calls of core/reduce_kernels.h at a chosen level.
-/// `divisor`: of avg; 0: as many as sources.
+/// `divisor`: of avg; 0: the number of sources.
 void reduceMany(const KernelTable&, std::span<void* const> dst, std::span<const void* const> src,
                 std::size_t count, DType, ReduceOp, Streaming, std::size_t divisor = 0);
 void widen(const KernelTable&, const void* halves, float* to, std::size_t count, DType);
@@ -123,8 +118,7 @@ void weightedSums(const KernelTable&, std::span<const WeightedOutput> outputs,
 void copyMany(const KernelTable&, std::span<void* const> dst, const void* src, std::size_t bytes,
               Streaming);
 
-// One a translation unit, each compiled with its own instruction set. Null where the build has no
-// such target.
+// One a translation unit, compiled with its instruction set. Null if the build has no such target.
 const KernelTable* scalarKernels();
 const KernelTable* avx2Kernels();
 const KernelTable* avx512Kernels();

@@ -12,12 +12,12 @@ namespace gradlink::simd {
 namespace {
 
 #if defined(__x86_64__) || defined(__i386__)
-// clang before 15 does not know the name "f16c" in the builtin.
+// clang before 15 lacks "f16c" in the builtin.
 bool machineHasF16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
-// These also ask whether the operating system saves the wide registers.
+// These also check that the operating system saves the wide registers.
 bool machineHasAvx2() { return __builtin_cpu_supports("avx2") && machineHasF16c(); }
 bool machineHasAvx512() {
   return machineHasAvx2() && __builtin_cpu_supports("avx512f") &&
@@ -29,8 +29,7 @@ bool machineHasAvx2() { return false; }
 bool machineHasAvx512() { return false; }
 #endif
 
-// Every name of every architecture, the narrowest first: GRADLINK_SIMD may name one that this
-// machine lacks.
+// All levels of all architectures, the narrowest first: GRADLINK_SIMD may name a foreign one.
 constexpr const char* kNames[] = {"scalar", "neon", "avx2", "avx512"};
 constexpr int kNameCount = 4;
 

@@ -13,8 +13,7 @@ namespace {
 
 constexpr int kVectorBytes = 16;
 
-// ARM's non-temporal store is a hint on pairs of registers that GCC does not emit; its cores
-// recognise long streams of full lines by themselves.
+// GCC does not emit ARM's non-temporal hint; the cores recognize long streams of full lines.
 template <class V>
 inline __attribute__((always_inline)) void streamStore(void* to, V value) {
   std::memcpy(to, &value, sizeof(V));

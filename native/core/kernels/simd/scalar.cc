@@ -1,5 +1,4 @@
-// Portable: 16-byte vectors that the compiler lowers to whatever the target's baseline has (SSE2 on
-// x86-64).
+// Portable: 16-byte vectors that the compiler lowers to the target's baseline (SSE2 on x86-64).
 #include <cstdint>
 #include <cstring>
 

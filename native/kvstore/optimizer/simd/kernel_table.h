@@ -1,4 +1,4 @@
-// Fills one KvKernels from the loops above. Included last by one file a SIMD level.
+// Fills one KvKernels from the loops above. Included last by one file for each SIMD level.
 #pragma once
 
 #include "kvstore/optimizer/simd/compression_loops.inc"
@@ -15,7 +15,7 @@ constexpr FusedFunction<T> kFusedAll = Fused<T, stepAll<Formula, T>>::run;
 #define GRADLINK_STEP_LOOP(T, kernel, Formula) stepAll<kernels::Formula, T>,
 #define GRADLINK_FUSED_LOOP(T, kernel, Formula) kFusedAll<kernels::Formula, T>,
 
-// The order is StepKernel's, whose last is lambMoments: that one hands nothing out.
+// In the order of StepKernel, whose last, lambMoments, has no outputs.
 constexpr KvKernels tableOf(const char* level) {
   return KvKernels{
       .level = level,

@@ -1,6 +1,6 @@
-// The inner loops of the optimizers and of gradient compression, compiled once for each SIMD level.
-// Plain loops that the compiler vectorises: no fused multiply-add, no approximate reciprocal or
-// root, sums in fixed lanes, so that every level gives the same bits.
+// The inner loops of optimizers and gradient compression, compiled once for each SIMD level.
+// Vectorized by the compiler without fused multiply-add, approximate reciprocals or roots, and with
+// sums in fixed lanes, so every level gives the same bits.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,14 @@ struct StepArrays {
   T* weight;
   const T* grad;
   T* state[3];
-  /// lambMoments: where the direction goes, for its norm.
+  /// lambMoments: the direction, for its norm.
   T* direction;
 };
 
 template <class T>
 using StepFunction = void (*)(const StepArrays<T>&, std::size_t count, const StepScalars<T>&);
 
-/// A step with what comes before and after it: the gradients' sum, taken from the left, and copies
-/// of the new weights.
+/// A step with the sum of its gradients, from the left, and copies of the new weights.
 template <class T>
 struct FusedArrays {
   /// Without grad and direction.
@@ -32,7 +31,7 @@ struct FusedArrays {
   std::size_t gradCount;
   void* const* outputs;
   std::size_t outputCount;
-  /// The last so many outputs bypass the caches; they are aligned to a cache line at `begin`.
+  /// The last `streamed` outputs bypass the caches; they are aligned to a cache line at `begin`.
   std::size_t streamed;
 };
 
@@ -41,7 +40,7 @@ using FusedFunction = void (*)(const FusedArrays<T>&, std::size_t begin, std::si
                                const StepScalars<T>&);
 
 struct KvKernels {
-  /// "avx512", "avx2" or "generic" (what the compiler's baseline has: SSE2 or NEON).
+  /// "avx512", "avx2" or "generic" (the compiler's baseline: SSE2 or NEON).
   const char* level;
   StepFunction<float> step32[kStepKernelCount];
   StepFunction<double> step64[kStepKernelCount];
@@ -62,7 +61,7 @@ struct KvKernels {
 
 /// The widest level of this machine that core's simdLevel() allows.
 const KvKernels& kvKernels();
-/// A level by name; null where this machine or this build does not have it.
+/// A level by name; null if this machine or build lacks it.
 const KvKernels* kvKernels(const char* level);
 
 }  // namespace gradlink
