@@ -26,7 +26,8 @@ struct Stock {
 
 /// Never destroyed: memory is given back until the process ends.
 struct State {
-  /// Held to launch over several GPUs, and to ask the driver for memory or give it some.
+  /// Held to launch over several GPUs, to give the driver memory, and to ask it for some where
+  /// nothing is under way that it could wait for.
   std::recursive_mutex launching;
   /// Of the thread that has it: how many launches.
   int launches = 0;
@@ -36,6 +37,8 @@ struct State {
   int keepers = 0;
   int alone = 0;
   int noAllocations = 0;
+  /// Calls that ask the driver for memory without the lock above.
+  int allocating = 0;
   std::list<Stock> stocks;
 
   Stock& of(const MemorySource& source) {
@@ -96,37 +99,81 @@ bool waitAWhile(const Done& done) {
   return true;
 }
 
-Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
-  waitAWhile([] {
-    const std::lock_guard lock(state().mutex);
-    return state().noAllocations == ownNoAllocations;
-  });
-  std::unique_lock launching(state().launching, std::defer_lock);
-  waitAWhile([&] { return launching.try_lock(); });
-  // With both locks.
-  const auto quiet = [&] {
-    return launching.owns_lock() && state().launches == 0 && state().alone == 0;
-  };
-  const auto allocate = [&] {
-    if (source.device != nullptr) source.device->makeCurrent();
-    return source.allocate(memory, bytes);
-  };
-  if (launching.owns_lock()) {
-    freeWhile([&](const Stock& stock) {
-      const std::size_t inUse = stock.inUse + bytes;
-      return stock.source == source && quiet() &&
-             inUse + stock.keptBytes > std::max(inUse, stock.mostInUse);
+/// Memory of the driver. Beside launches that are alone the driver may wait for these, and they for
+/// others that still come: then it is asked without the lock that those need.
+class Asking {
+ public:
+  Asking(const MemorySource& source, std::size_t bytes, void** memory)
+      : source_(source), bytes_(bytes), memory_(memory) {}
+
+  Status ask() {
+    waitAWhile([] {
+      const std::lock_guard lock(state().mutex);
+      return state().noAllocations == ownNoAllocations;
     });
+    waitAWhile([this] { return launching_.try_lock(); });
+    if (isQuiet()) {
+      freeWhile([this](const Stock& stock) {
+        const std::size_t inUse = stock.inUse + bytes_;
+        return stock.source == source_ &&
+               inUse + stock.keptBytes > std::max(inUse, stock.mostInUse);
+      });
+    }
+    const Status status = isQuiet() ? allocate() : allocateBeside();
+    if (status != kOutOfMemory || !waitAWhile([this] { return becomesQuiet(); })) return status;
+    const bool any =
+        freeWhile([this](const Stock& stock) { return stock.source.device == source_.device; });
+    return any ? allocate() : status;
   }
-  const Status status = allocate();
-  if (status != kOutOfMemory || !launching.owns_lock()) return status;
-  waitAWhile([&] {
+
+ private:
+  /// Nothing is under way, and while the lock is held nothing begins.
+  bool isQuiet() const {
+    if (!launching_.owns_lock() || state().launches != 0) return false;
     const std::lock_guard lock(state().mutex);
-    return quiet();
-  });
-  const bool any = freeWhile(
-      [&](const Stock& stock) { return stock.source.device == source.device && quiet(); });
-  return any ? allocate() : status;
+    return state().alone == 0;
+  }
+  bool becomesQuiet() {
+    if (!launching_.owns_lock() && !launching_.try_lock()) return false;
+    if (isQuiet()) return true;
+    launching_.unlock();
+    return false;
+  }
+  Status allocate() {
+    if (source_.device != nullptr) source_.device->makeCurrent();
+    return source_.allocate(memory_, bytes_);
+  }
+  Status allocateBeside() {
+    if (launching_.owns_lock()) launching_.unlock();
+    const Beside beside;
+    return allocate();
+  }
+  struct Beside {
+    Beside() { count(1); }
+    ~Beside() { count(-1); }
+    Beside(const Beside&) = delete;
+    Beside& operator=(const Beside&) = delete;
+    static void count(int one) {
+      const std::lock_guard lock(state().mutex);
+      state().allocating += one;
+    }
+  };
+
+  const MemorySource& source_;
+  const std::size_t bytes_;
+  void** const memory_;
+  std::unique_lock<std::recursive_mutex> launching_{state().launching, std::defer_lock};
+};
+
+/// The turn of a launch over several GPUs. The driver would keep it waiting behind who asks for
+/// memory beside launches that are alone, and it them; so it lets these end first.
+bool takeTurn(bool alone) {
+  if (!state().launching.try_lock()) return false;
+  if (alone || state().launches != 0) return true;
+  const std::lock_guard lock(state().mutex);
+  if (state().allocating == 0) return true;
+  state().launching.unlock();
+  return false;
 }
 
 }  // namespace
@@ -134,7 +181,7 @@ Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
 Launching::Launching(bool alone, Deadline deadline, const char* op,
                      const std::function<void()>& look)
     : alone_(alone) {
-  await([] { return state().launching.try_lock(); }, deadline, op, look);
+  await([alone] { return takeTurn(alone); }, deadline, op, look);
   if (!alone) {
     ++state().launches;
     return;
@@ -197,7 +244,7 @@ Status takeMemory(const MemorySource& source, std::size_t bytes, void** memory, 
     return true;
   };
   if (!fresh && take(false)) return kSuccess;
-  const Status status = takeNew(source, bytes, memory);
+  const Status status = Asking(source, bytes, memory).ask();
   if (status == kSuccess) take(true);
   return status;
 }

@@ -17,12 +17,14 @@
 namespace gradlink::cuda {
 
 /// While one lives, no other thread launches over several GPUs, and nobody asks the driver for
-/// memory, or only who has waited a second. A thread may have several.
+/// memory, or only who has waited a second. A thread may have several. It waits for who asks the
+/// driver already.
 class Launching {
  public:
   /// Waits for its turn, as await() does. `alone`: others, in other threads or processes, launch on
   /// some of the GPUs. They wait for one another, so they cannot take turns: then it only keeps
-  /// memory from being given back to the driver.
+  /// memory from being given back to the driver. Nor does it wait for who asks beside such
+  /// launches.
   Launching(bool alone, Deadline, const char* op, const std::function<void()>& look = {});
   ~Launching();
   Launching(const Launching&) = delete;
