@@ -25,9 +25,11 @@ class Device {
 
   int ordinal() const { return ordinal_; }
   DeviceHandle handle() const { return handle_; }
-  /// The primary context, retained at the first call, for the life of the process: it takes some
-  /// 500 MiB of the GPU and part of a second, so that it is for what is to run there. Throws
-  /// Error(backendUnavailable) where this process may not use the GPU, else what the driver says.
+  /// The primary context, retained at the first call: it takes some 500 MiB of the GPU and part of
+  /// a second, so that it is for what is to run there. It stays for the life of the process, as
+  /// with every process that uses NCCL: the CUDA runtime in there keeps it to its end. Modules,
+  /// page-locked memory and what peers may reach go with it. Throws Error(backendUnavailable) where
+  /// this process may not use the GPU, else what the driver says.
   ContextHandle context() const;
   /// "gpu:0 (NVIDIA H200)", for messages.
   const std::string& label() const { return label_; }

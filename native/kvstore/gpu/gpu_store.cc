@@ -171,6 +171,7 @@ void GpuStore::layOut(GpuKey& key, bool written) {
   if (wanted == key.cut) return;
   try {
     Restored states;
+    // Where a push failed there may be no state, or some of it.
     const auto made = [](const Key& one) { return one.state && one.state->made; };
     const bool all =
         key.cut ? std::ranges::all_of(key.parts, [&](const auto& part) { return made(*part); })
