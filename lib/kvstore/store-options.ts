@@ -40,11 +40,13 @@ export interface KVStoreOptions {
   peer?: boolean | undefined;
   /**
    * Of the type `allreduce`, and of `device` and `nccl` on GPUs: whether each worker, or each GPU, steps a part of every
-   * large key, keeps what the optimizer has for that part alone, and hands the new values to the others; false when
-   * absent. The values are the same to the bit, what the optimizer keeps takes 1/n of the memory on each of n, and as many
-   * bytes travel. The same on all workers; where a worker's devices are GPUs, these step its part. Not with `lamb`,
-   * `lars`, `lbsgd` and `groupadagrad`, which need norms of whole arrays; `device` and `nccl` take no updaters of one's
-   * own and no rows then.
+   * large key, keeps what the optimizer has for that part alone, and hands the new values to the others. What the
+   * optimizer keeps takes 1/n of the memory on each of n. Of `allreduce` false when absent, and the same on all workers;
+   * the values are the same to the bit, and as many bytes travel.
+   *
+   * Of `device` and `nccl`, when absent: where NCCL merges, which then moves 1/n less, while an optimizer is set that can
+   * step parts. With true `lamb`, `lars`, `lbsgd` and `groupadagrad`, which need norms of whole arrays, are refused;
+   * `device` and `nccl` take no updaters of one's own and no rows then.
    */
   shardOptimizer?: boolean | undefined;
   /**
@@ -111,7 +113,8 @@ export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true })
 export interface OpeningOptions {
   readonly merge: MergeName;
   readonly peer: boolean;
-  readonly shardOptimizer: boolean;
+  /** Absent: what is best for the store. */
+  readonly shardOptimizer: boolean | undefined;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
   readonly bigArrayBound: number;
@@ -158,9 +161,10 @@ export function openingOptions(
   if (options.peer !== undefined && (kind !== 'device' || gpus === null)) {
     throw ruleError('ERR_INVALID_ARG_VALUE', "peer needs store type 'device' on GPUs");
   }
-  const shardOptimizer = flag(options.shardOptimizer, 'shardOptimizer', false);
+  const { shardOptimizer } = options;
+  if (shardOptimizer !== undefined) flag(shardOptimizer, 'shardOptimizer', false);
   const shards = kind === 'allreduce' || ((kind === 'device' || kind === 'nccl') && gpus !== null);
-  if (options.shardOptimizer !== undefined && !shards) {
+  if (shardOptimizer !== undefined && !shards) {
     const rule = "shardOptimizer needs store type 'allreduce', or 'device' or 'nccl' on GPUs";
     throw ruleError('ERR_INVALID_ARG_VALUE', rule);
   }

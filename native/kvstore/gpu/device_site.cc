@@ -10,6 +10,7 @@
 #include "kvstore/base/misuse.h"
 #include "kvstore/gpu/call.h"
 #include "kvstore/gpu/round.h"
+#include "kvstore/gpu/shards.h"
 #include "kvstore/gpu/step.h"
 #include "kvstore/optimizer/math.h"
 
@@ -145,11 +146,9 @@ void GpuDeviceSite::makeRoom(GpuKey& key) {
   key.value = cuda::DeviceMemory(places_[key.owner].device, key.bytes());
 }
 
-void GpuDeviceSite::makeRoomOn(std::size_t place, GpuKey& key) {
+void GpuDeviceSite::makeRoomInParts(GpuKey& key) {
   cuda::loadKernels(places_.devices(), {cuda::sumModule(key.dtype)});
-  places_.takeOwner(place, key.bytes());
-  key.owner = place;
-  key.value = cuda::DeviceMemory(places_[place].device, key.bytes());
+  makePartsRoom(key, places_);
 }
 
 /// The memory of earlier rounds is free again for each stream, but for what others still read.
