@@ -134,7 +134,7 @@ describe('options that are absent', () => {
     expect(store).toEqual({
       merge: 'auto',
       peer: true,
-      shardOptimizer: false,
+      shardOptimizer: undefined,
       timeoutMs: 30_000,
       startTimeoutMs: 60_000,
       bigArrayBound: 1_000_000,

@@ -81,7 +81,7 @@ export async function openWithServers(
 export async function openWithoutServers(
   devices: number,
   gpus: readonly number[] | null,
-  { timeoutMs, startTimeoutMs, shardOptimizer, merge }: OpeningOptions,
+  { timeoutMs, startTimeoutMs, shardOptimizer = false, merge }: OpeningOptions,
 ): Promise<StoreBackend> {
   const alone = { backend: 'shm', job: '', rank: 0, workers: 1, servers: 0 } as const;
   const place = workerPlace() ?? alone;

@@ -39,10 +39,13 @@ export interface KVStoreOptions {
   peer?: boolean | undefined;
   /**
    * For type `allreduce`, and for `device` and `nccl` on GPUs: whether each worker or GPU updates one part of every
-   * large key, keeps the optimizer's state only for that part, and sends the new values to the others; false when
-   * absent. Values are bit-equal, the state takes 1/n of the memory, and the traffic is the same. The same on all
-   * workers; a worker's GPUs update its part. Not with `lamb`, `lars`, `lbsgd` and `groupadagrad`, which need norms of
-   * whole arrays; `device` and `nccl` then allow no updaters and no rows.
+   * large key, keeps the optimizer's state only for that part, and sends the new values to the others. The state takes
+   * 1/n of the memory on each of n. For `allreduce` false when absent, and the same on all workers; values are
+   * bit-equal, and the traffic is the same.
+   *
+   * For `device` and `nccl`, when absent: if NCCL merges, which then moves 1/n less, while an optimizer is set that can
+   * update parts. With true, `lamb`, `lars`, `lbsgd` and `groupadagrad` are refused, because they need norms of whole
+   * arrays; `device` and `nccl` then allow no updaters and no rows.
    */
   shardOptimizer?: boolean | undefined;
   /**
@@ -110,7 +113,8 @@ export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true })
 export interface OpeningOptions {
   readonly merge: MergeName;
   readonly peer: boolean;
-  readonly shardOptimizer: boolean;
+  /** Absent: what is best for the store. */
+  readonly shardOptimizer: boolean | undefined;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
   readonly bigArrayBound: number;
@@ -157,9 +161,10 @@ export function openingOptions(
   if (options.peer !== undefined && (kind !== 'device' || gpus === null)) {
     throw ruleError('ERR_INVALID_ARG_VALUE', "peer needs store type 'device' on GPUs");
   }
-  const shardOptimizer = flag(options.shardOptimizer, 'shardOptimizer', false);
+  const { shardOptimizer } = options;
+  if (shardOptimizer !== undefined) flag(shardOptimizer, 'shardOptimizer', false);
   const shards = kind === 'allreduce' || ((kind === 'device' || kind === 'nccl') && gpus !== null);
-  if (options.shardOptimizer !== undefined && !shards) {
+  if (shardOptimizer !== undefined && !shards) {
     const rule = "shardOptimizer needs store type 'allreduce', or 'device' or 'nccl' on GPUs";
     throw ruleError('ERR_INVALID_ARG_VALUE', rule);
   }

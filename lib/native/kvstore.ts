@@ -109,7 +109,7 @@ export interface NativeKVStoreClass {
     merge: number,
     timeoutMs: number,
     peer: boolean,
-    shardOptimizer: boolean,
+    shardOptimizer: boolean | undefined,
   ): NativeKVStore;
   /** A worker's side of a store with servers. */
   openDist(place: NativePlace, options: NativeDistOptions): Promise<NativeKVStore>;

@@ -25,9 +25,10 @@ class Device {
 
   int ordinal() const { return ordinal_; }
   DeviceHandle handle() const { return handle_; }
-  /// The primary context, retained at the first call until the process ends. It takes some 500 MiB
-  /// of the GPU, so it is created only for work on that GPU. Throws Error(backendUnavailable) if
-  /// this process may not use the GPU.
+  /// The primary context, retained at the first call. It takes some 500 MiB of the GPU, so it is
+  /// created only for work on that GPU. It stays for the life of the process, as in every process
+  /// that uses NCCL, whose CUDA runtime keeps it. Throws Error(backendUnavailable) if this process
+  /// may not use the GPU.
   ContextHandle context() const;
   /// "gpu:0 (NVIDIA H200)", for messages.
   const std::string& label() const { return label_; }

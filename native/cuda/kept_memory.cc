@@ -26,7 +26,8 @@ struct Pool {
 
 /// Never destroyed: memory is freed until the process ends.
 struct State {
-  /// Held while launching over several GPUs, and for the driver's allocations.
+  /// Held to launch over several GPUs, to free memory of the driver, and to allocate where nothing
+  /// is under way that the driver could wait for.
   std::recursive_mutex launching;
   /// Nested launches of the thread that holds it.
   int launches = 0;
@@ -36,6 +37,8 @@ struct State {
   int keeping = 0;
   int alone = 0;
   int noAllocations = 0;
+  /// Calls that allocate from the driver without the lock above.
+  int allocating = 0;
   std::list<Pool> pools;
 
   Pool& of(const MemorySource& source) {
@@ -94,37 +97,80 @@ bool waitAWhile(const Done& done) {
   return true;
 }
 
-Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
-  waitAWhile([] {
-    const std::lock_guard lock(state().mutex);
-    return state().noAllocations == ownNoAllocations;
-  });
-  std::unique_lock launching(state().launching, std::defer_lock);
-  waitAWhile([&] { return launching.try_lock(); });
-  // With both locks.
-  const auto quiet = [&] {
-    return launching.owns_lock() && state().launches == 0 && state().alone == 0;
-  };
-  const auto allocate = [&] {
-    if (source.device != nullptr) source.device->makeCurrent();
-    return source.allocate(memory, bytes);
-  };
-  if (launching.owns_lock()) {
-    freeWhile([&](const Pool& pool) {
-      const std::size_t inUse = pool.inUse + bytes;
-      return pool.source == source && quiet() &&
-             inUse + pool.keptBytes > std::max(inUse, pool.mostInUse);
+/// Allocates memory of the driver. Beside launches that are alone the driver may wait for them, and
+/// they for others that still come: it then allocates without the lock that those need.
+class DriverAllocation {
+ public:
+  DriverAllocation(const MemorySource& source, std::size_t bytes, void** memory)
+      : source_(source), bytes_(bytes), memory_(memory) {}
+
+  Status run() {
+    waitAWhile([] {
+      const std::lock_guard lock(state().mutex);
+      return state().noAllocations == ownNoAllocations;
     });
+    waitAWhile([this] { return launching_.try_lock(); });
+    if (isQuiet()) {
+      freeWhile([this](const Pool& pool) {
+        const std::size_t inUse = pool.inUse + bytes_;
+        return pool.source == source_ && inUse + pool.keptBytes > std::max(inUse, pool.mostInUse);
+      });
+    }
+    const Status status = isQuiet() ? allocate() : allocateBeside();
+    if (status != kOutOfMemory || !waitAWhile([this] { return becomesQuiet(); })) return status;
+    const bool any =
+        freeWhile([this](const Pool& pool) { return pool.source.device == source_.device; });
+    return any ? allocate() : status;
   }
-  const Status status = allocate();
-  if (status != kOutOfMemory || !launching.owns_lock()) return status;
-  waitAWhile([&] {
+
+ private:
+  /// Nothing is under way, and while the lock is held nothing begins.
+  bool isQuiet() const {
+    if (!launching_.owns_lock() || state().launches != 0) return false;
     const std::lock_guard lock(state().mutex);
-    return quiet();
-  });
-  const bool any =
-      freeWhile([&](const Pool& pool) { return pool.source.device == source.device && quiet(); });
-  return any ? allocate() : status;
+    return state().alone == 0;
+  }
+  bool becomesQuiet() {
+    if (!launching_.owns_lock() && !launching_.try_lock()) return false;
+    if (isQuiet()) return true;
+    launching_.unlock();
+    return false;
+  }
+  Status allocate() {
+    if (source_.device != nullptr) source_.device->makeCurrent();
+    return source_.allocate(memory_, bytes_);
+  }
+  Status allocateBeside() {
+    if (launching_.owns_lock()) launching_.unlock();
+    const Beside beside;
+    return allocate();
+  }
+  struct Beside {
+    Beside() { count(1); }
+    ~Beside() { count(-1); }
+    Beside(const Beside&) = delete;
+    Beside& operator=(const Beside&) = delete;
+    static void count(int one) {
+      const std::lock_guard lock(state().mutex);
+      state().allocating += one;
+    }
+  };
+
+  const MemorySource& source_;
+  const std::size_t bytes_;
+  void** const memory_;
+  std::unique_lock<std::recursive_mutex> launching_{state().launching, std::defer_lock};
+};
+
+/// The turn of a launch over several GPUs. The driver would block it behind allocations beside
+/// launches that are alone, and those would wait for it; so it lets these allocations end first.
+bool takeTurn(bool alone) {
+  if (!state().launching.try_lock()) return false;
+  if (alone || state().launches != 0) return true;
+  const std::lock_guard lock(state().mutex);
+  if (state().allocating == 0) return true;
+  state().launching.unlock();
+  return false;
 }
 
 }  // namespace
@@ -132,7 +178,7 @@ Status takeNew(const MemorySource& source, std::size_t bytes, void** memory) {
 Launching::Launching(bool alone, Deadline deadline, const char* op,
                      const std::function<void()>& look)
     : alone_(alone) {
-  await([] { return state().launching.try_lock(); }, deadline, op, look);
+  await([alone] { return takeTurn(alone); }, deadline, op, look);
   if (!alone) {
     ++state().launches;
     return;
@@ -195,7 +241,7 @@ Status takeMemory(const MemorySource& source, std::size_t bytes, void** memory, 
     return true;
   };
   if (!fresh && take(false)) return kSuccess;
-  const Status status = takeNew(source, bytes, memory);
+  const Status status = DriverAllocation(source, bytes, memory).run();
   if (status == kSuccess) take(true);
   return status;
 }

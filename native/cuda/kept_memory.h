@@ -16,11 +16,12 @@
 namespace gradlink::cuda {
 
 /// While one lives, no other thread launches over several GPUs or allocates, except after waiting a
-/// second. A thread may hold several.
+/// second. A thread may hold several. It waits for allocations that have begun.
 class Launching {
  public:
   /// Waits for its turn, as await() does. `alone`: other threads or processes launch on some of the
-  /// GPUs. They wait for each other and cannot take turns: this only keeps memory from being freed.
+  /// GPUs. They wait for each other and cannot take turns: this only keeps memory from being freed,
+  /// and does not wait for allocations beside such launches.
   Launching(bool alone, Deadline, const char* op, const std::function<void()>& look = {});
   ~Launching();
   Launching(const Launching&) = delete;

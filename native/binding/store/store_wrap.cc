@@ -104,7 +104,9 @@ Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
     options.merge = static_cast<GpuMerge>(integerArg(info[1], "merge", 0, 3));
     options.timeoutMs = numberArg(info[2], "timeoutMs");
     options.peer = booleanArg(info[3], "peer");
-    options.shardOptimizer = booleanArg(info[4], "shardOptimizer");
+    if (!info[4].IsUndefined()) {
+      options.shardOptimizer = booleanArg(info[4], "shardOptimizer");
+    }
     return make(env, makeGpuStore(options), KVStoreHandle::Kind::gpus);
   });
 }

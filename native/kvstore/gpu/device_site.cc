@@ -7,27 +7,13 @@
 #include "core/error.h"
 #include "cuda/kernel_module.h"
 #include "cuda/step.h"
-#include "kvstore/base/misuse.h"
 #include "kvstore/gpu/call.h"
 #include "kvstore/gpu/round.h"
+#include "kvstore/gpu/shards.h"
 #include "kvstore/gpu/step.h"
 #include "kvstore/optimizer/math.h"
 
 namespace gradlink {
-namespace {
-
-bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
-  if (options.merge == GpuMerge::nccl && !options.peer) {
-    throw storeUnsupported(
-        "NCCL decides itself whether GPUs reach one another: set NCCL_P2P_DISABLE=1, or use the "
-        "store type 'device', which merges by copies then");
-  }
-  if (!options.peer) return false;
-  return usesNccl(options.merge, options.gpus.size(), places);
-}
-
-}  // namespace
-
 /// Units that are done when all streams are past what was queued for them.
 class GpuDeviceSite::Round final : public InFlight {
  public:
@@ -113,8 +99,8 @@ GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void(
       wake_(std::move(wake)),
       places_(options.gpus, options.peer),
       crossing_(places_.events(), 0),
-      nccl_(decideOnNccl(options, places_.size()), places_, options.gpus, options.timeoutMs,
-            options.fuseBelowBytes) {}
+      nccl_(usesNccl(options.merge, options.peer, options.gpus.size(), places_.size()), places_,
+            options.gpus, options.timeoutMs, options.fuseBelowBytes) {}
 
 GpuDeviceSite::~GpuDeviceSite() = default;
 
@@ -145,11 +131,9 @@ void GpuDeviceSite::makeRoom(GpuKey& key) {
   key.value = cuda::DeviceMemory(places_[key.owner].device, key.bytes());
 }
 
-void GpuDeviceSite::makeRoomOn(std::size_t place, GpuKey& key) {
+void GpuDeviceSite::makeRoomInParts(GpuKey& key) {
   cuda::loadKernels(places_.devices(), {cuda::sumModule(key.dtype)});
-  places_.takeOwner(place, key.bytes());
-  key.owner = place;
-  key.value = cuda::DeviceMemory(places_[place].device, key.bytes());
+  makePartsRoom(key, places_);
 }
 
 /// The memory of earlier rounds is free again for each stream, but for what others still read.

@@ -22,7 +22,8 @@ class GpuDeviceSite final : public GpuValueSite {
   GpuDeviceSite(const GpuStoreOptions& options, std::function<void()> wake);
   ~GpuDeviceSite() override;
 
-  const GpuPlaces& places() const { return places_; }
+  GpuPlaces& places() { return places_; }
+  bool sumsByNccl() const { return nccl_.uses(); }
   /// Before the first key.
   void setCompression(const GradientCompression* compression) { compression_ = compression; }
 
@@ -33,8 +34,8 @@ class GpuDeviceSite final : public GpuValueSite {
 
   void open() override;
   void makeRoom(GpuKey&) override;
-  /// The same on that place, of a part of a key.
-  void makeRoomOn(std::size_t place, GpuKey&);
+  /// The same for its parts.
+  void makeRoomInParts(GpuKey&);
   bool blocksKey(const GpuUnit& unit) const override {
     return unit.head().external != nullptr || unit.visitsHost();
   }

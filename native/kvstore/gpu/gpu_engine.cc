@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "cuda/stream.h"
 
@@ -153,17 +154,22 @@ std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
   std::size_t bytes = 0;
   while (request.from < request.to && bytes < most) {
     const GpuOperation& operation = (*request.operations)[request.from++];
-    GpuKey& key = *operation.key;
-    GpuItem item;
-    item.operation = {request.operations, &operation};
-    item.priority = request.priority;
-    item.ticket = request.ticket;
-    if (broken_) {
-      item.error = broken_;
-    } else {
-      admit_(item);
+    const GpuKey& key = *operation.key;
+    const std::span each =
+        key.cut ? std::span(operation.inParts) : std::span<const GpuOperation>(&operation, 1);
+    request.ticket->expect(each.size() - 1);
+    for (const GpuOperation& one : each) {
+      GpuItem item;
+      item.operation = {request.operations, &one};
+      item.priority = request.priority;
+      item.ticket = request.ticket;
+      if (broken_) {
+        item.error = broken_;
+      } else {
+        admit_(item);
+      }
+      queue_.join(*one.key, std::move(item));
     }
-    queue_.join(key, std::move(item));
     bytes += key.bytes() * (operation.in.size() + operation.out.size() + 1);
   }
   return bytes;

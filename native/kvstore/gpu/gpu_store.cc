@@ -1,5 +1,7 @@
 #include "kvstore/gpu/gpu_store.h"
 
+#include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,12 +25,15 @@ class GpuStore final : public ValueStore<GpuKey> {
   explicit GpuStore(const GpuStoreOptions& options)
       : gpus_(options.gpus),
         onHost_(options.merge == GpuMerge::host),
-        sharded_(options.shardOptimizer),
+        sharded_(options.shardOptimizer.value_or(false)),
         leastShardBytes_(options.leastShardBytes),
         site_(makeSite(options)),
-        engine_(*site_, [this](GpuItem& item) { rule_.admit(kindOf(item), item.key(), item); }) {}
+        cutsAtWill_(!options.shardOptimizer && device_ != nullptr && device_->sumsByNccl()),
+        engine_(*site_, [this](GpuItem& item) { admit(item); }) {}
   ~GpuStore() override;
 
+  KeyId define(const std::string& name, DType dtype, std::size_t count,
+               std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here = false) override;
   std::unique_ptr<PreparedCall> prepare(std::vector<Operation> operations) override {
     return std::make_unique<GpuPreparedCall>(engine_, requestsOf(std::move(operations)));
@@ -46,13 +51,15 @@ class GpuStore final : public ValueStore<GpuKey> {
   std::unique_ptr<GpuKey> makeKey(Key) override;
   std::vector<GpuRequest> requestsOf(std::vector<Operation> operations);
   std::size_t placeOf(int gpu) const;
-  void apply(std::function<void()> body) override { engine_.apply(std::move(body)); }
+  void admit(GpuItem& item) const;
+  void layOut(GpuKey& key, bool written = true);
+  void restoreAs(bool cut, GpuKey&, std::unique_ptr<OptimizerState>,
+                 const std::shared_ptr<Optimizer>&, Restored&);
+  void apply(std::function<void()> body) override;
   void fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) override {
     engine_.fence(std::move(body), std::move(ticket));
   }
-  void ruleChanged() override {
-    if (rule_.optimizer && device_ != nullptr) device_->loadSteps(*rule_.optimizer);
-  }
+  void ruleChanged() override;
   const OptimizerState* stateOf(const GpuKey&, Copies&) override;
   void restoreKey(GpuKey&, std::unique_ptr<OptimizerState>, const std::shared_ptr<Optimizer>&,
                   Restored&) override;
@@ -69,6 +76,8 @@ class GpuStore final : public ValueStore<GpuKey> {
   GpuDeviceSite* device_ = nullptr;  // the site, of whichever kind it is
   GpuHostSite* host_ = nullptr;
   std::unique_ptr<GpuValueSite> site_;
+  /// Keys are cut while that moves less and the rule allows it.
+  const bool cutsAtWill_;
   GpuEngine engine_;  // last: its thread uses the rest
 };
 
@@ -113,17 +122,75 @@ void GpuStore::check(const UpdateRule& rule) const {
 
 std::unique_ptr<GpuKey> GpuStore::makeKey(Key made) {
   auto key = std::make_unique<GpuKey>(std::move(made));
-  const std::size_t places = sharded_ ? device_->places().size() : 0;
-  if (sharded_) cutKey(*key, places, leastShardBytes_);
-  if (key->parts.empty()) site_->makeRoom(*key);
-  for (const auto& part : key->parts) {
-    if (part->part < places) {
-      device_->makeRoomOn(part->part, *part);
-    } else {
-      site_->makeRoom(*part);
-    }
+  if (sharded_ || cutsAtWill_) addParts(*key, device_->places().size(), leastShardBytes_);
+  if (sharded_ && !key->parts.empty()) {
+    device_->makeRoomInParts(*key);
+    key->cut = true;
+  } else {
+    site_->makeRoom(*key);
   }
   return key;
+}
+
+KeyId GpuStore::define(const std::string& name, DType dtype, std::size_t count,
+                       std::size_t rowLength) {
+  const KeyId id = ValueStore::define(name, dtype, count, rowLength);
+  // Nothing of it is under way before its init.
+  GpuKey* const key = keyNamed(name);
+  if (!key->parts.empty()) engine_.apply([this, key] { layOut(*key, false); });
+  return id;
+}
+
+void GpuStore::admit(GpuItem& item) const {
+  const GpuKey& key = item.key();
+  if (key.whole != nullptr && key.whole->notJoined) {
+    item.error = key.whole->notJoined;
+  } else {
+    rule_.admit(kindOf(item), item.key(), item);
+  }
+}
+
+/// A rule may move values between the GPUs: then nothing may be under way.
+void GpuStore::apply(std::function<void()> body) {
+  if (!cutsAtWill_) return engine_.apply(std::move(body));
+  engine_.fence(std::move(body), std::make_shared<Ticket>([](const std::exception_ptr&) {}));
+}
+
+void GpuStore::ruleChanged() {
+  if (rule_.optimizer && device_ != nullptr) device_->loadSteps(*rule_.optimizer);
+  for (GpuKey* const key : allKeys()) layOut(*key);
+}
+
+/// Cuts the key or joins it, as is best for the rule. Nothing of it may be under way.
+void GpuStore::layOut(GpuKey& key, bool written) {
+  if (!cutsAtWill_ || key.parts.empty()) return;
+  key.notJoined = nullptr;
+  const bool needsWhole =
+      key.ofRows || rule_.external || (rule_.optimizer && rule_.optimizer->math().needsWhole());
+  const bool wanted = rule_.optimizer && !needsWhole;
+  if (wanted == key.cut) return;
+  try {
+    Restored states;
+    // Where a push failed there may be no state, or some of it.
+    const auto made = [](const Key& one) { return one.state && one.state->made; };
+    const bool all =
+        key.cut ? std::ranges::all_of(key.parts, [&](const auto& part) { return made(*part); })
+                : made(key);
+    if (Copies copies; all && stateOf(key, copies) != nullptr) {
+      restoreAs(wanted, key, std::move(copies.back()), rule_.optimizer, states);
+    }
+    if (wanted) {
+      cutValue(key, device_->places(), written);
+    } else {
+      joinValue(key, device_->places());
+    }
+    key.cut = wanted;
+    dropState(key);
+    for (auto& [one, state] : states) one->state = std::move(state);
+  } catch (const std::exception&) {
+    // As it is it serves as well, with more to move, unless it must be whole.
+    if (needsWhole) key.notJoined = std::current_exception();
+  }
 }
 
 void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
@@ -131,6 +198,7 @@ void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
 }
 
 std::vector<GpuRequest> GpuStore::requestsOf(std::vector<Operation> operations) {
+  std::vector<GpuKey*> joined;
   GpuRequests requests(
       gpus_, [this](int gpu) { return placeOf(gpu); }, operations.size());
   forEachChecked(operations, [&](GpuKey& key, Operation& operation) {
@@ -138,8 +206,14 @@ std::vector<GpuRequest> GpuStore::requestsOf(std::vector<Operation> operations) 
     if (compresses && !operation.inRows.empty()) throw noCompressedRows(key.name);
     const bool ofRows = operation.kind == OperationKind::rowSparsePull || !operation.inRows.empty();
     if (sharded_ && ofRows) refuseInShards("pushes and pulls of rows");
+    if (cutsAtWill_ && ofRows && !key.parts.empty() && !key.ofRows.exchange(true)) {
+      joined.push_back(&key);
+    }
     requests.add(key, std::move(operation));
   });
+  for (GpuKey* const key : joined) {
+    apply([this, key] { layOut(*key); });
+  }
   return requests.take();
 }
 
@@ -159,27 +233,34 @@ void GpuStore::setCompression(const GradientCompression& compression) {
 }
 
 const OptimizerState* GpuStore::stateOf(const GpuKey& key, Copies& copies) {
-  const GpuKey& first = key.parts.empty() ? key : *key.parts.front();
+  const GpuKey& first = key.cut ? *key.parts.front() : key;
   if (!hasState(first)) return nullptr;
   std::unique_ptr<OptimizerState> copy = site_->stateOf(first);
   if (!copy) return first.state->state.get();
-  for (const auto& part : key.parts) {
-    if (part->part > 0) appendState(*copy, *site_->stateOf(*part));
+  if (key.cut) {
+    for (const auto& part : key.parts) {
+      if (part->part > 0) appendState(*copy, *site_->stateOf(*part));
+    }
   }
   return copies.emplace_back(std::move(copy)).get();
 }
 
 void GpuStore::restoreKey(GpuKey& key, std::unique_ptr<OptimizerState> from,
                           const std::shared_ptr<Optimizer>& optimizer, Restored& restored) {
+  restoreAs(key.cut, key, std::move(from), optimizer, restored);
+}
+
+void GpuStore::restoreAs(bool cut, GpuKey& key, std::unique_ptr<OptimizerState> from,
+                         const std::shared_ptr<Optimizer>& optimizer, Restored& restored) {
   const auto restore = [&](GpuKey& one, std::unique_ptr<OptimizerState> own) {
     auto state = loadedState(optimizer, std::move(own), one);
     site_->restoreState(one, *state);
     restored.emplace_back(&one, std::move(state));
   };
+  if (!cut) return restore(key, std::move(from));
   for (const auto& part : key.parts) {
     restore(*part, std::make_unique<OptimizerState>(cutState(*from, part->first, part->count)));
   }
-  if (key.parts.empty()) restore(key, std::move(from));
 }
 
 }  // namespace

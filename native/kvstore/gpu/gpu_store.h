@@ -1,13 +1,14 @@
 // The stores of one process on GPUs: `device`, `nccl` and `local`.
 //
 // Every key's value lives on one GPU, its owner, chosen so that all carry about the same bytes (for
-// `local`: in pinned host memory). A push sums the devices' arrays into the owner, a pull copies
-// from there; a push and the pulls that follow it on its key are one pass. All operations that are
-// queued when the engine looks are planned together: arrays of one kind travel in one NCCL group or
-// one kernel launch, however many keys they are of.
+// `local`: in pinned host memory), or in parts on all of them (gpu/shards.h). A push sums the
+// devices' arrays into the owner, a pull copies from there; a push and the pulls that follow it on
+// its key are one pass. All operations that are queued when the engine looks are planned together:
+// arrays of one kind travel in one NCCL group or one kernel launch, however many keys they are of.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kvstore/stepping_store.h"
@@ -29,8 +30,9 @@ struct GpuStoreOptions {
   /// page-locked memory of the host, and NCCL, which decides on that itself, takes no part.
   bool peer = true;
   /// Whether large keys are cut over the GPUs: each sums, steps and keeps a part of them. By NCCL
-  /// that is a reduce-scatter and an all-gather.
-  bool shardOptimizer = false;
+  /// that is a reduce-scatter and an all-gather. Absent: by NCCL alone, and while an optimizer is
+  /// set that steps parts of arrays; keys whose rows are asked for alone stay whole.
+  std::optional<bool> shardOptimizer;
   /// What a part of a key must have at least, in bytes, for the key to be cut.
   std::size_t leastShardBytes = 64 << 10;
   /// Arrays below this many bytes are packed into one buffer before NCCL sees them.

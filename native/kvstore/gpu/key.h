@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <utility>
@@ -38,6 +40,8 @@ struct GpuOperation {
   /// As an Operation's.
   std::vector<std::int64_t> rows;
   std::vector<std::vector<std::int64_t>> inRows;
+  /// What it comes to while its key is cut: one for each part, where the key has parts.
+  std::vector<GpuOperation> inParts;
 };
 using GpuOperations = std::vector<GpuOperation>;
 
@@ -71,8 +75,14 @@ struct GpuKey : Key {
   std::size_t owner = 0;
 
   // ---- where GPUs share the optimizer's work (gpu/shards.h)
-  /// Instead of a value of its own.
+  /// Those that the key can be cut into; none where it always stays whole.
   std::vector<std::unique_ptr<GpuKey>> parts;
+  /// Whether they have the value, and what belongs to it, in place of the key.
+  bool cut = false;
+  /// Why it is cut still, although it is used in a way that needs it whole.
+  std::exception_ptr notJoined;
+  /// Whether its rows are asked for alone: then it is whole from there on.
+  std::atomic<bool> ofRows = false;
   /// Of a part: the key, and which of its parts.
   GpuKey* whole = nullptr;
   std::size_t part = 0;

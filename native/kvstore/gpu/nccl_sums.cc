@@ -8,8 +8,13 @@
 
 namespace gradlink {
 
-bool usesNccl(GpuMerge merge, std::size_t devices, std::size_t places) {
-  if (merge != GpuMerge::nccl && merge != GpuMerge::automatic) return false;
+bool usesNccl(GpuMerge merge, bool peer, std::size_t devices, std::size_t places) {
+  if (merge == GpuMerge::nccl && !peer) {
+    throw storeUnsupported(
+        "NCCL decides itself whether GPUs reach one another: set NCCL_P2P_DISABLE=1, or use the "
+        "store type 'device', which merges by copies then");
+  }
+  if ((merge != GpuMerge::nccl && merge != GpuMerge::automatic) || !peer) return false;
   const bool distinct = places == devices;
   if (merge == GpuMerge::nccl) {
     if (!distinct) {

@@ -16,9 +16,9 @@
 
 namespace gradlink {
 
-/// Whether NCCL sums arrays of so many devices on so many GPUs. Throws where it must and cannot:
-/// where a GPU is named twice, or the library is missing.
-bool usesNccl(GpuMerge merge, std::size_t devices, std::size_t places);
+/// Whether NCCL sums arrays of so many devices on so many GPUs, or copies between them do. `peer`:
+/// GPUs may reach one another. Throws where it must be NCCL and cannot.
+bool usesNccl(GpuMerge merge, bool peer, std::size_t devices, std::size_t places);
 
 /// Of the engine's thread, except where it says otherwise.
 class GpuNccl {

@@ -68,11 +68,22 @@ std::size_t GpuPlaces::indexOf(int ordinal) const {
 }
 
 std::size_t GpuPlaces::chooseOwner(std::size_t bytes) {
+  const std::lock_guard lock(loads_);
   const auto lightest =
       std::min_element(places_.begin(), places_.end(),
                        [](const auto& a, const auto& b) { return a->load < b->load; });
   (*lightest)->load += bytes;
   return static_cast<std::size_t>(lightest - places_.begin());
+}
+
+void GpuPlaces::takeOwner(std::size_t place, std::size_t bytes) {
+  const std::lock_guard lock(loads_);
+  places_[place]->load += bytes;
+}
+
+void GpuPlaces::leaveOwner(std::size_t place, std::size_t bytes) {
+  const std::lock_guard lock(loads_);
+  places_[place]->load -= bytes;
 }
 
 bool GpuPlaces::isStaged(const GpuCopy& copy) const {

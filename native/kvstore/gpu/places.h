@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -68,10 +69,11 @@ class GpuPlaces {
   std::size_t indexOf(int ordinal) const;
   /// Whether kernels on `from` read and write memory of `to`.
   bool reaches(std::size_t from, std::size_t to) const { return reach_[from * size() + to]; }
-  /// The place with the fewest bytes, which takes these too.
+  /// The place with the fewest bytes, which takes these too. From any thread, as the next two.
   std::size_t chooseOwner(std::size_t bytes);
-  /// That place takes them.
-  void takeOwner(std::size_t place, std::size_t bytes) { places_[place]->load += bytes; }
+  /// That place takes them, or gives them up.
+  void takeOwner(std::size_t place, std::size_t bytes);
+  void leaveOwner(std::size_t place, std::size_t bytes);
 
   /// Begins when that place's stream has done what it has to do now, and ends before what it gets
   /// from here on. In no order among themselves.
@@ -86,6 +88,8 @@ class GpuPlaces {
   const cuda::PeersInUse peersInUse_;
   std::vector<std::unique_ptr<GpuPlace>> places_;
   std::vector<bool> reach_;
+  /// Guards what the places carry.
+  std::mutex loads_;
   GpuEvents events_;
   /// Null where all reach all.
   std::unique_ptr<GpuStaging> staging_;

@@ -41,7 +41,7 @@ void GpuRequests::add(GpuKey& key, Operation operation) {
       requests_.back().priority != priority) {
     requests_.push_back({all_, all_->size(), 0, priority, std::move(ticket)});
   }
-  addInParts(located(key, std::move(operation)), *all_);
+  addInParts(all_->emplace_back(located(key, std::move(operation))));
   requests_.back().to = all_->size();
 }
 

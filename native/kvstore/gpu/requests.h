@@ -1,5 +1,5 @@
 // From operations as they were submitted to what the engine gets: arrays have their places, and
-// keys that are cut their parts.
+// keys that can be cut the operations of their parts.
 #pragma once
 
 #include <cstddef>

@@ -117,7 +117,7 @@ GpuDistSite::GpuDistSite(Store& inner, const GpuDistOptions& options, std::funct
       options_(options),
       wake_(std::move(wake)),
       places_(options.gpus),
-      nccl_(!options.onHost && usesNccl(options.merge, options.gpus.size(), places_.size()),
+      nccl_(!options.onHost && usesNccl(options.merge, true, options.gpus.size(), places_.size()),
             places_, options.gpus, options.timeoutMs, kFuseBelowBytes) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     up_.push_back(std::make_unique<cuda::Stream>(places_[i].device));

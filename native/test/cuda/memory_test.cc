@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -217,6 +219,47 @@ TEST(CudaKeptMemory, GoesBackWhereThereIsNoRoom) {
   }
   giveMemoryBack(source, 20, take(source, 20));
   EXPECT_EQ(Ledger::given, 80u);
+}
+
+/// A driver that gives memory once a launch that was under way has had its other half.
+struct WaitingDriver {
+  static inline std::atomic<bool> asked;
+  static inline std::atomic<bool> launched;
+
+  static MemorySource source() {
+    return {nullptr,
+            [](void** memory, std::size_t) {
+              *memory = &asked;
+              asked = true;
+              while (!launched) std::this_thread::yield();
+              return kSuccess;
+            },
+            [](void*) {}};
+  }
+};
+
+TEST(CudaKeptMemory, IsAskedForBesideLaunchesThatAreAlone) {
+  WaitingDriver::asked = WaitingDriver::launched = false;
+  const Deadline deadline = Deadline::in(10000);
+  const Launching first(true, deadline, "the first half");
+  std::thread asking([] {
+    const MemorySource source = WaitingDriver::source();
+    giveMemoryBack(source, 1, take(source, 1));
+  });
+  while (!WaitingDriver::asked) std::this_thread::yield();
+  // A launch of the other kind waits for the driver, and keeps nobody waiting meanwhile.
+  std::atomic<bool> waits = false;
+  std::atomic<bool> begun = false;
+  std::thread other([&] {
+    EXPECT_NO_THROW(Launching(false, deadline, "a group", [&] { waits = true; }));
+    begun = true;
+  });
+  while (!waits && !begun) std::this_thread::yield();
+  EXPECT_FALSE(begun);
+  EXPECT_NO_THROW(Launching(true, deadline, "the second half"));
+  WaitingDriver::launched = true;
+  asking.join();
+  other.join();
 }
 
 using CudaMemoryDeathTest = FreshProcesses;

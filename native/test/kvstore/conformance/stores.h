@@ -309,7 +309,7 @@ inline std::vector<std::optional<Error>> onStores(
     options.gpus = gpus;
     options.merge = maker.merge;
     options.peer = maker.peer;
-    options.shardOptimizer = maker.sharded;
+    if (maker.sharded) options.shardOptimizer = true;
     options.leastShardBytes = kLeastShardBytes;
     runOn(makeGpuStore(options), rank);
   });

@@ -123,10 +123,10 @@ void runOutOfMemory(Store& store, const std::vector<int>& gpus) {
   OptimizerSpec centered;
   centered.name = "rmsprop";
   centered.numbers = {{"centered", 1}};
-  // No room for its three states beside value and gradient.
+  // No room for its three states beside value and gradient, nor for half of them on each GPU.
   store.setOptimizer(Optimizer::create(centered));
-  const KeyId key = defineWith(store, "a", Floats(2'000'000));
-  const GpuArrays arrays(gpus, Floats(2'000'000, 1));
+  const KeyId key = defineWith(store, "a", Floats(3'500'000));
+  const GpuArrays arrays(gpus, Floats(3'500'000, 1));
   EXPECT_EQ(outcome(store, key, arrays).find("ERR_OUT_OF_MEMORY"), 0u);
   store.setOptimizer(nullptr);
   EXPECT_EQ(outcome(store, key, arrays), "");

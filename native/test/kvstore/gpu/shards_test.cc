@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -67,7 +68,7 @@ using Counts = std::vector<std::size_t>;
 
 class GpuShards : public testing::Test {
  protected:
-  std::unique_ptr<Store> open(bool sharded = true) const {
+  std::unique_ptr<Store> open(std::optional<bool> sharded = true) const {
     GpuStoreOptions options;
     options.gpus = gpus;
     options.merge = GpuMerge::nccl;
@@ -126,7 +127,7 @@ TEST(GpuKeyCuts, EveryElementIsInOnePart) {
       GpuKey key;
       key.dtype = DType::float32;
       key.count = count;
-      cutKey(key, places, 1);
+      addParts(key, places, 1);
       if (places == 1 || count < 64 * places) {
         EXPECT_TRUE(key.parts.empty());
         continue;
@@ -150,9 +151,9 @@ TEST(GpuKeyCuts, ShortKeysStayWhole) {
   GpuKey key;
   key.dtype = DType::float16;
   key.count = 1024;
-  cutKey(key, 4, 513);
+  addParts(key, 4, 513);
   EXPECT_TRUE(key.parts.empty());
-  cutKey(key, 4, 512);
+  addParts(key, 4, 512);
   EXPECT_EQ(key.parts.size(), 4U);
 }
 
@@ -257,7 +258,8 @@ TEST_F(GpuShards, WhatIsLeftOverIsAKeyMore) {
 TEST_F(GpuShards, OfManyKeysTravelInTwoGroups) {
   if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
   constexpr std::size_t kKeys = 50;
-  for (const bool sharded : {false, true}) {
+  // Unless it is said otherwise, keys are cut where that moves less.
+  for (const std::optional<bool> sharded : {std::optional(false), std::optional(true), {}}) {
     const auto store = open(sharded);
     const std::size_t count = gpus.size() * kLong;
     std::vector<KeyId> keys;
@@ -271,7 +273,15 @@ TEST_F(GpuShards, OfManyKeysTravelInTwoGroups) {
     // One before the optimizers, one after them.
     EXPECT_EQ(calls.groups(), 2U);
     EXPECT_EQ(calls.collectives(),
-              sharded ? (Counts{0, 0, 0, kKeys, kKeys}) : (Counts{0, kKeys, kKeys, 0, 0}));
+              sharded != false ? (Counts{0, 0, 0, kKeys, kKeys}) : (Counts{0, kKeys, kKeys, 0, 0}));
+    if (sharded == true) continue;
+    // Without an optimizer they are whole: the push leaves its sum on all GPUs.
+    store->setOptimizer(nullptr);
+    const GpuArrays ones(gpus, Floats(count, 1));
+    const NcclCalls assigning;
+    push(*store, keys[0], ones);
+    pull(*store, keys[0], ones);
+    EXPECT_EQ(assigning.collectives(), (Counts{1, 0, 0, 0, 0}));
   }
 }
 
