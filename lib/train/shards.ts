@@ -1,9 +1,9 @@
 // Sharded optimizer steps, ZeRO's second stage: every rank updates an n-th of each bucket, across variable boundaries.
-//
-// gradients one reduce-scatter per bucket: a rank gets only its part step the optimizer gets this rank's parts: whole
-// variables, and pieces of cut ones, which become variables for one step. The order is fixed, so it keeps only their
-// state values one all-gather per bucket, in the gradients' memory state is gathered the same way for checkpoints
-// (optimizer-arrays.ts)
+//   gradients  one reduce-scatter per bucket: a rank gets only its part
+//   step       the optimizer gets this rank's parts: whole variables, and pieces of cut ones, which are variables of
+//              their own for one step. The order is fixed, so it keeps only their state
+//   values     one all-gather per bucket, in the memory of the gradients
+//   state      is gathered the same way for checkpoints (optimizer-arrays.ts)
 import type { Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
