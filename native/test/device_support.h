@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
-#include <utility>
 #include <vector>
 
 #include "cuda/kernels.h"

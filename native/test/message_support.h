@@ -1,11 +1,25 @@
-// What tests ask of messages: their words may change, the names and numbers in them may not.
+// What tests ask of errors: the words may change, the codes, names and numbers may not.
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/error.h"
+
 namespace gradlink::test {
+
+/// Of what body throws; nothing where it throws nothing.
+template <class Body>
+std::optional<ErrorCode> codeOf(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.code;
+  }
+  return {};
+}
 
 /// The first of these that the message lacks; "" when it has all of them.
 inline std::string lacking(std::string_view message,

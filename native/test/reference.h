@@ -2,7 +2,6 @@
 // tricks.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/kernels/dtype.h"
@@ -173,62 +173,80 @@ inline void reduceNarrow(void* out, std::span<const void* const> in, std::size_t
   write(out, i, narrow(static_cast<float>(value), exponentBits));
 }
 
-inline void reduce(void* out, std::span<const void* const> in, std::size_t count, DType dtype,
-                   ReduceOp op) {
-  for (std::size_t i = 0; i < count; ++i) {
-    switch (dtype) {
-      case DType::int8:
-        reduceElement<std::int8_t>(out, in, i, op);
-        break;
-      case DType::uint8:
-        reduceElement<std::uint8_t>(out, in, i, op);
-        break;
-      case DType::int16:
-        reduceElement<std::int16_t>(out, in, i, op);
-        break;
-      case DType::int32:
-        reduceElement<std::int32_t>(out, in, i, op);
-        break;
-      case DType::uint32:
-        reduceElement<std::uint32_t>(out, in, i, op);
-        break;
-      case DType::int64:
-        reduceElement<std::int64_t>(out, in, i, op);
-        break;
-      case DType::uint64:
-        reduceElement<std::uint64_t>(out, in, i, op);
-        break;
-      case DType::float16:
-        reduceNarrow(out, in, i, op, 5);
-        break;
-      case DType::bfloat16:
-        reduceNarrow(out, in, i, op, 8);
-        break;
-      case DType::float32:
-        reduceElement<float>(out, in, i, op);
-        break;
-      case DType::float64:
-        reduceElement<double>(out, in, i, op);
-        break;
-      default:
-        throw std::logic_error(std::string("no reference for ") + nameOf(dtype));
-    }
+/// What stands for halves where types are told apart.
+template <int exponentBits>
+struct Half {
+  static constexpr int kExponentBits = exponentBits;
+};
+template <class T>
+constexpr bool isHalfType = std::is_class_v<T>;
+
+/// Calls f with a value of the type.
+template <class F>
+auto onType(DType dtype, F f) {
+  switch (dtype) {
+    case DType::int8:
+      return f(std::int8_t{});
+    case DType::uint8:
+      return f(std::uint8_t{});
+    case DType::int16:
+      return f(std::int16_t{});
+    case DType::int32:
+      return f(std::int32_t{});
+    case DType::uint32:
+      return f(std::uint32_t{});
+    case DType::int64:
+      return f(std::int64_t{});
+    case DType::uint64:
+      return f(std::uint64_t{});
+    case DType::float16:
+      return f(Half<5>{});
+    case DType::bfloat16:
+      return f(Half<8>{});
+    case DType::float32:
+      return f(float{});
+    case DType::float64:
+      return f(double{});
+    default:
+      throw std::logic_error(std::string("no reference for ") + nameOf(dtype));
   }
 }
 
+inline void put(void* array, std::size_t i, DType dtype, double value) {
+  onType(dtype, [&]<class T>(T) {
+    if constexpr (isHalfType<T>) {
+      write(array, i, narrow(value, T::kExponentBits));
+    } else {
+      write(array, i, static_cast<T>(value));
+    }
+  });
+}
+
+inline double numberAt(const void* array, std::size_t i, DType dtype) {
+  return onType(dtype, [&]<class T>(T) {
+    if constexpr (isHalfType<T>) {
+      return widen(read<std::uint16_t>(array, i), T::kExponentBits);
+    } else {
+      return static_cast<double>(read<T>(array, i));
+    }
+  });
+}
+
+inline void reduce(void* out, std::span<const void* const> in, std::size_t count, DType dtype,
+                   ReduceOp op) {
+  onType(dtype, [&]<class T>(T) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if constexpr (isHalfType<T>) {
+        reduceNarrow(out, in, i, op, T::kExponentBits);
+      } else {
+        reduceElement<T>(out, in, i, op);
+      }
+    }
+  });
+}
+
 inline bool isNan(const void* array, std::size_t i, DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return std::isnan(widen(read<std::uint16_t>(array, i), 5));
-    case DType::bfloat16:
-      return std::isnan(widen(read<std::uint16_t>(array, i), 8));
-    case DType::float32:
-      return std::isnan(read<float>(array, i));
-    case DType::float64:
-      return std::isnan(read<double>(array, i));
-    default:
-      return false;
-  }
+  return isFloat(dtype) && std::isnan(numberAt(array, i, dtype));
 }
 
 /// Empty where the arrays hold the same bits; one NaN is as good as another.
@@ -261,10 +279,7 @@ inline Bytes randomArray(std::size_t count, DType dtype, std::uint32_t seed) {
     if (kind == 0) continue;
     double value = (static_cast<double>(random()) / 4294967296.0 - 0.5) * 8;
     if (kind == 2) value = random() % 8 == 0 ? -0.0 : std::floor(value);
-    if (dtype == DType::float16) write(array.data(), i, narrow(value, 5));
-    if (dtype == DType::bfloat16) write(array.data(), i, narrow(value, 8));
-    if (dtype == DType::float32) write(array.data(), i, static_cast<float>(value));
-    if (dtype == DType::float64) write(array.data(), i, value);
+    put(array.data(), i, dtype, value);
   }
   return array;
 }

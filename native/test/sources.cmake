@@ -63,7 +63,7 @@ add_executable(mpi_ranks)
 unite(mpi_ranks ranks ${mpi_ranks_sources})
 target_link_libraries(mpi_ranks PRIVATE gradlink_messages)
 # Not as the other tests: what its ranks compare with is a plain loop over as many elements as they move.
-target_compile_options(mpi_ranks PRIVATE -O2)
+target_compile_options(mpi_ranks PRIVATE ${GRADLINK_TEST_OPTIONS} -O2)
 # Beside the shims, where it looks for them.
 set(mpi_folder ${CMAKE_CURRENT_BINARY_DIR})
 if(CMAKE_LIBRARY_OUTPUT_DIRECTORY)

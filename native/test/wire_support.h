@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>

@@ -2,11 +2,12 @@
 #include "core/memory/cache.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "test/folder.h"
 
 namespace gradlink::test {
 namespace {
@@ -15,28 +16,21 @@ constexpr std::size_t kCacheMiB = 1 << 20;
 
 class CacheFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("gradlink-cache-" + std::to_string(getpid()) + "-" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void cache(int index, const std::string& level, const std::string& type,
              const std::string& size) {
-    const std::filesystem::path one = folder_ / ("index" + std::to_string(index));
+    const std::filesystem::path one = folder_.path() + ("/index" + std::to_string(index));
     std::filesystem::create_directories(one);
     std::ofstream(one / "level") << level << "\n";
     std::ofstream(one / "type") << type << "\n";
     std::ofstream(one / "size") << size << "\n";
   }
-  std::size_t bytes(long library) const { return lastLevelCacheBytes(folder_.string(), library); }
+  std::size_t bytes(long library) const { return lastLevelCacheBytes(folder_.path(), library); }
   std::size_t secondLevelBytes(long library) const {
-    return secondLevelCacheBytes(folder_.string(), library);
+    return secondLevelCacheBytes(folder_.path(), library);
   }
 
  private:
-  std::filesystem::path folder_;
+  TestFolder folder_;
 };
 
 TEST_F(CacheFiles, TheLastLevelCounts) {

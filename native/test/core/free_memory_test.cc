@@ -2,12 +2,13 @@
 #include "core/memory/free_memory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "test/folder.h"
 
 namespace gradlink::test {
 namespace {
@@ -18,30 +19,26 @@ constexpr std::uint64_t kMiB = 1 << 20;
 class FreeMemoryFiles : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("gradlink-memory-" + std::to_string(getpid()) + "-" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
     write("meminfo",
           "MemTotal:       33554432 kB\nMemFree: 1 kB\nMemAvailable:   16777216 "
           "kB\nHugePages_Total: 0\n");
     write("groups", "");
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void write(const std::string& name, const std::string& text) {
-    const std::filesystem::path path = folder_ / name;
+    const std::filesystem::path path = folder_.file(name);
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text;
   }
   FreeMemory free() const {
-    return freeMemory({folder_ / "meminfo", folder_ / "groups", folder_ / "tree"});
+    return freeMemory({folder_.file("meminfo"), folder_.file("groups"), folder_.file("tree")});
   }
 
   /// 16 GiB without what is kept for others.
   static constexpr std::uint64_t kOfMachine = (16384 - 256) * kMiB;
 
  private:
-  std::filesystem::path folder_;
+  TestFolder folder_;
 };
 
 TEST_F(FreeMemoryFiles, WithoutGroupsIsTheMachines) {

@@ -1,7 +1,6 @@
 // Weighted sums of integers, against arithmetic of 128 bits and by cases.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>

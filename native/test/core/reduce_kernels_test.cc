@@ -198,42 +198,6 @@ TEST(ReduceKernels, NarrowFloatsRoundTiesToEvenForEveryValue) {
   }
 }
 
-TEST(ReduceKernels, NarrowFloatsKeepEveryValueAsItIs) {
-  for (const DType dtype : {DType::float16, DType::bfloat16}) {
-    Bytes all;
-    for (int bits = 0; bits < 65536; ++bits) {
-      all.push_back(static_cast<std::uint8_t>(bits));
-      all.push_back(static_cast<std::uint8_t>(bits >> 8));
-    }
-    const double one = 1;
-    for (const simd::KernelTable* level : allLevels()) {
-      Bytes out(all.size());
-      const void* in[] = {all.data()};
-      simd::weightedSum(*level, out.data(), in, {&one, 1}, 65536, dtype);
-      EXPECT_EQ(reference::difference(out.data(), all.data(), 65536, dtype), "")
-          << level->name << nameOf(dtype);
-    }
-  }
-}
-
-TEST(ReduceKernels, MinAndMaxPropagateNanFromEitherSide) {
-  const float nan = std::nanf("");
-  for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
-    for (const simd::KernelTable* level : allLevels()) {
-      std::vector<float> a(40, 1.0f);
-      std::vector<float> b(40, nan);
-      std::vector<float> out(40);
-      const void* nanLast[] = {a.data(), b.data()};
-      const void* nanFirst[] = {b.data(), a.data(), a.data()};
-      void* dst[] = {out.data()};
-      simd::reduceMany(*level, dst, nanLast, 40, DType::float32, op, false);
-      for (const float value : out) EXPECT_TRUE(std::isnan(value)) << level->name;
-      simd::reduceMany(*level, dst, nanFirst, 40, DType::float32, op, false);
-      for (const float value : out) EXPECT_TRUE(std::isnan(value)) << level->name;
-    }
-  }
-}
-
 TEST(ReduceKernels, WeightedSumEqualsTheReference) {
   const std::vector<double> weights = {0.3, -1.7, 1, 2.5e-3, 0.1};
   for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
@@ -245,28 +209,16 @@ TEST(ReduceKernels, WeightedSumEqualsTheReference) {
     for (std::size_t k = 1; k <= weights.size(); ++k) {
       Bytes expected(src[0].size());
       for (std::size_t i = 0; i < kLongest; ++i) {
-        if (dtype == DType::float64) {
-          double sum = reference::read<double>(in[0], i) * weights[0];
-          for (std::size_t s = 1; s < k; ++s) sum += reference::read<double>(in[s], i) * weights[s];
-          reference::write(expected.data(), i, sum);
-          continue;
-        }
-        const auto at = [&](std::size_t s) {
-          const float value =
-              dtype == DType::float32
-                  ? reference::read<float>(in[s], i)
-                  : static_cast<float>(reference::widen(reference::read<std::uint16_t>(in[s], i),
-                                                        dtype == DType::float16 ? 5 : 8));
-          return value * static_cast<float>(weights[s]);
+        const auto sumAs = [&]<class T>(T) {
+          T sum = 0;
+          for (std::size_t s = 0; s < k; ++s) {
+            const T one =
+                static_cast<T>(reference::numberAt(in[s], i, dtype)) * static_cast<T>(weights[s]);
+            sum = s == 0 ? one : sum + one;
+          }
+          reference::put(expected.data(), i, dtype, sum);
         };
-        float sum = at(0);
-        for (std::size_t s = 1; s < k; ++s) sum += at(s);
-        if (dtype == DType::float32) {
-          reference::write(expected.data(), i, sum);
-        } else {
-          reference::write(expected.data(), i,
-                           reference::narrow(sum, dtype == DType::float16 ? 5 : 8));
-        }
+        dtype == DType::float64 ? sumAs(double{}) : sumAs(float{});
       }
       for (const simd::KernelTable* level : allLevels()) {
         for (const std::size_t count : kLengths) {

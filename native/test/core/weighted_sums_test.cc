@@ -1,7 +1,6 @@
 // Several weighted sums at once: the bits of one after the other, wherever the results go.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -55,38 +54,28 @@ std::string differs(const simd::KernelTable& level, const Rows& rows, std::size_
   return "";
 }
 
-void expectRight(const Rows& rows) {
+TEST(WeightedSums, AreThoseOfOneAfterTheOther) {
+  const Rows ring = {
+      {{0, 0.5}, {3, 0.25}}, {{1, 0.5}, {0, 0.75}}, {{2, 0.3}, {1, 0.7}}, {{3, 1}, {2, 2}}};
+  const Rows pairs = {
+      {{0, 0.5}, {2, 0.5}}, {{1, 0.1}, {3, 0.9}}, {{2, 0.5}, {0, 0.5}}, {{3, 1}, {1, -1}}};
+  const Rows everybodyAndNobody = {
+      {{0, 0.2}, {1, 0.3}, {2, 0.5}}, {{1, 0.25}}, {{2, 0.5}, {1, 0.1}, {0, 0.4}}};
   for (const simd::KernelTable* level : allLevels()) {
     for (const DType dtype : kHostDTypes) {
       for (const std::size_t count : {0, 1, 7, 64, 129, 1000, 5003}) {
         for (const Place place : {Place::apart, Place::over, Place::mixed}) {
           for (const bool streaming : {false, true}) {
-            EXPECT_EQ(differs(*level, rows, count, dtype, place, streaming), "")
-                << level->name << " " << nameOf(dtype) << " " << count << " elements, place "
-                << static_cast<int>(place) << (streaming ? ", streaming" : "");
+            for (const Rows& rows : {ring, pairs, everybodyAndNobody}) {
+              EXPECT_EQ(differs(*level, rows, count, dtype, place, streaming), "")
+                  << level->name << " " << nameOf(dtype) << " " << count << " elements, place "
+                  << static_cast<int>(place) << (streaming ? ", streaming" : "");
+            }
           }
         }
       }
     }
   }
-}
-
-TEST(WeightedSums, OfARing) {
-  expectRight(
-      {{{0, 0.5}, {3, 0.25}}, {{1, 0.5}, {0, 0.75}}, {{2, 0.3}, {1, 0.7}}, {{3, 1}, {2, 2}}});
-}
-
-TEST(WeightedSums, OfPairsThatExchange) {
-  expectRight(
-      {{{0, 0.5}, {2, 0.5}}, {{1, 0.1}, {3, 0.9}}, {{2, 0.5}, {0, 0.5}}, {{3, 1}, {1, -1}}});
-}
-
-TEST(WeightedSums, OfEverybodyAndOfNobodyElse) {
-  expectRight({{{0, 0.2}, {1, 0.3}, {2, 0.5}}, {{1, 0.25}}, {{2, 0.5}, {1, 0.1}, {0, 0.4}}});
-}
-
-TEST(WeightedSums, OfAChain) {
-  expectRight({{{0, 0.5}, {1, 0.5}}, {{1, 0.5}, {2, 0.5}}, {{2, 1}}});
 }
 
 /// Random bits, among them sums that overflow or wrap around.

@@ -15,7 +15,7 @@ namespace {
 
 using testing::ExitedWithCode;
 
-using CudaDeviceDeathTest = FreshProcesses;
+using CudaDeviceOnFakes = FreshFakes;
 
 TEST(CudaDevice, AnOrdinalHasOneDeviceWithOneContext) {
   std::set<ContextHandle> contexts;
@@ -53,25 +53,21 @@ TEST(CudaDevice, AnOrdinalThatIsNotThereIsAnErrorThatSaysHowManyThereAre) {
   }
 }
 
-TEST_F(CudaDeviceDeathTest, AContextIsMadeForWhatRunsAndRefusedByTheGpuThatCannot) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-ins refuse one";
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "retain=214@0,retain=2@1,prohibited=2"}},
-                        [] {
-                          for (Device* device : allDevices()) gpuInfo(device->ordinal());
-                          const ErrorCode codes[] = {ErrorCode::system, ErrorCode::outOfMemory,
-                                                     ErrorCode::backendUnavailable};
-                          for (int gpu = 0; gpu < 3; ++gpu) {
-                            const auto use = [gpu] { Device::get(gpu).makeCurrent(); };
-                            const std::string message = messageOf(codes[gpu], use);
-                            EXPECT_NE(message.find(Device::get(gpu).label()), std::string::npos)
-                                << message;
-                            // What belongs to no GPU in particular needs some context, and takes
-                            // one that is.
-                            if (gpu == 0) Device::get(3).makeCurrent();
-                            std::thread([] { EXPECT_EQ(&Device::any(), &Device::get(3)); }).join();
-                          }
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaDeviceOnFakes, AContextIsMadeForWhatRunsAndRefusedByTheGpuThatCannot) {
+  expectFine({{"GRADLINK_FAKE_FAULTS", "retain=214@0,retain=2@1,prohibited=2"}}, [] {
+    for (Device* device : allDevices()) gpuInfo(device->ordinal());
+    const ErrorCode codes[] = {ErrorCode::system, ErrorCode::outOfMemory,
+                               ErrorCode::backendUnavailable};
+    for (int gpu = 0; gpu < 3; ++gpu) {
+      const auto use = [gpu] { Device::get(gpu).makeCurrent(); };
+      const std::string message = messageOf(codes[gpu], use);
+      EXPECT_NE(message.find(Device::get(gpu).label()), std::string::npos) << message;
+      // What belongs to no GPU in particular needs some context, and takes
+      // one that is.
+      if (gpu == 0) Device::get(3).makeCurrent();
+      std::thread([] { EXPECT_EQ(&Device::any(), &Device::get(3)); }).join();
+    }
+  });
 }
 
 TEST(CudaDevice, MakeCurrentIsForThisThread) {
@@ -122,32 +118,26 @@ TEST(CudaDevice, PeerAccessThatAnotherLibraryEnabledIsTakenAsItIs) {
   }
 }
 
-TEST_F(CudaDeviceDeathTest, WithoutPeersNothingIsEnabled) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told to have no peers";
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_PEERS", "none"}},
-                        [] {
-                          Device& a = Device::get(0);
-                          Device& b = Device::get(1);
-                          EXPECT_FALSE(a.canReach(b));
-                          EXPECT_FALSE(a.enablePeer(b));
-                          EXPECT_FALSE(a.disablePeer(b));
-                          EXPECT_FALSE(gpuPeer(0, 1).access);
-                          EXPECT_FALSE(gpuPeer(0, 1).performanceRank);
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaDeviceOnFakes, WithoutPeersNothingIsEnabled) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_PEERS", "none"}}, [] {
+    Device& a = Device::get(0);
+    Device& b = Device::get(1);
+    EXPECT_FALSE(a.canReach(b));
+    EXPECT_FALSE(a.enablePeer(b));
+    EXPECT_FALSE(a.disablePeer(b));
+    EXPECT_FALSE(gpuPeer(0, 1).access);
+    EXPECT_FALSE(gpuPeer(0, 1).performanceRank);
+  });
 }
 
-TEST_F(CudaDeviceDeathTest, APeerForWhichThereIsNoRoomIsNotEnabled) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told how many peers there is room for";
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "3"}, {"GRADLINK_FAKE_FAULTS", "peer-limit=1"}},
-                        [] {
-                          Device& device = Device::get(0);
-                          EXPECT_TRUE(device.enablePeer(Device::get(1)));
-                          EXPECT_FALSE(device.enablePeer(Device::get(2)));
-                          EXPECT_TRUE(device.disablePeer(Device::get(1)));
-                          EXPECT_TRUE(device.enablePeer(Device::get(2)));
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaDeviceOnFakes, APeerForWhichThereIsNoRoomIsNotEnabled) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "3"}, {"GRADLINK_FAKE_FAULTS", "peer-limit=1"}}, [] {
+    Device& device = Device::get(0);
+    EXPECT_TRUE(device.enablePeer(Device::get(1)));
+    EXPECT_FALSE(device.enablePeer(Device::get(2)));
+    EXPECT_TRUE(device.disablePeer(Device::get(1)));
+    EXPECT_TRUE(device.enablePeer(Device::get(2)));
+  });
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace {
 using testing::ExitedWithCode;
 
 using CudaDriverDeathTest = FreshProcesses;
+using CudaDriverOnFakes = FreshFakes;
 
 void load() { Driver::get(); }
 
@@ -41,14 +42,11 @@ TEST_F(CudaDriverDeathTest, ALibraryThatIsNoDriverIsToldByWhatItLacks) {
 }
 
 TEST_F(CudaDriverDeathTest, TheSameErrorComesAgain) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_CUDA_LIBRARY", "/nowhere/libcuda.so.1"}},
-                        [] {
-                          const std::string first = messageOf(ErrorCode::backendUnavailable, load);
-                          const std::string second =
-                              messageOf(ErrorCode::backendUnavailable, [] { Device::get(0); });
-                          EXPECT_EQ(first, second);
-                        }),
-              ExitedWithCode(0), "");
+  expectFine({{"GRADLINK_CUDA_LIBRARY", "/nowhere/libcuda.so.1"}}, [] {
+    const std::string first = messageOf(ErrorCode::backendUnavailable, load);
+    const std::string second = messageOf(ErrorCode::backendUnavailable, [] { Device::get(0); });
+    EXPECT_EQ(first, second);
+  });
 }
 
 TEST_F(CudaDriverDeathTest, SaysWhereALibraryWasLookedForAndWhatToDo) {
@@ -90,16 +88,14 @@ TEST(SharedLibrary, IsFoundInTheFoldersOfItsSpecUnlessAnotherFileIsNamed) {
   unlink(link.c_str());
 }
 
-TEST_F(CudaDriverDeathTest, AMachineWithoutGpusIsToldFromOneWithoutADriver) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in can have no GPU";
+TEST_F(CudaDriverOnFakes, AMachineWithoutGpusIsToldFromOneWithoutADriver) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "0"}, {"CUDA_VISIBLE_DEVICES", ""}}, load),
               ExitedWithCode(1),
               "^ERR_BACKEND_UNAVAILABLE: .*CUDA driver .*libcuda.so.1 .* CUDA_ERROR_NO_DEVICE "
               "\\(.*\\).* CUDA_VISIBLE_DEVICES .*''.* nvidia-smi");
 }
 
-TEST_F(CudaDriverDeathTest, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told not to start";
+TEST_F(CudaDriverOnFakes, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=803"}}, load), ExitedWithCode(1),
               "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH.* restart .*LD_LIBRARY_PATH");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=802"}}, load), ExitedWithCode(1),
@@ -110,8 +106,7 @@ TEST_F(CudaDriverDeathTest, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
               "^ERR_BACKEND_UNAVAILABLE: .*CUDA driver .*999.* nvidia-smi");
 }
 
-TEST_F(CudaDriverDeathTest, ADriverThatCannotCompileSaysWhatItLacks) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told not to compile";
+TEST_F(CudaDriverOnFakes, ADriverThatCannotCompileSaysWhatItLacks) {
   const auto compile = [] { static_cast<void>(kernelModule(Device::get(0), "sumFloat32")); };
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=221"}}, compile), ExitedWithCode(1),
               "^ERR_BACKEND_UNAVAILABLE: .* install libnvidia-ptxjitcompiler.so.1");
@@ -123,52 +118,40 @@ TEST_F(CudaDriverDeathTest, ADriverThatCannotCompileSaysWhatItLacks) {
               "^ERR_BACKEND_UNAVAILABLE: gpu:0 .*compute capability 3.5, .* 5.0 ");
 }
 
-TEST_F(CudaDriverDeathTest, AnOldDriverIsToldByTheFunctionItLacks) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in can lack a function";
+TEST_F(CudaDriverOnFakes, AnOldDriverIsToldByTheFunctionItLacks) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "missing=cuMemAlloc_v2"}}, load),
               ExitedWithCode(1), "has no cuMemAlloc_v2");
 }
 
-TEST_F(CudaDriverDeathTest, OptionalFunctionsMayBeMissing) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in can lack a function";
-  EXPECT_EXIT(
-      inProcess({{"GRADLINK_FAKE_FAULTS", "missing=cuDeviceGetUuid_v2,missing=cuGraphLaunch"}},
-                [] {
-                  EXPECT_EQ(Driver::get().deviceUuid, nullptr);
-                  EXPECT_EQ(Driver::get().graphLaunch, nullptr);
-                  EXPECT_NE(Driver::get().beginCapture, nullptr);
-                  const auto uuid = gpuInfo(0).uuid;
-                  ASSERT_TRUE(uuid);
-                  EXPECT_EQ(uuid->rfind("GPU-", 0), 0u) << *uuid;
-                }),
-      ExitedWithCode(0), "");
+TEST_F(CudaDriverOnFakes, OptionalFunctionsMayBeMissing) {
+  expectFine({{"GRADLINK_FAKE_FAULTS", "missing=cuDeviceGetUuid_v2,missing=cuGraphLaunch"}}, [] {
+    EXPECT_EQ(Driver::get().deviceUuid, nullptr);
+    EXPECT_EQ(Driver::get().graphLaunch, nullptr);
+    EXPECT_NE(Driver::get().beginCapture, nullptr);
+    const auto uuid = gpuInfo(0).uuid;
+    ASSERT_TRUE(uuid);
+    EXPECT_EQ(uuid->rfind("GPU-", 0), 0u) << *uuid;
+  });
 }
 
 TEST_F(CudaDriverDeathTest, WithoutNvmlGpusHaveNoHealthAndItIsSaidWhy) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1"}},
-                        [] {
-                          EXPECT_FALSE(gpuInfo(0).health);
-                          const GpuLibraries libraries = gpuLibraries();
-                          EXPECT_FALSE(libraries.nvmlFile);
-                          EXPECT_FALSE(libraries.driverRelease);
-                          const std::string missing = libraries.nvmlMissing.value_or("");
-                          EXPECT_EQ(test::lacking(missing, {"GRADLINK_NVML_LIBRARY",
-                                                            "'/nowhere/libnvidia-ml.so.1'"}),
-                                    "")
-                              << missing;
-                          EXPECT_EQ(gpuPeer(0, 0).path, "X");
-                        }),
-              ExitedWithCode(0), "");
+  expectFine({{"GRADLINK_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1"}}, [] {
+    EXPECT_FALSE(gpuInfo(0).health);
+    const GpuLibraries libraries = gpuLibraries();
+    EXPECT_FALSE(libraries.nvmlFile);
+    EXPECT_FALSE(libraries.driverRelease);
+    const std::string missing = libraries.nvmlMissing.value_or("");
+    EXPECT_EQ(test::lacking(missing, {"GRADLINK_NVML_LIBRARY", "'/nowhere/libnvidia-ml.so.1'"}), "")
+        << missing;
+    EXPECT_EQ(gpuPeer(0, 0).path, "X");
+  });
 }
 
 TEST_F(CudaDriverDeathTest, ALibraryThatIsNoNvmlIsNoError) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_NVML_LIBRARY", "libm.so.6"}},
-                        [] {
-                          EXPECT_EQ(Nvml::get(), nullptr);
-                          EXPECT_NE(Nvml::missing().find("has no nvmlInit_v2"), std::string::npos)
-                              << Nvml::missing();
-                        }),
-              ExitedWithCode(0), "");
+  expectFine({{"GRADLINK_NVML_LIBRARY", "libm.so.6"}}, [] {
+    EXPECT_EQ(Nvml::get(), nullptr);
+    EXPECT_NE(Nvml::missing().find("has no nvmlInit_v2"), std::string::npos) << Nvml::missing();
+  });
 }
 
 TEST(CudaDriver, IsLoadedWithItsVersion) {

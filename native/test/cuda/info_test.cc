@@ -140,141 +140,120 @@ TEST(CudaInfo, OnlyWhatHoldsClocksBackIsNamed) {
                    "hardwareThermal", "hardwarePowerBrake"}));
 }
 
-/// Cases of the stand-in's NVML: what it tells is known.
-class CudaHealthDeathTest : public FreshProcesses {
- protected:
-  void SetUp() override {
-    if (!onFakes()) GTEST_SKIP() << "only what the stand-in tells is known";
-  }
-};
+/// What the stand-in's NVML tells is known.
+using CudaHealthOnFakes = FreshFakes;
 
-TEST_F(CudaHealthDeathTest, LinksTellWhereTheyLeadAndHowFastTheyAre) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "mesh"}},
-                        [] {
-                          const GpuInfo info = gpuInfo(0);
-                          EXPECT_EQ(info.uuid.value_or("").rfind("GPU-", 0), 0u);
-                          ASSERT_TRUE(info.health);
-                          ASSERT_EQ(info.health->links.size(), 18u);
-                          for (const GpuLink& link : info.health->links) {
-                            EXPECT_TRUE(link.active);
-                            EXPECT_EQ(link.version, "4.0");
-                            EXPECT_EQ(link.bytesPerSecond, 26562e6);
-                            EXPECT_EQ(link.remotePciBusId, gpuInfo(1).pciBusId);
-                            EXPECT_FALSE(link.remoteIsSwitch);
-                            EXPECT_EQ(link.errors, 0u);
-                          }
-                          EXPECT_EQ(info.health->numaNode, 0);
-                          EXPECT_EQ(info.health->pcieGeneration, 5);
-                          EXPECT_EQ(info.health->pcieWidth, 16);
-                          EXPECT_EQ(info.health->throttleReasons, Names{});
-                          EXPECT_EQ(info.health->eccErrors, 0u);
-                          EXPECT_EQ(info.health->pcieReplays, 0u);
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, LinksTellWhereTheyLeadAndHowFastTheyAre) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "mesh"}}, [] {
+    const GpuInfo info = gpuInfo(0);
+    EXPECT_EQ(info.uuid.value_or("").rfind("GPU-", 0), 0u);
+    ASSERT_TRUE(info.health);
+    ASSERT_EQ(info.health->links.size(), 18u);
+    for (const GpuLink& link : info.health->links) {
+      EXPECT_TRUE(link.active);
+      EXPECT_EQ(link.version, "4.0");
+      EXPECT_EQ(link.bytesPerSecond, 26562e6);
+      EXPECT_EQ(link.remotePciBusId, gpuInfo(1).pciBusId);
+      EXPECT_FALSE(link.remoteIsSwitch);
+      EXPECT_EQ(link.errors, 0u);
+    }
+    EXPECT_EQ(info.health->numaNode, 0);
+    EXPECT_EQ(info.health->pcieGeneration, 5);
+    EXPECT_EQ(info.health->pcieWidth, 16);
+    EXPECT_EQ(info.health->throttleReasons, Names{});
+    EXPECT_EQ(info.health->eccErrors, 0u);
+    EXPECT_EQ(info.health->pcieReplays, 0u);
+  });
 }
 
-TEST_F(CudaHealthDeathTest, LinksOfASwitchLeadToNoGpu) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "switch"}},
-                        [] {
-                          const GpuHealth health = gpuInfo(1).health.value();
-                          ASSERT_EQ(health.links.size(), 18u);
-                          for (const GpuLink& link : health.links) {
-                            EXPECT_TRUE(link.active);
-                            EXPECT_TRUE(link.remoteIsSwitch);
-                            EXPECT_FALSE(link.remotePciBusId);
-                          }
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, LinksOfASwitchLeadToNoGpu) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "switch"}}, [] {
+    const GpuHealth health = gpuInfo(1).health.value();
+    ASSERT_EQ(health.links.size(), 18u);
+    for (const GpuLink& link : health.links) {
+      EXPECT_TRUE(link.active);
+      EXPECT_TRUE(link.remoteIsSwitch);
+      EXPECT_FALSE(link.remotePciBusId);
+    }
+  });
 }
 
-TEST_F(CudaHealthDeathTest, LinksThatAreDownAreListedWithoutASpeed) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"},
-                         {"GRADLINK_FAKE_NVLINK", "mesh"},
-                         {"GRADLINK_FAKE_FAULTS", "links-down=0-1:3,pcie-width=0:8"}},
-                        [] {
-                          const GpuHealth health = gpuInfo(0).health.value();
-                          ASSERT_EQ(health.links.size(), 18u);
-                          int down = 0;
-                          for (const GpuLink& link : health.links) {
-                            if (link.active) continue;
-                            ++down;
-                            EXPECT_FALSE(link.bytesPerSecond);
-                            EXPECT_FALSE(link.remotePciBusId);
-                          }
-                          EXPECT_EQ(down, 3);
-                          EXPECT_EQ(health.pcieWidth, 8);
-                          EXPECT_EQ(health.maxPcieWidth, 16);
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, LinksThatAreDownAreListedWithoutASpeed) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "2"},
+              {"GRADLINK_FAKE_NVLINK", "mesh"},
+              {"GRADLINK_FAKE_FAULTS", "links-down=0-1:3,pcie-width=0:8"}},
+             [] {
+               const GpuHealth health = gpuInfo(0).health.value();
+               ASSERT_EQ(health.links.size(), 18u);
+               int down = 0;
+               for (const GpuLink& link : health.links) {
+                 if (link.active) continue;
+                 ++down;
+                 EXPECT_FALSE(link.bytesPerSecond);
+                 EXPECT_FALSE(link.remotePciBusId);
+               }
+               EXPECT_EQ(down, 3);
+               EXPECT_EQ(health.pcieWidth, 8);
+               EXPECT_EQ(health.maxPcieWidth, 16);
+             });
 }
 
-TEST_F(CudaHealthDeathTest, AThrottledGpuSaysWhy) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_FAULTS", "throttle=1"}},
-                        [] {
-                          EXPECT_EQ(gpuInfo(0).health.value().throttleReasons, Names{});
-                          const auto reasons = gpuInfo(1).health.value().throttleReasons;
-                          ASSERT_TRUE(reasons);
-                          EXPECT_FALSE(reasons->empty());
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, AThrottledGpuSaysWhy) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_FAULTS", "throttle=1"}}, [] {
+    EXPECT_EQ(gpuInfo(0).health.value().throttleReasons, Names{});
+    const auto reasons = gpuInfo(1).health.value().throttleReasons;
+    ASSERT_TRUE(reasons);
+    EXPECT_FALSE(reasons->empty());
+  });
 }
 
-TEST_F(CudaHealthDeathTest, AnXidIsToldOnceAndOfItsGpuAlone) {
-  EXPECT_EXIT(
-      inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_FAULTS", "xid=1:79,xid=1:48"}},
-                [] {
-                  const std::string first = gpuInfo(0).pciBusId;
-                  const std::string second = gpuInfo(1).pciBusId;
-                  EXPECT_TRUE(gpuXids(first).empty());
-                  EXPECT_TRUE(gpuXids(second).empty());
-                  EXPECT_TRUE(gpuXids(first).empty());
-                  EXPECT_EQ(gpuXids(second), (std::vector<int>{79, 48}));
-                  EXPECT_TRUE(gpuXids(second).empty());
-                }),
-      ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, AnXidIsToldOnceAndOfItsGpuAlone) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_FAULTS", "xid=1:79,xid=1:48"}}, [] {
+    const std::string first = gpuInfo(0).pciBusId;
+    const std::string second = gpuInfo(1).pciBusId;
+    EXPECT_TRUE(gpuXids(first).empty());
+    EXPECT_TRUE(gpuXids(second).empty());
+    EXPECT_TRUE(gpuXids(first).empty());
+    EXPECT_EQ(gpuXids(second), (std::vector<int>{79, 48}));
+    EXPECT_TRUE(gpuXids(second).empty());
+  });
 }
 
-TEST_F(CudaHealthDeathTest, AnNvmlWithoutEventsTellsNoXids) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "xid=0:79,missing=nvmlEventSetWait_v2"}},
-                        [] {
-                          EXPECT_TRUE(gpuXids(gpuInfo(0).pciBusId).empty());
-                          EXPECT_TRUE(gpuXids(gpuInfo(0).pciBusId).empty());
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, AnNvmlWithoutEventsTellsNoXids) {
+  expectFine({{"GRADLINK_FAKE_FAULTS", "xid=0:79,missing=nvmlEventSetWait_v2"}}, [] {
+    EXPECT_TRUE(gpuXids(gpuInfo(0).pciBusId).empty());
+    EXPECT_TRUE(gpuXids(gpuInfo(0).pciBusId).empty());
+  });
 }
 
-TEST_F(CudaHealthDeathTest, AnOlderNvmlIsAskedByTheOlderName) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "1"},
-                         {"GRADLINK_FAKE_FAULTS",
-                          "throttle=0,missing=nvmlDeviceGetCurrentClocksEventReasons"}},
-                        [] {
-                          const auto reasons = gpuInfo(0).health.value().throttleReasons;
-                          ASSERT_TRUE(reasons);
-                          EXPECT_FALSE(reasons->empty());
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, AnOlderNvmlIsAskedByTheOlderName) {
+  expectFine(
+      {{"GRADLINK_FAKE_GPUS", "1"},
+       {"GRADLINK_FAKE_FAULTS", "throttle=0,missing=nvmlDeviceGetCurrentClocksEventReasons"}},
+      [] {
+        const auto reasons = gpuInfo(0).health.value().throttleReasons;
+        ASSERT_TRUE(reasons);
+        EXPECT_FALSE(reasons->empty());
+      });
 }
 
-TEST_F(CudaHealthDeathTest, WhatOneFunctionDoesNotTellLeavesTheOthers) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS",
-                          "missing=nvmlDeviceGetPowerUsage,missing=nvmlDeviceGetNvLinkState"}},
-                        [] {
-                          const GpuHealth health = gpuInfo(0).health.value();
-                          EXPECT_FALSE(health.powerW);
-                          EXPECT_TRUE(health.links.empty());
-                          EXPECT_TRUE(health.temperatureC);
-                          EXPECT_TRUE(health.pcieWidth);
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, WhatOneFunctionDoesNotTellLeavesTheOthers) {
+  expectFine({{"GRADLINK_FAKE_FAULTS",
+               "missing=nvmlDeviceGetPowerUsage,missing=nvmlDeviceGetNvLinkState"}},
+             [] {
+               const GpuHealth health = gpuInfo(0).health.value();
+               EXPECT_FALSE(health.powerW);
+               EXPECT_TRUE(health.links.empty());
+               EXPECT_TRUE(health.temperatureC);
+               EXPECT_TRUE(health.pcieWidth);
+             });
 }
 
-TEST_F(CudaHealthDeathTest, AnNvmlThatDoesNotStartIsNoError) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "nvml-absent"}},
-                        [] {
-                          EXPECT_FALSE(gpuInfo(0).health);
-                          EXPECT_TRUE(gpuLibraries().nvmlMissing);
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaHealthOnFakes, AnNvmlThatDoesNotStartIsNoError) {
+  expectFine({{"GRADLINK_FAKE_FAULTS", "nvml-absent"}}, [] {
+    EXPECT_FALSE(gpuInfo(0).health);
+    EXPECT_TRUE(gpuLibraries().nvmlMissing);
+  });
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cuda/kernel_module.h"
@@ -123,17 +122,14 @@ class KernelImageDeathTest : public FreshProcesses {
   }
   /// Loads a module of each; where the kernels are from ends in `image`, before and after.
   void expectImage(const std::string& image, const std::string& faults) const {
-    EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", faults}},
-                          [&] {
-                            Device& device = Device::get(0);
-                            const std::string before = kernelsOf(device);
-                            EXPECT_TRUE(before.ends_with(image)) << before;
-                            kernelModule(device, "sumFloat32");
-                            kernelModule(device, "stepAdam");
-                            EXPECT_EQ(kernelsOf(device), before);
-                          }),
-                ExitedWithCode(0), "")
-        << faults;
+    expectFine({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", faults}}, [&] {
+      Device& device = Device::get(0);
+      const std::string before = kernelsOf(device);
+      EXPECT_TRUE(before.ends_with(image)) << before;
+      kernelModule(device, "sumFloat32");
+      kernelModule(device, "stepAdam");
+      EXPECT_EQ(kernelsOf(device), before);
+    });
   }
 
   static constexpr const char* kFolder = "GRADLINK_TEST_CUBINS";
@@ -168,17 +164,12 @@ TEST_F(KernelImageDeathTest, OtherGpusCompile) {
 
 TEST_F(KernelImageDeathTest, WhatTheDriverRefusesIsCompiled) {
   writeCubins(90);
-  EXPECT_EXIT(
-      inProcess({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", "cubin=209"}},
-                [] {
-                  kernelModule(Device::get(0), "sumFloat32");
-                  const std::string image = kernelsOf(Device::get(0));
-                  EXPECT_EQ(
-                      test::lacking(image, {"PTX", "cubin sm_90", "CUDA_ERROR_NO_BINARY_FOR_GPU"}),
-                      "")
-                      << image;
-                }),
-      ExitedWithCode(0), "");
+  expectFine({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", "cubin=209"}}, [] {
+    kernelModule(Device::get(0), "sumFloat32");
+    const std::string image = kernelsOf(Device::get(0));
+    EXPECT_EQ(test::lacking(image, {"PTX", "cubin sm_90", "CUDA_ERROR_NO_BINARY_FOR_GPU"}), "")
+        << image;
+  });
 }
 
 TEST_F(KernelImageDeathTest, DamagedCubinsAndThoseOfOtherKernelsAreNotLoaded) {
@@ -186,22 +177,19 @@ TEST_F(KernelImageDeathTest, DamagedCubinsAndThoseOfOtherKernelsAreNotLoaded) {
   std::string digest;
   kernelsOfSource("step_kernels", digest);
   write("step_kernels-" + digest + ".sm_90.cubin.z", "damaged");
-  EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", folder_.string()}},
-                        [] {
-                          EXPECT_TRUE(kernelsOf(Device::get(0)).ends_with("PTX"));
-                          kernelModule(Device::get(0), "stepAdam");
-                        }),
-              ExitedWithCode(0), "");
+  expectFine({{"GRADLINK_CUBINS", folder_.string()}}, [] {
+    EXPECT_TRUE(kernelsOf(Device::get(0)).ends_with("PTX"));
+    kernelModule(Device::get(0), "stepAdam");
+  });
 }
 
 TEST_F(KernelImageDeathTest, AllGpusCompileAtOnceAlsoWhatTheDriverRefuses) {
   writeCubins(90);
   for (const std::string& cubins : {std::string(), folder_.string()}) {
-    EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", cubins},
-                           {"GRADLINK_FAKE_GPUS", "3"},
-                           {"GRADLINK_FAKE_FAULTS", "jit-meets=3,cubin=209"}},
-                          [] { loadKernels(allDevices(), {"sumFloat32"}); }),
-                ExitedWithCode(0), "");
+    expectFine({{"GRADLINK_CUBINS", cubins},
+                {"GRADLINK_FAKE_GPUS", "3"},
+                {"GRADLINK_FAKE_FAULTS", "jit-meets=3,cubin=209"}},
+               [] { loadKernels(allDevices(), {"sumFloat32"}); });
   }
 }
 

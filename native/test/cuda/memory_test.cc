@@ -7,11 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
@@ -262,56 +258,25 @@ TEST(CudaKeptMemory, IsAskedForBesideLaunchesThatAreAlone) {
   other.join();
 }
 
-using CudaMemoryDeathTest = FreshProcesses;
+using CudaMemoryOnFakes = FreshFakes;
 
-/// What the stand-in's driver says is left after `body`, in a process of its own; one line each.
-template <class Body>
-std::string leftBy(const Body& body) {
-  // The process of its own comes here too, and has another number.
-  constexpr const char* kAgreed = "GRADLINK_TEST_LEFT_FILE";
-  if (std::getenv(kAgreed) == nullptr) {
-    const std::string name = testing::TempDir() + "gradlink-left-" + std::to_string(getpid());
-    setenv(kAgreed, name.c_str(), 1);
-  }
-  const std::string file = std::getenv(kAgreed);
-  std::remove(file.c_str());
-  [&] { EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_LEAKS", file}}, body), ExitedWithCode(0), ""); }();
-  unsetenv(kAgreed);
-  std::ifstream report(file);
-  EXPECT_TRUE(report) << "no report was written";
-  const std::string text{std::istreambuf_iterator<char>(report), {}};
-  std::remove(file.c_str());
-  return text;
-}
-
-TEST_F(CudaMemoryDeathTest, NothingIsLeftWhenItsOwnersAreGone) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in counts what is left";
-  EXPECT_EQ(leftBy([] {
-              for (Device* device : allDevices()) {
-                const DeviceMemory memory(*device, 4096);
-                DeviceMemory other(*device, 8192);
-                other = DeviceMemory(*device, 16);
-                const PinnedMemory pinned(4096);
-                Stream stream(*device);
-                Event event(*device, true);
-                Event untimed(*device, false);
-                stream.copy(memory.data(), pinned.data(), 4096);
-                event.record(stream);
-                untimed.record(stream);
-              }
-            }),
+TEST_F(CudaMemoryOnFakes, NothingIsLeftWhenItsOwnersAreGone) {
+  EXPECT_EQ(leftBy({},
+                   [] {
+                     for (Device* device : allDevices()) {
+                       const DeviceMemory memory(*device, 4096);
+                       DeviceMemory other(*device, 8192);
+                       other = DeviceMemory(*device, 16);
+                       const PinnedMemory pinned(4096);
+                       Stream stream(*device);
+                       Event event(*device, true);
+                       Event untimed(*device, false);
+                       stream.copy(memory.data(), pinned.data(), 4096);
+                       event.record(stream);
+                       untimed.record(stream);
+                     }
+                   }),
             "");
-}
-
-TEST_F(CudaMemoryDeathTest, WhatIsKeptIsReported) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in counts what is left";
-  const std::string left = leftBy([] {
-    // Still reachable, so that only the stand-in has something to say about them.
-    static const DeviceMemory& memory = *new DeviceMemory(Device::get(0), 4096);
-    static const Stream& stream = *new Stream(Device::get(0));
-    EXPECT_EQ(memory.device(), &stream.device());
-  });
-  EXPECT_EQ(std::count(left.begin(), left.end(), '\n'), 2) << left;
 }
 
 }  // namespace

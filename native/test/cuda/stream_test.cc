@@ -31,19 +31,6 @@ std::vector<unsigned char> read(Stream& stream, const void* memory, std::size_t 
   return data;
 }
 
-TEST(CudaStream, CopiesAnyNumberOfBytesThereAndBack) {
-  for (Device* device : allDevices()) {
-    Stream stream(*device);
-    EXPECT_EQ(&stream.device(), device);
-    for (const std::size_t bytes : {0, 1, 3, 255, 4097, 1 << 20}) {
-      const std::vector<unsigned char> data = pattern(bytes, 1);
-      const DeviceMemory memory(*device, bytes);
-      stream.copy(memory.data(), data.data(), bytes);
-      EXPECT_EQ(read(stream, memory.data(), bytes), data);
-    }
-  }
-}
-
 TEST(CudaStream, CopiesWithinADevice) {
   Device& device = Device::get(0);
   Stream stream(device);
@@ -200,33 +187,27 @@ TEST(CudaStream, WhoWaitsLongLeavesTheCoreToOthers) {
   EXPECT_LT((computed() - before) * 4, std::chrono::steady_clock::now() - began);
 }
 
-using CudaStreamDeathTest = FreshProcesses;
+using CudaStreamOnFakes = FreshFakes;
 using testing::ExitedWithCode;
 
-TEST_F(CudaStreamDeathTest, WorkThatFailedIsReportedToWhoWaitsForIt) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in fails when it is told to";
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "copy=2"}},
-                        [] {
-                          Device& device = Device::get(0);
-                          const PinnedMemory host(4096);
-                          const DeviceMemory memory(device, 4096);
-                          Stream stream(device);
-                          stream.copy(memory.data(), host.data(), 4096);
-                          stream.synchronize();
-                          stream.copy(memory.data(), host.data(), 4096);
-                          const std::string message =
-                              messageOf(ErrorCode::system, [&] { stream.synchronize(); });
-                          EXPECT_EQ(test::lacking(message, {"a stream", device.label(),
-                                                            "CUDA_ERROR_ILLEGAL_ADDRESS"}),
-                                    "")
-                              << message;
-                          messageOf(ErrorCode::system, [&] { static_cast<void>(stream.done()); });
-                        }),
-              ExitedWithCode(0), "");
+TEST_F(CudaStreamOnFakes, WorkThatFailedIsReportedToWhoWaitsForIt) {
+  expectFine({{"GRADLINK_FAKE_FAULTS", "copy=2"}}, [] {
+    Device& device = Device::get(0);
+    const PinnedMemory host(4096);
+    const DeviceMemory memory(device, 4096);
+    Stream stream(device);
+    stream.copy(memory.data(), host.data(), 4096);
+    stream.synchronize();
+    stream.copy(memory.data(), host.data(), 4096);
+    const std::string message = messageOf(ErrorCode::system, [&] { stream.synchronize(); });
+    EXPECT_EQ(test::lacking(message, {"a stream", device.label(), "CUDA_ERROR_ILLEGAL_ADDRESS"}),
+              "")
+        << message;
+    messageOf(ErrorCode::system, [&] { static_cast<void>(stream.done()); });
+  });
 }
 
-TEST_F(CudaStreamDeathTest, WorkThatNeverEndsIsATimeout) {
-  if (!onFakes()) GTEST_SKIP() << "only the stand-in hangs when it is told to";
+TEST_F(CudaStreamOnFakes, WorkThatNeverEndsIsATimeout) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "stuck-copy=1"}},
                         [] {
                           Device& device = Device::get(0);
@@ -245,22 +226,6 @@ TEST(CudaAwait, ReturnsWhenItIsDone) {
   int asked = 0;
   await([&] { return ++asked == 3; }, Deadline::never(), "question");
   EXPECT_EQ(asked, 3);
-}
-
-TEST(CudaAwait, WaitsForAnEvent) {
-  constexpr std::size_t kBytes = std::size_t{16} << 20;
-  Device& device = Device::get(0);
-  const PinnedMemory host(kBytes);
-  std::memset(host.data(), 5, kBytes);
-  const DeviceMemory memory(device, kBytes);
-  const PinnedMemory back(kBytes);
-  Stream stream(device);
-  stream.copy(memory.data(), host.data(), kBytes);
-  stream.copy(back.data(), memory.data(), kBytes);
-  Event event(device, false);
-  event.record(stream);
-  await([&] { return event.done(); }, Deadline::never(), "a copy");
-  EXPECT_EQ(std::memcmp(back.data(), host.data(), kBytes), 0);
 }
 
 TEST(CudaAwait, IsOverAtTheDeadline) {

@@ -4,12 +4,16 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +21,7 @@
 #include "core/error.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
-#include "test/message_support.h"
+#include "test/thrown.h"
 
 namespace gradlink::cuda {
 
@@ -50,7 +54,7 @@ inline std::vector<Device*> allDevices() {
 /// Runs `body` and ends the process: 0 when it returned, 1 with the message on standard error when
 /// it threw. A library is loaded once a process, and so what depends on the environment needs a
 /// process of its own:
-///   EXPECT_EXIT(inProcess({{"NAME", "value"}}, [] { ... }), testing::ExitedWithCode(0), "");
+///   EXPECT_EXIT(inProcess({{"NAME", "value"}}, [] { ... }), testing::ExitedWithCode(1), "text");
 [[noreturn]] inline void inProcess(
     const std::vector<std::pair<const char*, std::string>>& environment,
     const std::function<void()>& body) {
@@ -69,23 +73,46 @@ inline std::vector<Device*> allDevices() {
   std::exit(status);
 }
 
+/// In a process of its own, of which nothing fails.
+inline void expectFine(const std::vector<std::pair<const char*, std::string>>& environment,
+                       const std::function<void()>& body) {
+  EXPECT_EXIT(inProcess(environment, body), testing::ExitedWithCode(0), "");
+}
+
 /// Forks run the executable anew, so that no library is loaded and no thread runs yet.
 class FreshProcesses : public testing::Test {
  protected:
   FreshProcesses() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
-
-/// Checks the code of what `body` throws and gives its message; "" when nothing was thrown.
-template <class Body>
-std::string messageOf(ErrorCode code, const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_STREQ(nameOf(error.code), nameOf(code)) << error.what();
-    return error.what();
+/// The same on the stand-ins alone, which do what they are told.
+class FreshFakes : public FreshProcesses {
+ protected:
+  void SetUp() override {
+    if (!onFakes()) GTEST_SKIP() << "needs the stand-ins";
   }
-  ADD_FAILURE() << "expected " << nameOf(code) << ", nothing was thrown";
-  return "";
+};
+
+/// What the stand-in says is left after `body` in a process of its own, one line each.
+inline std::string leftBy(std::vector<std::pair<const char*, std::string>> environment,
+                          const std::function<void()>& body) {
+  // The process is this executable run anew, and must come to the same name.
+  constexpr const char* kAgreed = "GRADLINK_TEST_LEFT_FILE";
+  const bool isThat = std::getenv(kAgreed) != nullptr;
+  const std::string own = testing::TempDir() + "gradlink-left-" + std::to_string(getpid());
+  setenv(kAgreed, own.c_str(), 0);
+  const std::string file = std::getenv(kAgreed);
+  std::remove(file.c_str());
+  environment.emplace_back("GRADLINK_FAKE_LEAKS", file);
+  expectFine(environment, body);
+  if (isThat) return "";
+  unsetenv(kAgreed);
+  std::ifstream report(file);
+  EXPECT_TRUE(report) << "no report was written";
+  const std::string text{std::istreambuf_iterator<char>(report), {}};
+  std::remove(file.c_str());
+  return text;
 }
+
+using test::messageOf;
 
 }  // namespace gradlink::cuda

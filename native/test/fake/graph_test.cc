@@ -1,5 +1,4 @@
 // Captured graphs of the fake driver.
-#include <cstring>
 #include <thread>
 
 #include "test/fake/support.h"
@@ -39,26 +38,6 @@ class Replay {
   GraphHandle graph_ = nullptr;
   GraphExecHandle exec_ = nullptr;
 };
-
-TEST(FakeGraph, CapturesWithoutRunningAndRunsAtEachLaunch) {
-  RawStream stream;
-  const RawMemory host(-1, 4);
-  const RawMemory device(0, 4);
-  int runs = 0;
-  ASSERT_EQ(begin(stream), kSuccess);
-  stream.run([&] { ++runs; });
-  ASSERT_EQ(copy(device, host, 4, stream), kSuccess);
-  const Replay replay(stream);
-  EXPECT_EQ(stream.synchronize(), kSuccess);
-  EXPECT_EQ(runs, 0);
-  for (int i = 1; i <= 3; ++i) {
-    host.bytes()[0] = static_cast<unsigned char>(i);
-    ASSERT_EQ(replay.launch(stream), kSuccess);
-    ASSERT_EQ(stream.synchronize(), kSuccess);
-    EXPECT_EQ(runs, i);
-    EXPECT_EQ(device.bytes()[0], i);
-  }
-}
 
 TEST(FakeGraph, LanesRunBesideEachOtherAndJoin) {
   RawStream one;

@@ -5,13 +5,9 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 

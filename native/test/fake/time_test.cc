@@ -12,11 +12,10 @@ class FakeTimeDeathTest : public FreshProcesses {
  protected:
   /// In a process with two GPUs and these settings.
   static void run(const char* links, const std::function<void()>& body, const char* peers = "all") {
-    EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"},
-                           {"GRADLINK_FAKE_LINKS", links},
-                           {"GRADLINK_FAKE_PEERS", peers}},
-                          body),
-                testing::ExitedWithCode(0), "");
+    expectFine({{"GRADLINK_FAKE_GPUS", "2"},
+                {"GRADLINK_FAKE_LINKS", links},
+                {"GRADLINK_FAKE_PEERS", peers}},
+               body);
   }
 };
 

@@ -1,9 +1,7 @@
 // Several hosts in one process: every level is the embedded engine between threads.
 #pragma once
 
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/hosts/hierarchical.h"

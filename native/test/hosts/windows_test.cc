@@ -1,74 +1,29 @@
 // Windows whose ranks reach each other by messages only: between hosts.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <mutex>
-#include <string>
-#include <vector>
-
 #include "core/window.h"
-#include "core/windows/wire_windows.h"
 #include "test/hosts/support.h"
 #include "test/window_support.h"
 
 namespace gradlink::test {
 namespace {
 
-using Body = std::string (*)(Communicator&, const OpenWindow&);
-
-/// On ranks of which each has a window service over the engine's wires.
-void expectOnRanks(Body body, const std::vector<int>& sizes) {
-  for (const int size : sizes) {
-    expectNone(onRanks(size, [&](Communicator& comm, int /*rank*/) {
-      WireWindows windows;
-      EXPECT_EQ(body(comm, [&](const WindowSpec& spec) { return windows.open(comm, spec, {}); }),
-                "")
-          << size << " ranks";
-      windows.close();
-    }));
-  }
-}
-
-TEST(HostsWindows, MoveEveryType) { expectOnRanks(windowsMoveEveryType, {1, 2, 3, 4, 7}); }
-TEST(HostsWindows, KeepTheSum) { expectOnRanks(windowsKeepTheSum, {1, 2, 4, 7}); }
-TEST(HostsWindows, NeedNothingOfTheTarget) { expectOnRanks(windowsNeedNothingOfTheTarget, {2, 4}); }
-TEST(HostsWindows, Lock) { expectOnRanks(windowsLock, {1, 2, 3}); }
-
-TEST(HostsWindows, OfAHierarchy) {
-  for (const Layout& layout : {Layout{0, 0, 1}, Layout{0, 1, 0, 1}, Layout{0, 1, 2, 0, 1, 2, 0}}) {
+TEST(HostsWindows, MoveKeepAndLock) {
+  for (const Layout& layout :
+       {Layout{0, 1}, Layout{0, 0, 1}, Layout{0, 1, 0, 1}, Layout{0, 1, 2, 0, 1, 2, 0}}) {
     expectNone(onHosts(layout, [&](Communicator& comm, int /*rank*/) {
       const OpenWindow open = [&](const WindowSpec& spec) { return comm.openWindow(spec); };
-      EXPECT_EQ(windowsMoveEveryType(comm, open), "");
-      EXPECT_EQ(windowsKeepTheSum(comm, open), "");
-      EXPECT_EQ(windowsNeedNothingOfTheTarget(comm, open), "");
-      EXPECT_EQ(windowsLock(comm, open), "");
+      EXPECT_EQ(windowsWork(comm, onTheHost(open)), "") << layout.size() << " ranks";
     }));
   }
 }
 
 TEST(HostsWindows, DisagreeInTheSameWordsOnEveryRank) {
   for (const bool otherCount : {true, false}) {
-    const auto errors = onHosts({0, 0, 1}, [&](Communicator& comm, int rank) {
-      const auto initial = filled(8, DType::float32, 1);
-      WindowSpec spec = exponential(rank, 3, 8, DType::float32, initial.data());
-      if (rank == 2 && otherCount) spec.count = 7;
-      if (rank == 2 && !otherCount) spec.destinations.pop_back();
-      try {
-        comm.openWindow(spec);
-      } catch (const Error&) {
-        // The next one has the same number everywhere.
-        const auto window =
-            comm.openWindow(exponential(rank, 3, 8, DType::float32, initial.data()));
-        EXPECT_EQ(window->p(), 1);
-        window->free({});
-        throw;
-      }
-    });
+    const auto errors = onHosts(
+        {0, 0, 1}, [&](Communicator& comm, int /*rank*/) { openWhatDiffers(comm, otherCount); });
     expectAll(errors, ErrorCode::mismatch);
-    for (const auto& error : errors) {
-      EXPECT_STREQ(error->what(), errors[0]->what());
-      EXPECT_TRUE(error->usable);
-    }
+    for (const auto& error : errors) EXPECT_STREQ(error->what(), errors[0]->what());
   }
 }
 
@@ -89,30 +44,17 @@ TEST(HostsWindows, NameWhoHasLeft) {
     while (!deadline.passed()) window->put(window->data(), all({2}), 1, false, false, deadline);
   });
   EXPECT_FALSE(errors[2].has_value());
-  for (const int rank : {0, 1}) {
-    const auto& error = errors[static_cast<std::size_t>(rank)];
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code, ErrorCode::peerLost) << error->what();
-    EXPECT_EQ(error->rank, 2);
-  }
+  expectAll({errors[0], errors[1]}, ErrorCode::peerLost, 2);
 }
 
 TEST(HostsWindows, RefuseMisuse) {
-  expectNone(onRanks(2, [&](Communicator& comm, int rank) {
-    WireWindows windows;
+  expectNone(onHosts({0, 1}, [&](Communicator& comm, int rank) {
     const auto initial = filled(2, DType::int32, 1);
     const WindowSpec spec = exponential(rank, 2, 2, DType::int32, initial.data());
-    const auto window = windows.open(comm, spec, {});
+    const auto window = comm.openWindow(spec);
     const Deadline deadline = Deadline::in(20000);
-    const auto refused = [&](const auto& call) {
-      try {
-        call();
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code, ErrorCode::invalidArgument) << error.what();
-        EXPECT_TRUE(error.usable);
-        return true;
-      }
-      return false;
+    const auto refused = [](const auto& call) {
+      return codeOf(call) == ErrorCode::invalidArgument;
     };
     EXPECT_TRUE(
         refused([&] { window->put(window->data(), all({rank}), 1, false, false, deadline); }));
@@ -123,7 +65,6 @@ TEST(HostsWindows, RefuseMisuse) {
     EXPECT_TRUE(refused([&] { window->tryLock(2, rank); }));
     window->free({});
     EXPECT_TRUE(refused([&] { window->put(window->data(), {}, 1, false, false, deadline); }));
-    windows.close();
   }));
 }
 

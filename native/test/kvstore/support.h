@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,15 @@ using Floats = std::vector<float>;
 /// A weight decay for tests of every optimizer: none where the optimizer refuses one.
 inline double decayOf(const std::string& optimizer, double wd) {
   return optimizer == "groupadagrad" ? 0 : wd;
+}
+
+inline OptimizerSpec specOf(const std::string& name, std::map<std::string, double> numbers = {}) {
+  OptimizerSpec spec{.name = name, .numbers = std::move(numbers)};
+  return spec;
+}
+inline std::shared_ptr<Optimizer> optimizerOf(const std::string& name,
+                                              std::map<std::string, double> numbers = {}) {
+  return Optimizer::create(specOf(name, std::move(numbers)));
 }
 
 /// Waits for a ticket, and throws what it failed with.
@@ -71,13 +81,20 @@ class Waiter {
   std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
 
+/// Begins what ends with a ticket, and waits for it.
+template <class Request>
+void waitFor(const Request& request) {
+  Waiter waiter;
+  request(waiter.ticket());
+  waiter.wait();
+}
+inline void meet(Store& store) {
+  waitFor([&](auto ticket) { store.barrier(ticket); });
+}
+
 inline Operation operation(OperationKind kind, KeyId key, std::vector<Floats>& arrays,
                            std::shared_ptr<Ticket> ticket, std::int32_t priority = 0) {
-  Operation made;
-  made.kind = kind;
-  made.key = key;
-  made.priority = priority;
-  made.ticket = std::move(ticket);
+  Operation made{.kind = kind, .key = key, .priority = priority, .ticket = std::move(ticket)};
   for (Floats& array : arrays) {
     if (kind == OperationKind::pull) {
       made.out.push_back(array.data());

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "core/error.h"
-#include "shm/shm.h"
+#include "test/threads_support.h"
+#include "test/thrown.h"
 
 namespace gradlink::measure {
 namespace {
@@ -19,21 +18,9 @@ constexpr auto kGetAlone = static_cast<std::size_t>(Crossing::getAlone);
 
 std::vector<BetweenCores> timeRanks(int size, const BetweenCoresOptions& options) {
   std::vector<BetweenCores> results(static_cast<std::size_t>(size));
-  std::vector<std::thread> ranks;
-  for (int rank = 0; rank < size; ++rank) {
-    ranks.emplace_back([&, rank] {
-      shm::JoinOptions join;
-      join.job = "between-cores-test";
-      join.name = "pairs";
-      join.rank = rank;
-      join.size = size;
-      join.threads = true;
-      const auto comm = shm::join(join);
-      results[static_cast<std::size_t>(rank)] = timeBetweenCores(*comm, options);
-      comm->close();
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
+  test::expectNone(test::onRanks(size, [&](Communicator& comm, int rank) {
+    results[static_cast<std::size_t>(rank)] = timeBetweenCores(comm, options);
+  }));
   return results;
 }
 
@@ -71,12 +58,7 @@ TEST(BetweenCores, RefusesWhatCannotBe) {
   for (const BetweenCoresOptions& options :
        {BetweenCoresOptions{.samples = 0}, BetweenCoresOptions{.warmup = -1},
         BetweenCoresOptions{.distance = 2}, BetweenCoresOptions{.distance = 0}}) {
-    try {
-      timeBetweenCores(*comm, options);
-      FAIL() << "should have been refused";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code, ErrorCode::invalidArgument);
-    }
+    test::expectMisuse([&] { timeBetweenCores(*comm, options); });
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/error.h"
+#include "test/message_support.h"
 
 namespace gradlink::measure {
 namespace {
@@ -42,19 +42,12 @@ TEST(CoreRates, OfTwoThreadsOnOneCoreEachHasAPart) {
 }
 
 TEST(CoreRates, RefusesWhatCannotBe) {
-  const auto codeOf = [](const CoreRatesOptions& options) {
-    try {
-      coreRates(options);
-    } catch (const Error& error) {
-      return error.code;
-    }
-    return ErrorCode::closed;  // none that it throws
-  };
-  EXPECT_EQ(codeOf({.cores = {}}), ErrorCode::invalidArgument);
-  EXPECT_EQ(codeOf({.cores = {CPU_SETSIZE}}), ErrorCode::invalidArgument);
-  EXPECT_EQ(codeOf({.cores = {CPU_SETSIZE - 1}}), ErrorCode::invalidArgument);
-  EXPECT_EQ(codeOf({.cores = {0}, .rounds = 0}), ErrorCode::invalidArgument);
-  EXPECT_EQ(codeOf({.cores = {0}, .roundSeconds = 0}), ErrorCode::invalidArgument);
+  for (const CoreRatesOptions& options :
+       {CoreRatesOptions{.cores = {}}, CoreRatesOptions{.cores = {CPU_SETSIZE}},
+        CoreRatesOptions{.cores = {CPU_SETSIZE - 1}}, CoreRatesOptions{.cores = {0}, .rounds = 0},
+        CoreRatesOptions{.cores = {0}, .roundSeconds = 0}}) {
+    EXPECT_EQ(test::codeOf([&] { coreRates(options); }), ErrorCode::invalidArgument);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // When the calls of a timed collective may run: not before all of a batch are queued on all ranks.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <functional>
 #include <vector>
 

@@ -22,7 +22,8 @@ using cuda::Device;
 using cuda::messageOf;
 using cuda::onFakes;
 
-using GpuHostTimesDeathTest = cuda::FreshProcesses;
+using GpuHostTimesOnFakes = cuda::FreshFakes;
+using GpuPeersOnFakes = cuda::FreshFakes;
 
 cpu_set_t affinityNow() {
   cpu_set_t cores;
@@ -32,12 +33,11 @@ cpu_set_t affinityNow() {
 }
 
 GpuCopiesOptions quick(std::vector<GpuCopy> copies, std::size_t measured = 1) {
-  GpuCopiesOptions options;
-  options.copies = std::move(copies);
-  options.measured = measured;
-  options.bytes = 1 << 18;
-  options.loops = 3;
-  options.samples = 2;
+  GpuCopiesOptions options{.copies = std::move(copies),
+                           .measured = measured,
+                           .bytes = 1 << 18,
+                           .loops = 3,
+                           .samples = 2};
   return options;
 }
 
@@ -162,8 +162,7 @@ TEST(GpuCopies, AreTimedByTheHostTooWhenAsked) {
 }
 
 /// A simulated second for each copy, which the host does not wait.
-TEST_F(GpuHostTimesDeathTest, AreThoseOfTheHostAndNotOfTheDevice) {
-  if (!onFakes()) GTEST_SKIP() << "a real link's rate cannot be set";
+TEST_F(GpuHostTimesOnFakes, AreThoseOfTheHostAndNotOfTheDevice) {
   const auto body = [] {
     GpuCopiesOptions options = quick({toGpu(0)});
     options.bytes = 16;
@@ -176,14 +175,11 @@ TEST_F(GpuHostTimesDeathTest, AreThoseOfTheHostAndNotOfTheDevice) {
       EXPECT_LT(result.hostSeconds[sample], 0.1);
     }
   };
-  EXPECT_EXIT(
-      cuda::inProcess({{"GRADLINK_FAKE_GPUS", "1"}, {"GRADLINK_FAKE_LINKS", "host-0=16"}}, body),
-      testing::ExitedWithCode(0), "");
+  cuda::expectFine({{"GRADLINK_FAKE_GPUS", "1"}, {"GRADLINK_FAKE_LINKS", "host-0=16"}}, body);
 }
 
 // Half of what fits: the second copy would not begin before the first is done.
-TEST_F(GpuHostTimesDeathTest, ShareTheirGpuByWhatItsMultiprocessorsHold) {
-  if (!onFakes()) GTEST_SKIP() << "needs a GPU whose multiprocessors can be smaller";
+TEST_F(GpuHostTimesOnFakes, ShareTheirGpuByWhatItsMultiprocessorsHold) {
   const auto body = [] {
     GpuCopiesOptions options = quick({toGpu(0, true), toHost(0, true)});
     options.bytes = 1 << 24;
@@ -195,8 +191,7 @@ TEST_F(GpuHostTimesDeathTest, ShareTheirGpuByWhatItsMultiprocessorsHold) {
     const int fit = Device::get(0).multiprocessors() * (1024 / 256);
     EXPECT_EQ(blocks(), fit / 2);
   };
-  EXPECT_EXIT(cuda::inProcess({{"GRADLINK_FAKE_FAULTS", "multiprocessor-threads=1024"}}, body),
-              testing::ExitedWithCode(0), "");
+  cuda::expectFine({{"GRADLINK_FAKE_FAULTS", "multiprocessor-threads=1024"}}, body);
 }
 
 TEST(GpuCopies, StageWithoutPeerAccessAndGiveItBack) {
@@ -221,8 +216,7 @@ TEST(GpuCopies, StageWithoutPeerAccessAndGiveItBack) {
   }
 }
 
-TEST(GpuPeersDeathTest, MakeRoomForOneAnother) {
-  if (!onFakes()) GTEST_SKIP() << "needs GPUs without room for their peers";
+TEST_F(GpuPeersOnFakes, MakeRoomForOneAnother) {
   const auto body = [] {
     // Each GPU has room for one peer; what a store was granted is not taken.
     for (const int to : {1, 2, 3}) {
@@ -234,15 +228,7 @@ TEST(GpuPeersDeathTest, MakeRoomForOneAnother) {
     messageOf(ErrorCode::unsupported,
               [] { timeGpuCopies(quick({{.from = 0, .to = 1, .by = 0, .kernel = true}})); });
   };
-  EXPECT_EXIT(cuda::inProcess({{"GRADLINK_FAKE_FAULTS", "peer-limit=1"}}, body),
-              testing::ExitedWithCode(0), "");
-}
-
-TEST(GpuCopies, LeaveTheThreadWhereItWas) {
-  const cpu_set_t before = affinityNow();
-  timeGpuCopies(quick({toGpu(0)}));
-  const cpu_set_t after = affinityNow();
-  EXPECT_TRUE(CPU_EQUAL(&after, &before));
+  cuda::expectFine({{"GRADLINK_FAKE_FAULTS", "peer-limit=1"}}, body);
 }
 
 TEST(GpuCopies, RefuseWhatMakesNoSense) {
@@ -262,10 +248,7 @@ TEST(GpuCopies, RefuseWhatMakesNoSense) {
 }
 
 TEST(GpuLatency, FollowsTheListToItsEnd) {
-  GpuLatencyOptions options;
-  options.nodes = 100;
-  options.steps = 100'000;
-  options.samples = 2;
+  GpuLatencyOptions options{.nodes = 100, .steps = 100'000, .samples = 2};
   for (const int memory : {kHostMemory, 0}) {
     options.memory = memory;
     const GpuLatencyResult result = timeGpuLatency(options);
@@ -288,10 +271,7 @@ TEST(GpuLatency, FollowsTheListToItsEnd) {
 }
 
 TEST(GpuLoops, CountWhatTheyMove) {
-  GpuLoopOptions options;
-  options.count = 1 << 16;
-  options.loops = 2;
-  options.samples = 2;
+  GpuLoopOptions options{.count = 1 << 16, .loops = 2, .samples = 2};
   const double array = options.count * sizeof(float);
   const auto bytesOf = [&](GpuLoop loop, int arrays) {
     options.loop = loop;

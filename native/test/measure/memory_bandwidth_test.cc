@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "test/thrown.h"
 
 namespace gradlink::measure {
 namespace {
@@ -47,23 +47,13 @@ TEST(MemoryBandwidth, RefusesCountsBelowOne) {
         MemoryBandwidthOptions{.bytes = 64, .samples = 0},
         MemoryBandwidthOptions{.bytes = 64, .arrays = 0},
         MemoryBandwidthOptions{.bytes = 64, .repeats = 0}}) {
-    try {
-      memoryBandwidth(options);
-      FAIL() << "expected an error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code, ErrorCode::invalidArgument);
-      EXPECT_TRUE(error.usable);
-    }
+    test::expectMisuse([&] { memoryBandwidth(options); });
   }
 }
 
 TEST(MemoryBandwidth, SaysThatTheMemoryIsNotThere) {
-  try {
-    memoryBandwidth({.bytes = std::size_t{1} << 60});
-    FAIL() << "expected an error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code, ErrorCode::outOfMemory);
-  }
+  EXPECT_EQ(test::codeOf([] { memoryBandwidth({.bytes = std::size_t{1} << 60}); }),
+            ErrorCode::outOfMemory);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
-#include <set>
 
 #include "core/kernels/identity.h"
 #include "measure/pattern.h"

@@ -10,9 +10,7 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <vector>
 
 namespace gradlink::test {
 

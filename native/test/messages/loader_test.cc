@@ -1,7 +1,6 @@
 // Which MPI is taken, and what is said where there is none.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
 
 #include "messages/mpi/loader.h"

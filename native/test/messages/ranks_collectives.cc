@@ -9,13 +9,6 @@
 namespace gradlink::test {
 namespace {
 
-std::string runAll(Communicator& comm, const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
-    if (std::string wrong = runRank(comm, c); !wrong.empty()) return wrong;
-  }
-  return {};
-}
-
 // "collectives short", "long" or "types": in the announcement or a few stages, in more than are on
 // the way at once, all types in several stages.
 const Register kCollectives("collectives", [](const auto& arguments) -> std::string {
@@ -31,39 +24,10 @@ const Register kCollectives("collectives", [](const auto& arguments) -> std::str
     } else {
       cases = everyType(op, comm->size(), 20011);
     }
-    if (std::string wrong = runAll(*comm, cases); !wrong.empty()) return wrong;
+    if (std::string wrong = runAll(*comm, toTheBit(cases)); !wrong.empty()) return wrong;
     comm->barrier();
   }
   comm->close();
-  return {};
-});
-
-// Sums of floats that depend on the order of the ranks: the same bits as one pass over all inputs.
-const Register kSameBits("same-bits", [](const auto&) -> std::string {
-  auto comm = joinAll();
-  const int me = comm->heldRanks()[0];
-  for (std::size_t count : {std::size_t{7}, std::size_t{200003}}) {
-    std::vector<std::vector<float>> all;
-    for (int r = 0; r < comm->size(); ++r) {
-      std::vector<float> values(count);
-      for (std::size_t i = 0; i < count; ++i) {
-        values[i] = 1.0f / static_cast<float>((i * 31 + static_cast<std::size_t>(r) * 17) % 97 + 1);
-      }
-      all.push_back(std::move(values));
-    }
-    std::vector<const void*> src;
-    for (const auto& values : all) src.push_back(values.data());
-    std::vector<float> want(count);
-    void* const to[] = {want.data()};
-    reduceMany(to, src, count, DType::float32, ReduceOp::sum);
-    std::vector<float> got(count);
-    const void* in[] = {all[static_cast<std::size_t>(me)].data()};
-    void* out[] = {got.data()};
-    comm->allReduce({in, out}, count, DType::float32, ReduceOp::sum);
-    if (std::memcmp(got.data(), want.data(), count * sizeof(float)) != 0) {
-      return "other bits than one pass at " + std::to_string(count);
-    }
-  }
   return {};
 });
 

@@ -12,9 +12,7 @@ namespace {
 
 void sum(Communicator& comm, std::size_t count, double timeoutMs = -1) {
   std::vector<float> data(count, 1);
-  const void* in[] = {data.data()};
-  void* out[] = {data.data()};
-  comm.allReduce({in, out}, count, DType::float32, ReduceOp::sum, {.timeoutMs = timeoutMs});
+  sumFloats(comm, data.data(), count, {.timeoutMs = timeoutMs});
 }
 
 /// For ranks that must stay until the others have seen something.

@@ -12,18 +12,13 @@
 #include <thread>
 
 #include "messages/tcp/tcp_engine.h"
+#include "test/waiting.h"
 
 namespace gradlink::messages::tcp {
 inline constexpr double kMostMs = 20000;
 inline constexpr std::uint64_t kContext = 7;
 
-inline void waitUntil(const std::function<bool()>& over) {
-  const Deadline deadline = Deadline::in(kMostMs);
-  while (!over()) {
-    if (deadline.passed()) throw std::runtime_error("it does not come");
-    std::this_thread::yield();
-  }
-}
+using test::waitUntil;
 
 inline Settings settingsOf(int rank, int size, int port, bool sealsAll = false) {
   return {.rank = rank, .size = size, .port = port, .secret = "of this test", .sealsAll = sealsAll};
@@ -49,10 +44,7 @@ class Forger {
  public:
   /// Comes to rank 0.
   Forger(int rank, int size, int port) {
-    Hello hello;
-    hello.rank = rank;
-    hello.size = size;
-    hello.port = 1;
+    Hello hello{.rank = rank, .size = size, .port = 1};
     come(port);
     shake(Handshake(std::move(socket_), hello, settingsOf(rank, size, port).secret));
   }

@@ -61,25 +61,14 @@ FrameHead headOf(Chance& chance) {
   if (head.kind == FrameKind::accept) head.other = 0;
   if (head.kind == FrameKind::payload && !chance.oneIn(60)) head.kind = FrameKind::message;
   if (!chance.oneIn(80)) return head;
-  switch (chance.below(6)) {
-    case 0:
-      head.kind = static_cast<FrameKind>(chance.number(kBoundaries));
-      break;
-    case 1:
-      head.tag = static_cast<std::int32_t>(chance.number(kBoundaries));
-      break;
-    case 2:
-      head.context = chance.number(kBoundaries);
-      break;
-    case 3:
-      head.bytes = chance.number(kBoundaries);
-      break;
-    case 4:
-      head.id = chance.number(kBoundaries);
-      break;
-    default:
-      head.other = chance.number(kBoundaries);
-  }
+  const auto number = [&] { return chance.number(kBoundaries); };
+  const std::function<void()> changes[] = {[&] { head.kind = static_cast<FrameKind>(number()); },
+                                           [&] { head.tag = static_cast<std::int32_t>(number()); },
+                                           [&] { head.context = number(); },
+                                           [&] { head.bytes = number(); },
+                                           [&] { head.id = number(); },
+                                           [&] { head.other = number(); }};
+  changes[chance.below(std::size(changes))]();
   return head;
 }
 
@@ -130,11 +119,7 @@ void sayFirstWords(std::uint64_t seed, int times) {
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
     const Fd stranger(ends[1]);
     const bool accepts = chance.oneIn(2);
-    Hello hello;
-    hello.rank = accepts ? 1 : 0;
-    hello.size = 2;
-    hello.peer = accepts ? 0 : 1;
-    hello.port = 1;
+    Hello hello{.rank = accepts ? 1 : 0, .size = 2, .peer = accepts ? 0 : 1, .port = 1};
     Greeting greeting;
     std::vector<char> words(accepts ? sizeof(hello) + sizeof(Bytes32)
                                     : sizeof(greeting) + sizeof(Bytes32));

@@ -26,72 +26,69 @@ GRADLINK_NCCL_REQUIRED(GRADLINK_SAME)
 GRADLINK_NCCL_OPTIONAL(GRADLINK_SAME)
 #undef GRADLINK_SAME
 
-constexpr bool isNumber(std::string_view name, long long ours) {
-  return numberOf(kNcclNumbers, name) == ours;
-}
+#define GRADLINK_IS(name, ours) \
+  static_assert(numberOf(kNcclNumbers, name) == static_cast<long long>(ours))
+#define GRADLINK_AT(type, member, of, ours) \
+  GRADLINK_IS("offsetof(" #type ", " #member ")", offsetof(of, ours))
 
-static_assert(isNumber("ncclSuccess", nccl::abi::kSuccess));
-static_assert(isNumber("ncclUnhandledCudaError", nccl::abi::kUnhandledCudaError));
-static_assert(isNumber("ncclSystemError", nccl::abi::kSystemError));
-static_assert(isNumber("ncclInternalError", nccl::abi::kInternalError));
-static_assert(isNumber("ncclInvalidArgument", nccl::abi::kInvalidArgument));
-static_assert(isNumber("ncclInvalidUsage", nccl::abi::kInvalidUsage));
-static_assert(isNumber("ncclRemoteError", nccl::abi::kRemoteError));
-static_assert(isNumber("ncclInProgress", nccl::abi::kInProgress));
-static_assert(isNumber("ncclTimeout", nccl::abi::kTimeout));
-static_assert(isNumber("sizeof(ncclUniqueId)", sizeof(nccl::abi::UniqueId)));
-static_assert(isNumber("NCCL_CONFIG_UNDEF_INT", nccl::abi::kUndefined));
-static_assert(isNumber("NCCL_API_MAGIC", nccl::abi::kConfigMagic));
-static_assert(isNumber("NCCL_WIN_COLL_SYMMETRIC", nccl::abi::kWindowSymmetric));
-static_assert(isNumber("ncclScalarHostImmediate", nccl::abi::kHostScalar));
+GRADLINK_IS("ncclSuccess", nccl::abi::kSuccess);
+GRADLINK_IS("ncclUnhandledCudaError", nccl::abi::kUnhandledCudaError);
+GRADLINK_IS("ncclSystemError", nccl::abi::kSystemError);
+GRADLINK_IS("ncclInternalError", nccl::abi::kInternalError);
+GRADLINK_IS("ncclInvalidArgument", nccl::abi::kInvalidArgument);
+GRADLINK_IS("ncclInvalidUsage", nccl::abi::kInvalidUsage);
+GRADLINK_IS("ncclRemoteError", nccl::abi::kRemoteError);
+GRADLINK_IS("ncclInProgress", nccl::abi::kInProgress);
+GRADLINK_IS("ncclTimeout", nccl::abi::kTimeout);
+GRADLINK_IS("sizeof(ncclUniqueId)", sizeof(nccl::abi::UniqueId));
+GRADLINK_IS("NCCL_CONFIG_UNDEF_INT", nccl::abi::kUndefined);
+GRADLINK_IS("NCCL_API_MAGIC", nccl::abi::kConfigMagic);
+GRADLINK_IS("NCCL_WIN_COLL_SYMMETRIC", nccl::abi::kWindowSymmetric);
+GRADLINK_IS("ncclScalarHostImmediate", nccl::abi::kHostScalar);
 
-static_assert(isNumber("ncclInt8", nccl::abi::typeOf(DType::int8)));
-static_assert(isNumber("ncclUint8", nccl::abi::typeOf(DType::uint8)));
-static_assert(isNumber("ncclInt32", nccl::abi::typeOf(DType::int32)));
-static_assert(isNumber("ncclUint32", nccl::abi::typeOf(DType::uint32)));
-static_assert(isNumber("ncclInt64", nccl::abi::typeOf(DType::int64)));
-static_assert(isNumber("ncclUint64", nccl::abi::typeOf(DType::uint64)));
-static_assert(isNumber("ncclFloat16", nccl::abi::typeOf(DType::float16)));
-static_assert(isNumber("ncclBfloat16", nccl::abi::typeOf(DType::bfloat16)));
-static_assert(isNumber("ncclFloat32", nccl::abi::typeOf(DType::float32)));
-static_assert(isNumber("ncclFloat64", nccl::abi::typeOf(DType::float64)));
-static_assert(isNumber("ncclFloat8e4m3", nccl::abi::typeOf(DType::float8e4m3)));
-static_assert(isNumber("ncclFloat8e5m2", nccl::abi::typeOf(DType::float8e5m2)));
-static_assert(isNumber("ncclSum", nccl::abi::opOf(ReduceOp::sum, 2)));
-static_assert(isNumber("ncclProd", nccl::abi::opOf(ReduceOp::prod, 2)));
-static_assert(isNumber("ncclMax", nccl::abi::opOf(ReduceOp::max, 2)));
-static_assert(isNumber("ncclMin", nccl::abi::opOf(ReduceOp::min, 2)));
-static_assert(isNumber("ncclAvg", nccl::abi::opOf(ReduceOp::avg, 2)));
+GRADLINK_IS("ncclInt8", nccl::abi::typeOf(DType::int8));
+GRADLINK_IS("ncclUint8", nccl::abi::typeOf(DType::uint8));
+GRADLINK_IS("ncclInt32", nccl::abi::typeOf(DType::int32));
+GRADLINK_IS("ncclUint32", nccl::abi::typeOf(DType::uint32));
+GRADLINK_IS("ncclInt64", nccl::abi::typeOf(DType::int64));
+GRADLINK_IS("ncclUint64", nccl::abi::typeOf(DType::uint64));
+GRADLINK_IS("ncclFloat16", nccl::abi::typeOf(DType::float16));
+GRADLINK_IS("ncclBfloat16", nccl::abi::typeOf(DType::bfloat16));
+GRADLINK_IS("ncclFloat32", nccl::abi::typeOf(DType::float32));
+GRADLINK_IS("ncclFloat64", nccl::abi::typeOf(DType::float64));
+GRADLINK_IS("ncclFloat8e4m3", nccl::abi::typeOf(DType::float8e4m3));
+GRADLINK_IS("ncclFloat8e5m2", nccl::abi::typeOf(DType::float8e5m2));
+GRADLINK_IS("ncclSum", nccl::abi::opOf(ReduceOp::sum, 2));
+GRADLINK_IS("ncclProd", nccl::abi::opOf(ReduceOp::prod, 2));
+GRADLINK_IS("ncclMax", nccl::abi::opOf(ReduceOp::max, 2));
+GRADLINK_IS("ncclMin", nccl::abi::opOf(ReduceOp::min, 2));
+GRADLINK_IS("ncclAvg", nccl::abi::opOf(ReduceOp::avg, 2));
 
-static_assert(isNumber("offsetof(ncclConfig_t, size)", offsetof(Config, size)));
-static_assert(isNumber("offsetof(ncclConfig_t, magic)", offsetof(Config, magic)));
-static_assert(isNumber("offsetof(ncclConfig_t, version)", offsetof(Config, version)));
-static_assert(isNumber("offsetof(ncclConfig_t, blocking)", offsetof(Config, blocking)));
-static_assert(isNumber("offsetof(ncclConfig_t, cgaClusterSize)", offsetof(Config, cgaClusterSize)));
-static_assert(isNumber("offsetof(ncclConfig_t, minCTAs)", offsetof(Config, minCtas)));
-static_assert(isNumber("offsetof(ncclConfig_t, maxCTAs)", offsetof(Config, maxCtas)));
-static_assert(isNumber("offsetof(ncclConfig_t, netName)", offsetof(Config, netName)));
-static_assert(isNumber("offsetof(ncclConfig_t, splitShare)", offsetof(Config, splitShare)));
-static_assert(isNumber("offsetof(ncclConfig_t, trafficClass)", offsetof(Config, trafficClass)));
-static_assert(isNumber("offsetof(ncclConfig_t, commName)", offsetof(Config, commName)));
-static_assert(isNumber("offsetof(ncclConfig_t, collnetEnable)", offsetof(Config, collnetEnable)));
-static_assert(isNumber("offsetof(ncclConfig_t, CTAPolicy)", offsetof(Config, ctaPolicy)));
-static_assert(isNumber("offsetof(ncclConfig_t, shrinkShare)", offsetof(Config, shrinkShare)));
-static_assert(isNumber("offsetof(ncclConfig_t, nvlsCTAs)", offsetof(Config, nvlsCtas)));
-static_assert(isNumber("offsetof(ncclConfig_t, nChannelsPerNetPeer)",
-                       offsetof(Config, channelsPerNetPeer)));
-static_assert(isNumber("offsetof(ncclConfig_t, nvlinkCentricSched)",
-                       offsetof(Config, nvlinkCentricSched)));
-static_assert(isNumber("offsetof(ncclConfig_t, graphUsageMode)", offsetof(Config, graphUsageMode)));
-static_assert(isNumber("offsetof(ncclConfig_t, numRmaCtx)", offsetof(Config, numRmaCtx)));
-static_assert(isNumber("offsetof(ncclConfig_t, maxP2pPeers)", offsetof(Config, maxP2pPeers)));
-static_assert(isNumber("offsetof(ncclConfig_t, graphStreamOrdering)",
-                       offsetof(Config, graphStreamOrdering)));
-static_assert(isNumber("sizeof(ncclSimInfo_t)", sizeof(Simulation)));
-static_assert(isNumber("offsetof(ncclSimInfo_t, magic)", offsetof(Simulation, magic)));
-static_assert(isNumber("offsetof(ncclSimInfo_t, version)", offsetof(Simulation, version)));
-static_assert(isNumber("offsetof(ncclSimInfo_t, estimatedTime)",
-                       offsetof(Simulation, estimatedTime)));
+GRADLINK_AT(ncclConfig_t, size, Config, size);
+GRADLINK_AT(ncclConfig_t, magic, Config, magic);
+GRADLINK_AT(ncclConfig_t, version, Config, version);
+GRADLINK_AT(ncclConfig_t, blocking, Config, blocking);
+GRADLINK_AT(ncclConfig_t, cgaClusterSize, Config, cgaClusterSize);
+GRADLINK_AT(ncclConfig_t, minCTAs, Config, minCtas);
+GRADLINK_AT(ncclConfig_t, maxCTAs, Config, maxCtas);
+GRADLINK_AT(ncclConfig_t, netName, Config, netName);
+GRADLINK_AT(ncclConfig_t, splitShare, Config, splitShare);
+GRADLINK_AT(ncclConfig_t, trafficClass, Config, trafficClass);
+GRADLINK_AT(ncclConfig_t, commName, Config, commName);
+GRADLINK_AT(ncclConfig_t, collnetEnable, Config, collnetEnable);
+GRADLINK_AT(ncclConfig_t, CTAPolicy, Config, ctaPolicy);
+GRADLINK_AT(ncclConfig_t, shrinkShare, Config, shrinkShare);
+GRADLINK_AT(ncclConfig_t, nvlsCTAs, Config, nvlsCtas);
+GRADLINK_AT(ncclConfig_t, nChannelsPerNetPeer, Config, channelsPerNetPeer);
+GRADLINK_AT(ncclConfig_t, nvlinkCentricSched, Config, nvlinkCentricSched);
+GRADLINK_AT(ncclConfig_t, graphUsageMode, Config, graphUsageMode);
+GRADLINK_AT(ncclConfig_t, numRmaCtx, Config, numRmaCtx);
+GRADLINK_AT(ncclConfig_t, maxP2pPeers, Config, maxP2pPeers);
+GRADLINK_AT(ncclConfig_t, graphStreamOrdering, Config, graphStreamOrdering);
+GRADLINK_IS("sizeof(ncclSimInfo_t)", sizeof(Simulation));
+GRADLINK_AT(ncclSimInfo_t, magic, Simulation, magic);
+GRADLINK_AT(ncclSimInfo_t, version, Simulation, version);
+GRADLINK_AT(ncclSimInfo_t, estimatedTime, Simulation, estimatedTime);
 
 #ifdef GRADLINK_NCCL_HEADERS
 #define GRADLINK_SAME(symbol, member, arguments)                                                \
@@ -103,10 +100,10 @@ GRADLINK_NCCL_REQUIRED(GRADLINK_SAME)
 GRADLINK_NCCL_OPTIONAL(GRADLINK_SAME)
 #endif
 #undef GRADLINK_SAME
-static_assert(isNumber("sizeof(ncclUniqueId)", sizeof(ncclUniqueId)));
-static_assert(isNumber("ncclBfloat16", ncclBfloat16));
-static_assert(isNumber("ncclAvg", ncclAvg));
-static_assert(isNumber("offsetof(ncclConfig_t, splitShare)", offsetof(ncclConfig_t, splitShare)));
+GRADLINK_IS("sizeof(ncclUniqueId)", sizeof(ncclUniqueId));
+GRADLINK_IS("ncclBfloat16", ncclBfloat16);
+GRADLINK_IS("ncclAvg", ncclAvg);
+GRADLINK_AT(ncclConfig_t, splitShare, ncclConfig_t, splitShare);
 #endif
 
 TEST(NcclAbi, IsThatOfTheHeaders) { SUCCEED() << "compared at compile time"; }

@@ -1,6 +1,5 @@
 // What goes wrong in the library, in one process. The stand-ins make it go wrong.
 #include <atomic>
-#include <chrono>
 
 #include "test/nccl/support.h"
 
@@ -13,6 +12,13 @@ class NcclFaults : public testing::Test {
     if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that fail when asked to";
   }
   static Settings fault(const std::string& faults) { return {{"GRADLINK_FAKE_FAULTS", faults}}; }
+  static void onGpus(int count, const std::string& faults,
+                     const std::function<std::string(nccl::NcclCommunicator&)>& body) {
+    expectFine(fault(faults), [&] {
+      auto comm = nccl::openLocal(firstGpus(count), {.timeoutMs = 20000});
+      return body(*comm);
+    });
+  }
 };
 
 /// allReduce of ones on all held ranks.
@@ -27,255 +33,187 @@ struct Ones {
 };
 
 TEST_F(NcclFaults, AnAsynchronousErrorNamesItsRankAndEndsTheCommunicator) {
-  EXPECT_EQ(inProcess(
-                []() -> std::string {
-                  auto comm = nccl::openLocal(firstGpus(4), {.timeoutMs = 20000});
-                  const Ones ones(*comm);
-                  ones.reduce();
-                  std::string wrong =
-                      expectError(ErrorCode::system, 2, "system error", [&] { ones.reduce(); });
-                  wrong +=
-                      expectError(ErrorCode::system, 2, "has failed", [&] { comm->barrier(); });
-                  return wrong;
-                },
-                fault("nccl-async=2@2")),
-            "");
+  onGpus(4, "nccl-async=2@2", [](auto& comm) -> std::string {
+    const Ones ones(comm);
+    ones.reduce();
+    std::string wrong = expectError(ErrorCode::system, 2, "system error", [&] { ones.reduce(); });
+    wrong += expectError(ErrorCode::system, 2, "has failed", [&] { comm.barrier(); });
+    return wrong;
+  });
 }
 
 TEST_F(NcclFaults, ACollectiveThatNeverEndsIsATimeout) {
-  EXPECT_EQ(inProcess(
-                []() -> std::string {
-                  auto comm = nccl::openLocal(firstGpus(4), {.timeoutMs = 20000});
-                  const Ones ones(*comm);
-                  std::string wrong = expectError(ErrorCode::timeout, -1, "rank 0 (gpu:0",
-                                                  [&] { ones.reduce(100); });
-                  return wrong +
-                         expectError(ErrorCode::timeout, -1, "has failed", [&] { ones.reduce(); });
-                },
-                fault("nccl-stuck=1@3")),
-            "");
+  onGpus(4, "nccl-stuck=1@3", [](auto& comm) -> std::string {
+    const Ones ones(comm);
+    std::string wrong =
+        expectError(ErrorCode::timeout, -1, "rank 0 (gpu:0", [&] { ones.reduce(100); });
+    return wrong + expectError(ErrorCode::timeout, -1, "has failed", [&] { ones.reduce(); });
+  });
 }
 
 TEST_F(NcclFaults, ARankThatNeverArrivesEndsTheRendezvous) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  return expectError(ErrorCode::timeout, -1, "the rendezvous",
-                                     [] { nccl::openLocal(firstGpus(3), {.timeoutMs = 100}); });
-                },
-                fault("nccl-never=1")),
-            "");
+  expectFine(fault("nccl-never=1"), [] {
+    return expectError(ErrorCode::timeout, -1, "the rendezvous",
+                       [] { nccl::openLocal(firstGpus(3), {.timeoutMs = 100}); });
+  });
 }
 
 TEST_F(NcclFaults, ARendezvousCanBeGivenUp) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  std::atomic<bool> cancelled{false};
-                  std::thread canceller([&] { cancelled = true; });
-                  std::string wrong = expectError(ErrorCode::closed, -1, "given up", [&] {
-                    nccl::openLocal(firstGpus(2), {.timeoutMs = 60000, .cancelled = &cancelled});
-                  });
-                  canceller.join();
-                  return wrong;
-                },
-                fault("nccl-never=0")),
-            "");
+  expectFine(fault("nccl-never=0"), [] {
+    std::atomic<bool> cancelled{false};
+    std::thread canceller([&] { cancelled = true; });
+    std::string wrong = expectError(ErrorCode::closed, -1, "given up", [&] {
+      nccl::openLocal(firstGpus(2), {.timeoutMs = 60000, .cancelled = &cancelled});
+    });
+    canceller.join();
+    return wrong;
+  });
 }
 
 TEST_F(NcclFaults, AnAbortEndsACallOnAnotherThread) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 60000});
-                  const Ones ones(*comm);
-                  std::thread aborter([&] { comm->abort("no more"); });
-                  std::string wrong =
-                      expectError(ErrorCode::aborted, -1, "no more", [&] { ones.reduce(); });
-                  aborter.join();
-                  return wrong;
-                },
-                fault("nccl-stuck=1@0")),
-            "");
+  onGpus(2, "nccl-stuck=1@0", [](auto& comm) -> std::string {
+    const Ones ones(comm);
+    std::thread aborter([&] { comm.abort("no more"); });
+    std::string wrong = expectError(ErrorCode::aborted, -1, "no more", [&] { ones.reduce(); });
+    aborter.join();
+    return wrong;
+  });
 }
 
 TEST_F(NcclFaults, LeavingEndsACallOnAnotherThread) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 60000});
-                  const Ones ones(*comm);
-                  std::thread leaver([&] { comm->leave(); });
-                  std::string wrong =
-                      expectError(ErrorCode::closed, -2, "has left", [&] { ones.reduce(); });
-                  leaver.join();
-                  return wrong;
-                },
-                fault("nccl-stuck=1@1")),
-            "");
+  onGpus(2, "nccl-stuck=1@1", [](auto& comm) -> std::string {
+    const Ones ones(comm);
+    std::thread leaver([&] { comm.leave(); });
+    std::string wrong = expectError(ErrorCode::closed, -2, "has left", [&] { ones.reduce(); });
+    leaver.join();
+    return wrong;
+  });
 }
 
 TEST_F(NcclFaults, WhatIsEnqueuedIsEndedByACheck) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
-                  const Ones ones(*comm);
-                  cuda::Stream first(*comm->devices()[0]);
-                  cuda::Stream second(*comm->devices()[1]);
-                  cuda::Stream* const streams[] = {&first, &second};
-                  const nccl::Launch launch{
-                      {Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100},
-                      ones.buffers.view()};
-                  // The error may come while it is still being launched.
-                  std::string wrong = expectError(ErrorCode::system, 0, "allReduce", [&] {
-                    comm->enqueue({&launch, 1}, streams);
-                    cuda::await([&] { return first.done() && second.done(); }, Deadline::in(20000),
-                                "allReduce", [&] { comm->check("allReduce"); });
-                  });
-                  // The check ended it: nothing holds the streams.
-                  first.synchronize();
-                  second.synchronize();
-                  return wrong;
-                },
-                fault("nccl-async=1")),
-            "");
+  onGpus(2, "nccl-async=1", [](auto& comm) -> std::string {
+    const Ones ones(comm);
+    cuda::Stream first(*comm.devices()[0]);
+    cuda::Stream second(*comm.devices()[1]);
+    cuda::Stream* const streams[] = {&first, &second};
+    const nccl::Launch launch{{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100},
+                              ones.buffers.view()};
+    // The error may come while it is still being launched.
+    std::string wrong = expectError(ErrorCode::system, 0, "allReduce", [&] {
+      comm.enqueue({&launch, 1}, streams);
+      cuda::await([&] { return first.done() && second.done(); }, Deadline::in(20000), "allReduce",
+                  [&] { comm.check("allReduce"); });
+    });
+    // The check ended it: nothing holds the streams.
+    first.synchronize();
+    second.synchronize();
+    return wrong;
+  });
 }
 
 TEST_F(NcclFaults, TwoRanksOnOneGpuAreExplained) {
-  EXPECT_EQ(inProcess([] {
-              const int gpus[] = {0, 1, 1};
-              return expectError(ErrorCode::invalidArgument, -2,
-                                 {"gpu:1", "NCCL_MULTI_RANK_GPU_ENABLE"},
-                                 [&] { nccl::openLocal(gpus, {.timeoutMs = 20000}); });
-            }),
-            "");
+  expectFine([] {
+    const int gpus[] = {0, 1, 1};
+    return expectError(ErrorCode::invalidArgument, -2, {"gpu:1", "NCCL_MULTI_RANK_GPU_ENABLE"},
+                       [&] { nccl::openLocal(gpus, {.timeoutMs = 20000}); });
+  });
 }
 
 TEST_F(NcclFaults, TwoRanksOnOneGpuWorkWhereTheLibraryPermitsIt) {
   Settings settings = fault("nccl-version=23007");
   settings["NCCL_MULTI_RANK_GPU_ENABLE"] = "1";
-  EXPECT_EQ(inProcess(
-                [] {
-                  const int gpus[] = {0, 0};
-                  auto comm = nccl::openLocal(gpus, {.timeoutMs = 20000});
-                  return runCase(*comm, {Op::allReduce, 2, 1000});
-                },
-                settings),
-            "");
+  expectFine(settings, [] {
+    const int gpus[] = {0, 0};
+    auto comm = nccl::openLocal(gpus, {.timeoutMs = 20000});
+    return runCase(*comm, {Op::allReduce, 2, 1000});
+  });
 }
 
 TEST_F(NcclFaults, NoRoomForAnInboxLeavesTheCommunicatorUsable) {
-  EXPECT_EQ(inProcess([] {
-              auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
-              const std::size_t count = std::size_t{1} << 45;
-              const Ones ones(*comm);
-              const std::vector<Neighborhood> rings{ringOf(0, 2), ringOf(1, 2)};
-              std::string wrong = expectError(ErrorCode::outOfMemory, -1, "cannot allocate", [&] {
-                comm->neighborAllReduce(ones.buffers.view(), count, DType::float32, rings);
-              });
-              return wrong + runCase(*comm, {Op::neighbor, 2, 100});
-            }),
-            "");
+  onGpus(2, "", [](auto& comm) -> std::string {
+    const std::size_t count = std::size_t{1} << 45;
+    const Ones ones(comm);
+    const std::vector<Neighborhood> rings{ringOf(0, 2), ringOf(1, 2)};
+    std::string wrong = expectError(ErrorCode::outOfMemory, -1, "cannot allocate", [&] {
+      comm.neighborAllReduce(ones.buffers.view(), count, DType::float32, rings);
+    });
+    return wrong + runCase(comm, {Op::neighbor, 2, 100});
+  });
 }
 
 // A rank alone may have no memory, while its peers wait for it.
 TEST_F(NcclFaults, AScanWithoutRoomForItsBlocksEndsTheCommunicator) {
-  EXPECT_EQ(inProcess(
-                []() -> std::string {
-                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
-                  // In and out have room, the blocks of both ranks have not.
-                  const Case large{Op::scan, 2, 10'000'000, DType::int8, ReduceOp::sum, 0, true};
-                  HeldBuffers buffers(*comm, large);
-                  std::string wrong = expectError(ErrorCode::outOfMemory, -2, "",
-                                                  [&] { call(*comm, large, buffers.view()); });
-                  if (!wrong.empty()) return wrong;
-                  return expectError(ErrorCode::outOfMemory, -2, "", [&] { comm->barrier(); });
-                },
-                fault("oom=20000000")),
-            "");
+  onGpus(2, "oom=20000000", [](auto& comm) -> std::string {
+    // In and out have room, the blocks of both ranks have not.
+    const Case large{Op::scan, 2, 10'000'000, DType::int8, ReduceOp::sum, 0, true};
+    HeldBuffers buffers(comm, large);
+    std::string wrong =
+        expectError(ErrorCode::outOfMemory, -2, "", [&] { call(comm, large, buffers.view()); });
+    if (!wrong.empty()) return wrong;
+    return expectError(ErrorCode::outOfMemory, -2, "", [&] { comm.barrier(); });
+  });
 }
 
 TEST_F(NcclFaults, OldLibrariesDoTheSameWithMessages) {
   for (const char* faults :
        {"nccl-version=21805", "missing=ncclAlltoAll,missing=ncclGather,missing=ncclScatter"}) {
-    EXPECT_EQ(
-        inProcess(
-            []() -> std::string {
-              if (nccl::libraryInfo().exchanges) return "not an old library";
-              for (const int size : {1, 2, 4}) {
-                auto comm = nccl::openLocal(firstGpus(size), {.timeoutMs = 20000});
-                for (const Op op : kAllOps) {
-                  auto wrong = runCases(*comm, casesOfGpus(everyLength(op, size, {0, 1, 1000})));
-                  if (!wrong.empty()) return wrong;
-                }
-              }
-              return "";
-            },
-            fault(faults)),
-        "")
-        << faults;
+    SCOPED_TRACE(faults);
+    expectFine(fault(faults), []() -> std::string {
+      if (nccl::libraryInfo().exchanges) return "not an old library";
+      for (const int size : {1, 2, 4}) {
+        auto comm = nccl::openLocal(firstGpus(size), {.timeoutMs = 20000});
+        for (const Op op : kAllOps) {
+          auto wrong = runCases(*comm, casesOfGpus(everyLength(op, size, {0, 1, 1000})));
+          if (!wrong.empty()) return wrong;
+        }
+      }
+      return "";
+    });
   }
 }
 
 TEST_F(NcclFaults, WhatAnOldLibraryCannotDoIsSaid) {
-  EXPECT_EQ(inProcess(
-                []() -> std::string {
-                  const nccl::LibraryInfo& info = nccl::libraryInfo();
-                  if (info.simulation || info.registration || info.windows || info.float8)
-                    return "info";
-                  if (nccl::versionText(info.version) != "2.18.5") return "version";
-                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
-                  const Shape shapes[] = {{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100}};
-                  if (comm->estimateSeconds(shapes).front()) return "an estimate from nowhere";
-                  const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
-                                                 nccl::Memory(*comm->devices()[1], 4096)};
-                  void* const places[] = {memory[0].data(), memory[1].data()};
-                  return expectError(ErrorCode::unsupported, -1, {"2.18.5", "register"}, [&] {
-                    comm->registerMemory(places, 4096, nccl::RegistrationKind::local);
-                  });
-                },
-                fault("nccl-version=21805")),
-            "");
-  EXPECT_EQ(inProcess(
-                [] {
-                  auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
-                  const Ones ones(*comm);
-                  const double scale = 2;
-                  const nccl::Launch launch{
-                      {Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100},
-                      ones.buffers.view(),
-                      {&scale, 1}};
-                  return expectError(ErrorCode::unsupported, -1, "ncclRedOpCreatePreMulSum", [&] {
-                    comm->runTogether({&launch, 1});
-                  });
-                },
-                fault("missing=ncclRedOpCreatePreMulSum")),
-            "");
+  expectFine(fault("nccl-version=21805"), []() -> std::string {
+    const nccl::LibraryInfo& info = nccl::libraryInfo();
+    if (info.simulation || info.registration || info.windows || info.float8) return "info";
+    if (nccl::versionText(info.version) != "2.18.5") return "version";
+    auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+    const Shape shapes[] = {{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100}};
+    if (comm->estimateSeconds(shapes).front()) return "an estimate from nowhere";
+    const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
+                                   nccl::Memory(*comm->devices()[1], 4096)};
+    void* const places[] = {memory[0].data(), memory[1].data()};
+    return expectError(ErrorCode::unsupported, -1, {"2.18.5", "register"},
+                       [&] { comm->registerMemory(places, 4096, nccl::RegistrationKind::local); });
+  });
+  onGpus(1, "missing=ncclRedOpCreatePreMulSum", [](auto& comm) -> std::string {
+    const Ones ones(comm);
+    const double scale = 2;
+    const nccl::Launch launch{
+        {Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100}, ones.buffers.view(), {&scale, 1}};
+    return expectError(ErrorCode::unsupported, -1, "ncclRedOpCreatePreMulSum", [&] {
+      comm.runTogether({&launch, 1});
+    });
+  });
 }
 
 TEST_F(NcclFaults, ALibraryWithoutWindowsRegistersForItself) {
-  EXPECT_EQ(inProcess(
-                []() -> std::string {
-                  auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
-                  const nccl::Memory memory(*comm->devices()[0], 4096);
-                  void* const places[] = {memory.data()};
-                  const auto made =
-                      comm->registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
-                  return made->kind() == nccl::RegistrationKind::local ? "" : "kind";
-                },
-                fault("nccl-version=22100")),
-            "");
+  onGpus(1, "nccl-version=22100", [](auto& comm) -> std::string {
+    const nccl::Memory memory(*comm.devices()[0], 4096);
+    void* const places[] = {memory.data()};
+    const auto made = comm.registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
+    return made->kind() == nccl::RegistrationKind::local ? "" : "kind";
+  });
 }
 
 TEST_F(NcclFaults, WindowsThatTheLibraryDoesNotMakeAreNotSymmetric) {
-  EXPECT_EQ(inProcess(
-                []() -> std::string {
-                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
-                  const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
-                                                 nccl::Memory(*comm->devices()[1], 4096)};
-                  void* const places[] = {memory[0].data(), memory[1].data()};
-                  const auto made =
-                      comm->registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
-                  return made->kind() == nccl::RegistrationKind::local ? "" : "kind";
-                },
-                fault("nccl-windows=none")),
-            "");
+  onGpus(2, "nccl-windows=none", [](auto& comm) -> std::string {
+    const nccl::Memory memory[] = {nccl::Memory(*comm.devices()[0], 4096),
+                                   nccl::Memory(*comm.devices()[1], 4096)};
+    void* const places[] = {memory[0].data(), memory[1].data()};
+    const auto made = comm.registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
+    return made->kind() == nccl::RegistrationKind::local ? "" : "kind";
+  });
 }
 
 // Older libraries refuse float8 there in every collective, and end the communicator with it.
@@ -297,67 +235,52 @@ TEST_F(NcclFaults, Float8IsMovedOnGpusThatCannotAddIt) {
     return wrong + runCase(*comm, {Op::allReduce, 2, 100});
   };
   for (const char* version : {"22408", "22703", "22809"}) {
-    EXPECT_EQ(inProcess(body, fault(std::string("capability=86,nccl-version=") + version)), "")
-        << version;
+    SCOPED_TRACE(version);
+    expectFine(fault(std::string("capability=86,nccl-version=") + version), body);
   }
 }
 
 // The stand-in ends the process where two members of such a version end at once.
 TEST_F(NcclFaults, ASmallShmIsExplained) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  return expectError(ErrorCode::system, -2, "--shm-size",
-                                     [] { nccl::openLocal(firstGpus(2), {.timeoutMs = 20000}); });
-                },
-                fault("nccl-init=fails")),
-            "");
+  expectFine(fault("nccl-init=fails"), [] {
+    return expectError(ErrorCode::system, -2, "--shm-size",
+                       [] { nccl::openLocal(firstGpus(2), {.timeoutMs = 20000}); });
+  });
 }
 
 TEST_F(NcclFaults, MembersOfAnOldLibraryEndOneAfterTheOther) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  auto comm = nccl::openLocal(firstGpus(4), {.timeoutMs = 20000});
-                  const Ones ones(*comm);
-                  return expectError(ErrorCode::timeout, -1, "", [&] { ones.reduce(100); });
-                },
-                fault("nccl-version=22304,nccl-stuck=1@3")),
-            "");
+  onGpus(4, "nccl-version=22304,nccl-stuck=1@3", [](auto& comm) -> std::string {
+    const Ones ones(comm);
+    return expectError(ErrorCode::timeout, -1, "", [&] { ones.reduce(100); });
+  });
 }
 
 TEST_F(NcclFaults, AFailedRegistrationLeavesNothing) {
-  EXPECT_EQ(inProcess([] {
-              auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
-              // Windows want memory of the library's own.
-              const cuda::DeviceMemory memory(*comm->devices()[0], 4096);
-              void* const places[] = {memory.data()};
-              return expectError(ErrorCode::invalidArgument, 0, "ncclMemAlloc", [&] {
-                comm->registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
-              });
-            }),
-            "");
+  onGpus(1, "", [](auto& comm) -> std::string {
+    // Windows want memory of the library's own.
+    const cuda::DeviceMemory memory(*comm.devices()[0], 4096);
+    void* const places[] = {memory.data()};
+    return expectError(ErrorCode::invalidArgument, 0, "ncclMemAlloc", [&] {
+      comm.registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
+    });
+  });
 }
 
 TEST_F(NcclFaults, ALibraryThatIsTooOldIsRefusedByName) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  return expectError(ErrorCode::backendUnavailable, -1, "2.13.4 (" /* its file */,
-                                     [] { nccl::libraryInfo(); }) +
-                         expectError(ErrorCode::backendUnavailable, -1, "ncclCommFinalize",
-                                     [] { nccl::makeUniqueId(); });
-                },
-                fault("nccl-version=21304")),
-            "");
+  expectFine(fault("nccl-version=21304"), [] {
+    return expectError(ErrorCode::backendUnavailable, -1, "2.13.4 (" /* its file */,
+                       [] { nccl::libraryInfo(); }) +
+           expectError(ErrorCode::backendUnavailable, -1, "ncclCommFinalize",
+                       [] { nccl::makeUniqueId(); });
+  });
 }
 
 TEST(NcclLibrary, ThatIsNotThereIsNamed) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  return expectError(ErrorCode::backendUnavailable, -1,
-                                     {"GRADLINK_NCCL_LIBRARY", "'/nowhere/libnccl.so.2'"},
-                                     [] { nccl::libraryInfo(); });
-                },
-                {{"GRADLINK_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}),
-            "");
+  expectFine({{"GRADLINK_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}, [] {
+    return expectError(ErrorCode::backendUnavailable, -1,
+                       {"GRADLINK_NCCL_LIBRARY", "'/nowhere/libnccl.so.2'"},
+                       [] { nccl::libraryInfo(); });
+  });
 }
 
 TEST(NcclLibrary, VersionsOfBothEncodingsAreRead) {

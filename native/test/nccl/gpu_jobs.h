@@ -54,7 +54,7 @@ inline Process startGpuThreads(int size, const Body& body, double timeoutMs = kC
     std::vector<std::thread> threads;
     for (int r = 0; r < size; ++r) {
       threads.emplace_back([&, r] {
-        said[static_cast<std::size_t>(r)] = Process::textOf([&] {
+        said[static_cast<std::size_t>(r)] = textOf([&] {
           shm::JoinOptions rendezvous = controlOf(name, r, size);
           rendezvous.threads = true;
           auto comm = nccl::join(shm::join(rendezvous), r, {.timeoutMs = timeoutMs});
@@ -70,7 +70,7 @@ inline Process startGpuThreads(int size, const Body& body, double timeoutMs = kC
   });
 }
 
-inline void expectNone(std::vector<Process>& ranks) {
+inline void expectNone(std::vector<Process> ranks) {
   for (Process& rank : ranks) EXPECT_EQ(rank.wait(), "");
 }
 

@@ -13,18 +13,9 @@ constexpr std::size_t kRegisteredBytes = 1 << 16;
 /// In the order of the stand-in's counts.
 enum class Registered { local, windows, live, symmetric };
 
-/// What the stand-in counts; nothing of the library itself.
-std::optional<std::size_t> registeredSoFar(Registered which) {
-  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return std::nullopt;
-  const auto ask =
-      reinterpret_cast<std::size_t (*)(int)>(dlsym(library, "gradlinkFakeNcclRegistered"));
-  return ask == nullptr ? std::nullopt : std::optional(ask(static_cast<int>(which)));
-}
-
 /// "" where the stand-in counts this, or where there is none.
 std::string expectCount(const char* what, Registered which, std::size_t expected) {
-  const std::optional<std::size_t> count = registeredSoFar(which);
+  const auto count = countOf("gradlinkFakeNcclRegistered", static_cast<int>(which));
   if (!count || *count == expected) return "";
   return std::string(what) + ": " + std::to_string(*count) + ", not " + std::to_string(expected) +
          "; ";
@@ -68,17 +59,14 @@ std::string sumsInRegistered(nccl::NcclCommunicator& comm, const Parts& parts) {
 
 class RegisteredMemories : public testing::Test {
  protected:
-  static std::string with(
-      const std::function<std::string(nccl::NcclCommunicator&, const Parts&)>& body,
-      const Settings& settings = {}) {
-    return inProcess(
-        [&] {
-          auto comm =
-              nccl::openLocal(firstGpus(std::min(cuda::Device::count(), 2)), {.timeoutMs = 20000});
-          const Parts parts = comm->allocRegistered(kRegisteredBytes);
-          return body(*comm, parts);
-        },
-        settings);
+  static void with(const std::function<std::string(nccl::NcclCommunicator&, const Parts&)>& body,
+                   const Settings& settings = {}) {
+    expectFine(settings, [&] {
+      auto comm =
+          nccl::openLocal(firstGpus(std::min(cuda::Device::count(), 2)), {.timeoutMs = 20000});
+      const Parts parts = comm->allocRegistered(kRegisteredBytes);
+      return body(*comm, parts);
+    });
   }
   static Settings faults(const std::string& list) { return {{"GRADLINK_FAKE_FAULTS", list}}; }
   void SetUp() override {
@@ -96,79 +84,74 @@ class RegisteredOnStandIns : public RegisteredMemories {
 };
 
 TEST_F(RegisteredMemories, AreWindowsWhereTheLibraryHasThem) {
-  EXPECT_EQ(with([](auto& comm, const Parts& parts) -> std::string {
-              std::string wrong;
-              for (const auto& part : parts) {
-                if (part->data() == nullptr) wrong += "no memory; ";
-                if (nccl::libraryInfo().windows && !part->kind()) wrong += "not registered; ";
-              }
-              if (comm.size() > 1) {
-                wrong += expectCount("windows", Registered::windows, 2);
-                wrong += sumsInRegistered(comm, parts);
-                wrong += expectCount("symmetric", Registered::symmetric, 1);
-              }
-              return wrong;
-            }),
-            "");
+  with([](auto& comm, const Parts& parts) -> std::string {
+    std::string wrong;
+    for (const auto& part : parts) {
+      if (part->data() == nullptr) wrong += "no memory; ";
+      if (nccl::libraryInfo().windows && !part->kind()) wrong += "not registered; ";
+    }
+    if (comm.size() > 1) {
+      wrong += expectCount("windows", Registered::windows, 2);
+      wrong += sumsInRegistered(comm, parts);
+      wrong += expectCount("symmetric", Registered::symmetric, 1);
+    }
+    return wrong;
+  });
 }
 
 TEST_F(RegisteredMemories, AreGivenBackOneByOne) {
-  EXPECT_EQ(with([](auto& comm, const Parts&) -> std::string {
-              const auto held = static_cast<std::size_t>(comm.size());
-              Parts parts = comm.allocRegistered(kRegisteredBytes);
-              std::string wrong = expectCount("both", Registered::live, 2 * held);
-              parts.pop_back();
-              wrong += expectCount("one less", Registered::live, 2 * held - 1);
-              parts.clear();
-              return wrong + expectCount("one call's", Registered::live, held);
-            }),
-            "");
+  with([](auto& comm, const Parts&) -> std::string {
+    const auto held = static_cast<std::size_t>(comm.size());
+    Parts parts = comm.allocRegistered(kRegisteredBytes);
+    std::string wrong = expectCount("both", Registered::live, 2 * held);
+    parts.pop_back();
+    wrong += expectCount("one less", Registered::live, 2 * held - 1);
+    parts.clear();
+    return wrong + expectCount("one call's", Registered::live, held);
+  });
 }
 
 TEST_F(RegisteredMemories, OutliveTheirCommunicator) {
-  EXPECT_EQ(inProcess([] {
-              Parts parts;
-              {
-                auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
-                parts = comm->allocRegistered(kRegisteredBytes);
-              }
-              cuda::Stream stream(cuda::Device::get(0));
-              stream.zero(parts.front()->data(), kRegisteredBytes);
-              stream.synchronize();
-              return expectCount("live", Registered::live, 0);
-            }),
-            "");
+  expectFine([] {
+    Parts parts;
+    {
+      auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
+      parts = comm->allocRegistered(kRegisteredBytes);
+    }
+    cuda::Stream stream(cuda::Device::get(0));
+    stream.zero(parts.front()->data(), kRegisteredBytes);
+    stream.synchronize();
+    return expectCount("live", Registered::live, 0);
+  });
 }
 
 TEST_F(RegisteredMemories, MayBeOfNoBytes) {
-  EXPECT_EQ(with([](auto& comm, const Parts&) -> std::string {
-              for (const auto& part : comm.allocRegistered(0)) {
-                if (part->data() != nullptr || part->kind()) return "something of nothing";
-              }
-              return "";
-            }),
-            "");
+  with([](auto& comm, const Parts&) -> std::string {
+    for (const auto& part : comm.allocRegistered(0)) {
+      if (part->data() != nullptr || part->kind()) return "something of nothing";
+    }
+    return "";
+  });
 }
 
 TEST_F(RegisteredMemories, ThatRanksBringAtOtherPlacesAreRefused) {
   if (gpusHere() < 2) GTEST_SKIP() << "needs 2 GPUs";
-  EXPECT_EQ(with([](auto& comm, const Parts& parts) -> std::string {
-              std::vector<void*> apart = placesOf(parts);
-              apart[1] = placesOf(parts, 512)[1];
-              const std::string_view said = "same slice";
-              std::string wrong = expectError(ErrorCode::invalidArgument, -1, said,
-                                              [&] { sumFloats(comm, apart, 100); });
-              const cuda::DeviceMemory plain(*comm.devices()[1], 4096);
-              apart[1] = plain.data();
-              wrong += expectError(ErrorCode::invalidArgument, -1, said,
-                                   [&] { sumFloats(comm, apart, 100); });
-              // In place, what each rank reads of its own is another block.
-              std::vector<void*> whole = placesOf(parts);
-              std::vector<const void*> own{whole[0], static_cast<std::byte*>(whole[1]) + 400};
-              comm.allGather({own, whole}, 100, DType::float32);
-              return wrong + sumsInRegistered(comm, parts);
-            }),
-            "");
+  with([](auto& comm, const Parts& parts) -> std::string {
+    std::vector<void*> apart = placesOf(parts);
+    apart[1] = placesOf(parts, 512)[1];
+    const std::string_view said = "same slice";
+    std::string wrong =
+        expectError(ErrorCode::invalidArgument, -1, said, [&] { sumFloats(comm, apart, 100); });
+    const cuda::DeviceMemory plain(*comm.devices()[1], 4096);
+    apart[1] = plain.data();
+    wrong +=
+        expectError(ErrorCode::invalidArgument, -1, said, [&] { sumFloats(comm, apart, 100); });
+    // In place, what each rank reads of its own is another block.
+    std::vector<void*> whole = placesOf(parts);
+    std::vector<const void*> own{whole[0], static_cast<std::byte*>(whole[1]) + 400};
+    comm.allGather({own, whole}, 100, DType::float32);
+    return wrong + sumsInRegistered(comm, parts);
+  });
 }
 
 TEST_F(RegisteredOnStandIns, FallBackAsFarAsTheLibraryIsOld) {
@@ -182,39 +165,32 @@ TEST_F(RegisteredOnStandIns, FallBackAsFarAsTheLibraryIsOld) {
   };
   const auto local = body(nccl::RegistrationKind::local);
   const auto none = body(std::nullopt);
-  EXPECT_EQ(with(local, faults("nccl-version=22602")), "");
-  EXPECT_EQ(with(local, faults("missing=ncclCommWindowDeregister")), "");
-  EXPECT_EQ(with(local, faults("nccl-windows=none")), "");
-  EXPECT_EQ(with(none, faults("nccl-version=21805")), "");
-  EXPECT_EQ(with(none, faults("missing=ncclMemAlloc,missing=ncclCommRegister")), "");
-  EXPECT_EQ(with(none, {{"GRADLINK_NCCL_REGISTER", "no"}}), "");
+  with(local, faults("nccl-version=22602"));
+  with(local, faults("missing=ncclCommWindowDeregister"));
+  with(local, faults("nccl-windows=none"));
+  with(none, faults("nccl-version=21805"));
+  with(none, faults("missing=ncclMemAlloc,missing=ncclCommRegister"));
+  with(none, {{"GRADLINK_NCCL_REGISTER", "no"}});
 }
 
 TEST_F(RegisteredOnStandIns, ARefusedWindowSaysHowToDoWithout) {
   for (const char* how : {"nccl-windows=fails", "nccl-windows=stuck"}) {
+    SCOPED_TRACE(how);
     const bool stuck = std::string(how) == "nccl-windows=stuck";
-    EXPECT_EQ(inProcess(
-                  [stuck] {
-                    auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = stuck ? 300.0 : 20000});
-                    return expectError(stuck ? ErrorCode::timeout : ErrorCode::system, -2,
-                                       "GRADLINK_NCCL_REGISTER=no",
-                                       [&] { comm->allocRegistered(kRegisteredBytes); });
-                  },
-                  faults(how)),
-              "")
-        << how;
+    expectFine(faults(how), [stuck] {
+      auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = stuck ? 300.0 : 20000});
+      return expectError(stuck ? ErrorCode::timeout : ErrorCode::system, -2,
+                         "GRADLINK_NCCL_REGISTER=no",
+                         [&] { comm->allocRegistered(kRegisteredBytes); });
+    });
   }
 }
 
 TEST_F(RegisteredOnStandIns, AnOtherWordForTheVariableIsRefused) {
-  EXPECT_EQ(inProcess(
-                [] {
-                  return expectError(ErrorCode::invalidArgument, -1,
-                                     {"GRADLINK_NCCL_REGISTER", "'on'"},
-                                     [] { nccl::libraryInfo(); });
-                },
-                {{"GRADLINK_NCCL_REGISTER", "on"}}),
-            "");
+  expectFine({{"GRADLINK_NCCL_REGISTER", "on"}}, [] {
+    return expectError(ErrorCode::invalidArgument, -1, {"GRADLINK_NCCL_REGISTER", "'on'"},
+                       [] { nccl::libraryInfo(); });
+  });
 }
 
 /// One rank a process: they agree on their calls.
@@ -248,15 +224,14 @@ std::string useTogether(nccl::NcclCommunicator& comm, int rank) {
 }
 
 TEST_F(RegisteredInAJob, IsUsedTogetherAndAtTheSamePlace) {
-  auto ranks = startGpuRanks(2, useTogether);
-  expectNone(ranks);
+  expectNone(startGpuRanks(2, useTogether));
 }
 
 TEST_F(RegisteredInAJob, OfThreadsToo) { EXPECT_EQ(startGpuThreads(2, useTogether).wait(), ""); }
 
 TEST_F(RegisteredInAJob, IsRefusedOnAllWhereOneHasNoRoom) {
   if (!testsRunOnFakes()) GTEST_SKIP() << "only the stand-in has faults";
-  auto ranks = startGpuRanks(
+  expectNone(startGpuRanks(
       2,
       [](nccl::NcclCommunicator& comm, int) -> std::string {
         std::string wrong = expectError(ErrorCode::outOfMemory, -2, "",
@@ -266,13 +241,12 @@ TEST_F(RegisteredInAJob, IsRefusedOnAllWhereOneHasNoRoom) {
       kCallTimeoutMs,
       [](int rank) {
         return rank == 1 ? Settings{{"GRADLINK_FAKE_MEMORY", "268435456"}} : Settings{};
-      });
-  expectNone(ranks);
+      }));
 }
 
 TEST_F(RegisteredInAJob, IsRefusedWhereOnlySomeRegister) {
   if (!testsRunOnFakes()) GTEST_SKIP() << "only the stand-in has windows everywhere";
-  auto ranks = startGpuRanks(
+  expectNone(startGpuRanks(
       2,
       [](nccl::NcclCommunicator& comm, int) {
         return expectError(ErrorCode::mismatch, 1, "be registered",
@@ -281,8 +255,7 @@ TEST_F(RegisteredInAJob, IsRefusedWhereOnlySomeRegister) {
       kCallTimeoutMs,
       [](int rank) {
         return rank == 1 ? Settings{{"GRADLINK_NCCL_REGISTER", "no"}} : Settings{};
-      });
-  expectNone(ranks);
+      }));
 }
 
 }  // namespace

@@ -4,11 +4,9 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -16,17 +14,17 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "nccl/nccl.h"
+#include "test/child.h"
 #include "test/reference.h"
 #include "test/shm/support.h"
 
@@ -40,87 +38,52 @@ inline std::size_t freeBytes(cuda::Device& device) {
   return free;
 }
 
+/// What the library of this process counts, where it is the stand-in; else nothing.
+template <class... Of>
+std::optional<std::size_t> countOf(const char* what, Of... of) {
+  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return std::nullopt;
+  const auto ask = reinterpret_cast<std::size_t (*)(Of...)>(dlsym(library, what));
+  return ask == nullptr ? std::nullopt : std::optional<std::size_t>(ask(of...));
+}
+
 using Settings = std::map<std::string, std::string>;
 
 /// A process that runs body, which returns "" or what is wrong. It must be started before this one
 /// loads a library or starts a thread.
 class Process {
  public:
-  explicit Process(const std::function<std::string()>& body, const Settings& settings = {}) {
-    char leaks[] = "/tmp/gradlink-leaks-XXXXXX";
-    ::close(mkstemp(leaks));
-    leaks_ = leaks;
-    int ends[2];
-    if (pipe(ends) != 0) std::abort();
-    std::fflush(nullptr);
-    pid_ = fork();
-    if (pid_ == 0) {
-      ::close(ends[0]);
-      for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
-      setenv("GRADLINK_FAKE_LEAKS", leaks, 1);
-      const std::string text = textOf(body);
-      if (write(ends[1], text.data(), text.size()) < 0) _exit(3);
-      // Not _exit: the stand-ins report at the end.
-      std::exit(text.empty() ? 0 : 1);
-    }
-    ::close(ends[1]);
-    pipe_ = ends[0];
-  }
-  Process(Process&& other) noexcept
-      : pid_(std::exchange(other.pid_, -1)),
-        pipe_(std::exchange(other.pipe_, -1)),
-        leaks_(std::move(other.leaks_)) {}
-  ~Process() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      wait();
-    }
-  }
+  explicit Process(const std::function<std::string()>& body, const Settings& settings = {})
+      : child_(
+            [&] {
+              for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+              setenv("GRADLINK_FAKE_LEAKS", leaks_.c_str(), 1);
+              return textOf(body);
+            },
+            // The stand-ins report at the end.
+            std::exit) {}
 
-  void kill() const { ::kill(pid_, SIGKILL); }
-
-  /// What body says, or the error that it threw.
-  static std::string textOf(const std::function<std::string()>& body) {
-    try {
-      return body();
-    } catch (const Error& error) {
-      return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
-             std::to_string(error.rank) + ": " + error.what();
-    } catch (const std::exception& error) {
-      // It may not get to the test's frame, which is the parent's.
-      return std::string("threw ") + error.what();
-    }
-  }
-
+  void kill() const { child_.kill(); }
   /// What it had to say, and what it left behind.
   std::string wait() {
-    std::string text;
-    char buffer[512];
-    ssize_t got;
-    while ((got = read(pipe_, buffer, sizeof(buffer))) > 0) {
-      text.append(buffer, static_cast<std::size_t>(got));
-    }
-    ::close(pipe_);
-    int status = 0;
-    waitpid(std::exchange(pid_, -1), &status, 0);
+    std::string text = child_.wait();
     std::stringstream left;
     left << std::ifstream(leaks_).rdbuf();
     unlink(leaks_.c_str());
-    if (WIFSIGNALED(status)) {
-      return WTERMSIG(status) == SIGKILL ? "killed"
-                                         : "died of signal " + std::to_string(WTERMSIG(status));
-    }
-    if (WEXITSTATUS(status) != 0 && text.empty()) {
-      text = "exit status " + std::to_string(WEXITSTATUS(status));
-    }
     if (!left.str().empty()) text += (text.empty() ? "" : "; ") + ("left: " + left.str());
     return text;
   }
 
  private:
-  pid_t pid_;
-  int pipe_;
-  std::string leaks_;
+  static std::string freshFile() {
+    char leaks[] = "/tmp/gradlink-leaks-XXXXXX";
+    ::close(mkstemp(leaks));
+    std::fflush(nullptr);
+    return leaks;
+  }
+
+  std::string leaks_ = freshFile();
+  Child child_;
 };
 
 /// Runs one process and gives what it said.
@@ -128,6 +91,11 @@ inline std::string inProcess(const std::function<std::string()>& body,
                              const Settings& settings = {}) {
   return Process(body, settings).wait();
 }
+
+inline void expectFine(const Settings& settings, const std::function<std::string()>& body) {
+  EXPECT_EQ(inProcess(body, settings), "");
+}
+inline void expectFine(const std::function<std::string()>& body) { expectFine({}, body); }
 
 /// "" when body throws an Error of this code, and rank unless it is -2, whose text has all of
 /// these.
@@ -235,23 +203,10 @@ class GpuBuffers {
     if (case_.reduceOp != ReduceOp::avg || !isFloat(case_.dtype)) return false;
     constexpr double kUnits[] = {0x1p-10, 0x1p-7, 0x1p-23, 0x1p-52};
     const double unit = kUnits[static_cast<int>(case_.dtype) - static_cast<int>(DType::float16)];
-    const double a = valueAt(got, i);
-    const double b = valueAt(want, i);
+    const double a = reference::numberAt(got.data(), i, case_.dtype);
+    const double b = reference::numberAt(want.data(), i, case_.dtype);
     return std::fabs(a - b) <= 2 * unit * std::fabs(b);
   }
-  double valueAt(const Bytes& array, std::size_t i) const {
-    switch (case_.dtype) {
-      case DType::float16:
-        return reference::widen(reference::read<std::uint16_t>(array.data(), i), 5);
-      case DType::bfloat16:
-        return reference::widen(reference::read<std::uint16_t>(array.data(), i), 8);
-      case DType::float32:
-        return reference::read<float>(array.data(), i);
-      default:
-        return reference::read<double>(array.data(), i);
-    }
-  }
-
   Case case_;
   int rank_;
   cuda::Stream stream_;

@@ -1,33 +1,9 @@
 // How ranks of large worlds meet, and what they agree on.
-#include <dlfcn.h>
-
-#include <atomic>
-#include <optional>
-
 #include "core/forwarding_communicator.h"
 #include "test/nccl/gpu_jobs.h"
 
 namespace gradlink::test {
 namespace {
-
-/// How many ids the library was given last, where it is the stand-in; else 0.
-int idsOfTheLibrary() {
-  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  const auto ask = library == nullptr
-                       ? nullptr
-                       : reinterpret_cast<int (*)()>(dlsym(library, "gradlinkFakeNcclIds"));
-  return ask == nullptr ? 0 : ask();
-}
-
-/// How many communicators this process has in the library, where it is the stand-in; else nothing.
-std::optional<std::size_t> handlesOfTheWorld() {
-  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  const auto ask =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<std::size_t (*)()>(dlsym(library, "gradlinkFakeNcclHandles"));
-  return ask == nullptr ? std::nullopt : std::optional(ask());
-}
 
 /// Counts what is agreed on over it.
 class Counting final : public ForwardingCommunicator {
@@ -71,10 +47,10 @@ class GpuWorlds : public testing::Test {
 TEST_F(GpuWorlds, MeetAtAnIdForSoManyRanks) {
   for (const int ranksOfId : {1, 2, 3, 128}) {
     const nccl::Options options{.timeoutMs = kCallTimeoutMs, .ranksOfId = ranksOfId};
-    auto ranks = startWorld(size_, options, [&](auto& comm, int, const int&) -> std::string {
-      const int wanted = (comm.size() + ranksOfId - 1) / ranksOfId;
-      const int ids = idsOfTheLibrary();
-      if (ids != 0 && ids != wanted) return "met at " + std::to_string(ids) + " ids";
+    expectNone(startWorld(size_, options, [&](auto& comm, int, const int&) -> std::string {
+      const auto wanted = static_cast<std::size_t>((comm.size() + ranksOfId - 1) / ranksOfId);
+      const auto ids = countOf("gradlinkFakeNcclIds");
+      if (ids.value_or(0) != 0 && *ids != wanted) return "met at " + std::to_string(*ids) + " ids";
       std::string wrong = runCase(comm, {Op::allReduce, comm.size(), 100});
       if (!wrong.empty()) return wrong;
       auto part = comm.split(0, -comm.heldRanks()[0]);
@@ -82,8 +58,7 @@ TEST_F(GpuWorlds, MeetAtAnIdForSoManyRanks) {
           runCase(dynamic_cast<nccl::NcclCommunicator&>(*part), {Op::allGather, comm.size(), 5});
       comm.barrier();
       return wrong;
-    });
-    expectNone(ranks);
+    }));
   }
 }
 
@@ -91,9 +66,9 @@ TEST_F(GpuWorlds, MeetAtAnIdForSoManyRanks) {
 // more, in the library and in its GPU's memory.
 TEST_F(GpuWorlds, PartsForCollectivesMeetInTheFirst) {
   const nccl::Options options{.timeoutMs = kCallTimeoutMs};
-  auto ranks = startWorld(size_, options, [&](auto& comm, int rank, const int&) -> std::string {
+  expectNone(startWorld(size_, options, [&](auto& comm, int rank, const int&) -> std::string {
     const auto has = [](std::size_t wanted) {
-      return handlesOfTheWorld().value_or(wanted) == wanted;
+      return countOf("gradlinkFakeNcclHandles").value_or(wanted) == wanted;
     };
     if (!has(1)) return "the world is not one communicator";
     auto part = comm.splitForCollectives(rank % 2, -rank);
@@ -120,14 +95,13 @@ TEST_F(GpuWorlds, PartsForCollectivesMeetInTheFirst) {
     comm.barrier();
     part->close();
     return has(1) ? "" : "the part has left its communicator";
-  });
-  expectNone(ranks);
+  }));
 }
 
 // Who does not come to the rendezvous is named, as in any call.
 TEST_F(GpuWorlds, PartsThatMeetLateNameWhoIsMissing) {
   const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::never};
-  auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
+  expectNone(startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
     auto part = comm.splitForCollectives(0, rank);
     auto& gpus = dynamic_cast<nccl::NcclCommunicator&>(*part);
     if (rank == 1) {
@@ -140,14 +114,13 @@ TEST_F(GpuWorlds, PartsThatMeetLateNameWhoIsMissing) {
     });
     comm.barrier();
     return wrong;
-  });
-  expectNone(ranks);
+  }));
 }
 
 /// The calls over the control communicator of five equal sums and one of another length.
 void expectAgreements(int size, nccl::Check check, int expected) {
   const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = check};
-  auto ranks = startWorld(size, options, [&](auto& comm, int, const int& calls) -> std::string {
+  expectNone(startWorld(size, options, [&](auto& comm, int, const int& calls) -> std::string {
     const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 12});
     const int before = calls;
     for (const std::size_t count : {12, 12, 12, 12, 12, 11}) {
@@ -158,8 +131,7 @@ void expectAgreements(int size, nccl::Check check, int expected) {
     comm.barrier();
     if (calls != before + agreed + 1) return "a barrier is no rendezvous";
     return agreed == expected ? "" : "agreed " + std::to_string(agreed) + " times";
-  });
-  expectNone(ranks);
+  }));
 }
 
 TEST_F(GpuWorlds, AgreeAlwaysOnceOrNever) {
@@ -168,31 +140,17 @@ TEST_F(GpuWorlds, AgreeAlwaysOnceOrNever) {
   expectAgreements(size_, nccl::Check::never, 0);
 }
 
-TEST_F(GpuWorlds, FindAMismatchInTheFirstCallOfItsKind) {
-  const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::first};
-  auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
-    const Case c{Op::allReduce, 2, 11};
-    const HeldBuffers buffers(comm, c);
-    std::string wrong = expectError(ErrorCode::mismatch, 1, {"count 10", "count 11"}, [&] {
-      comm.allReduce(buffers.view(), rank == 1 ? 10 : 11, DType::float32, ReduceOp::sum);
-    });
-    return wrong.empty() ? runCase(comm, c) : wrong;
-  });
-  expectNone(ranks);
-}
-
 // Rank 0 is at another call when rank 1's deadline passes: it is to blame, not rank 1, which asks
 // for it.
 TEST_F(GpuWorlds, BlameWhoIsAtAnotherCall) {
   const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::never};
-  auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
+  expectNone(startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
     if (rank == 0) return expectError(ErrorCode::mismatch, 1, "barrier", [&] { comm.barrier(); });
     const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 100});
     return expectError(ErrorCode::timeout, 0, "rank 0", [&] {
       comm.allReduce(buffers.view(), 100, DType::float32, ReduceOp::sum, {.timeoutMs = 300});
     });
-  });
-  expectNone(ranks);
+  }));
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 
-#include <map>
-#include <optional>
 #include <set>
 
 #include "test/process/support.h"
@@ -15,21 +13,17 @@ namespace {
 TEST(ProcessesFailing, NameARankThatIsKilledInMidCall) {
   for (bool shared : {false, true}) {
     Scoreboard* board = makeScoreboard();
-    const std::string name = freshName();
-    std::vector<Child> children;
-    for (int r = 0; r < 3; ++r) {
-      children.emplace_back([&, r]() -> std::string {
-        auto comm = shm::join(optionsFor(name, r, 3));
-        std::vector<float> plain(shared ? 0 : 400000);
-        auto* data = shared ? static_cast<float*>(comm->allocShared(1600000)) : plain.data();
-        const void* in[] = {data};
-        void* out[] = {data};
-        for (;;) {
-          comm->allReduce({in, out}, 400000, DType::float32, ReduceOp::sum);
-          board->ready.fetch_add(1);
-        }
-      });
-    }
+    auto children =
+        startRanks(3, [&](Communicator& comm, [[maybe_unused]] int rank) -> std::string {
+          std::vector<float> plain(shared ? 0 : 400000);
+          auto* data = shared ? static_cast<float*>(comm.allocShared(1600000)) : plain.data();
+          const void* in[] = {data};
+          void* out[] = {data};
+          for (;;) {
+            comm.allReduce({in, out}, 400000, DType::float32, ReduceOp::sum);
+            board->ready.fetch_add(1);
+          }
+        });
     board->waitFor(board->ready, 6);
     children[1].kill();
     EXPECT_EQ(children[1].wait(), "killed");
@@ -40,70 +34,20 @@ TEST(ProcessesFailing, NameARankThatIsKilledInMidCall) {
 
 TEST(ProcessesFailing, NameARankThatIsKilledWhileTheyWaitForIt) {
   Scoreboard* board = makeScoreboard();
-  const std::string name = freshName();
-  std::vector<Child> children;
-  for (int r = 0; r < 3; ++r) {
-    children.emplace_back([&, r]() -> std::string {
-      auto comm = shm::join(optionsFor(name, r, 3));
-      board->ready.fetch_add(1);
-      float x = 0;
-      // Rank 2 waits for a message of rank 0, not of the one that dies.
-      if (r == 1) pause();
-      if (r == 0) comm->receive(&x, 1, DType::float32, 1, 0);
-      comm->receive(&x, 1, DType::float32, 0, 0);
-      return "no error";
-    });
-  }
+  auto children = startRanks(3, [&](Communicator& comm, [[maybe_unused]] int rank) -> std::string {
+    board->ready.fetch_add(1);
+    float x = 0;
+    // Rank 2 waits for a message of rank 0, not of the one that dies.
+    if (rank == 1) pause();
+    if (rank == 0) comm.receive(&x, 1, DType::float32, 1, 0);
+    comm.receive(&x, 1, DType::float32, 0, 0);
+    return "no error";
+  });
   board->waitFor(board->ready, 3);
   children[1].kill();
   EXPECT_EQ(children[1].wait(), "killed");
   expectThrew(children[0].wait(), "ERR_PEER_LOST", 1);
   expectThrew(children[2].wait(), "ERR_PEER_LOST", 1);
-}
-
-TEST(ProcessesFailing, NameARankThatExitsWithoutAWord) {
-  const std::string name = freshName();
-  Child a([&]() -> std::string {
-    auto comm = shm::join(optionsFor(name, 0, 2));
-    comm->barrier();
-    return "no error";
-  });
-  Child b([&]() -> std::string {
-    auto* leaked = shm::join(optionsFor(name, 1, 2)).release();
-    return leaked == nullptr ? "null" : "";
-  });
-  EXPECT_EQ(b.wait(), "");
-  expectThrew(a.wait(), "ERR_PEER_LOST", 1);
-}
-
-TEST(ProcessesFailing, NameARankThatClosedAndOneThatIsStuck) {
-  const auto closed = onRanks(2, [](Communicator& comm, int rank) -> std::string {
-    comm.barrier();
-    if (rank == 1) return comm.close(), "";
-    comm.barrier();
-    return "no error";
-  });
-  EXPECT_EQ(closed[1], "");
-  expectThrew(closed[0], "ERR_PEER_LOST", 1);
-
-  Scoreboard* board = makeScoreboard();
-  // Rank 0, for which the others wait first: of two that come at different times the earlier could
-  // give up on the other.
-  const auto stuck = onRanks(3, [&](Communicator& comm, int rank) -> std::string {
-    if (rank == 0) {
-      board->waitFor(board->ready, 2);
-      comm.barrier();  // it hears that the others gave up on it
-      return "no error";
-    }
-    try {
-      comm.barrier({.timeoutMs = 50});
-    } catch (...) {
-      board->ready.fetch_add(1);
-      throw;
-    }
-    return "no error";
-  });
-  for (auto& result : stuck) expectThrew(result, "ERR_TIMEOUT", 0);
 }
 
 TEST(ProcessesFailing, EndWithTheReasonOfAnAbort) {
@@ -218,19 +162,12 @@ std::set<std::string> namesIn(const char* folder) {
 TEST(ProcessesLeave, NothingInDevShmNotEvenWhenAllAreKilled) {
   const auto before = namesIn("/dev/shm");
   Scoreboard* board = makeScoreboard();
-  const std::string name = freshName();
-  std::vector<Child> children;
-  for (int r = 0; r < 3; ++r) {
-    children.emplace_back([&, r]() -> std::string {
-      auto comm = shm::join(optionsFor(name, r, 3));
-      auto* memory = static_cast<float*>(comm->allocShared(1 << 20));
-      const void* in[] = {memory};
-      void* out[] = {memory};
-      comm->allReduce({in, out}, 1 << 18, DType::float32, ReduceOp::sum);
-      board->ready.fetch_add(1);
-      for (;;) pause();
-    });
-  }
+  auto children = startRanks(3, [&](Communicator& comm, [[maybe_unused]] int rank) -> std::string {
+    auto* memory = static_cast<float*>(comm.allocShared(1 << 20));
+    sumFloats(comm, memory, 1 << 18);
+    board->ready.fetch_add(1);
+    for (;;) pause();
+  });
   board->waitFor(board->ready, 3);
   std::set<std::string> added;
   for (auto& entry : namesIn("/dev/shm")) {
@@ -249,15 +186,6 @@ TEST(ProcessesLeave, NothingInDevShmNotEvenWhenAllAreKilled) {
 TEST(ProcessesLeave, NoDescriptorsAndNoMappings) {
   constexpr std::size_t kMostKept = 4;
   constexpr int kTimes = 12;
-  auto mappings = [] {
-    FILE* list = fopen("/proc/self/maps", "r");
-    char line[512];
-    int count = 0;
-    while (fgets(line, sizeof(line), list) != nullptr)
-      count += std::string(line).find("memfd:gradlink") != std::string::npos;
-    fclose(list);
-    return count;
-  };
   const std::string name = freshName();
   std::vector<Child> children;
   for (int r = 0; r < 2; ++r) {
@@ -266,12 +194,10 @@ TEST(ProcessesLeave, NoDescriptorsAndNoMappings) {
       for (int i = 0; i < kTimes; ++i) {
         auto comm = shm::join(optionsFor(name + "/" + std::to_string(i), r, 2));
         auto* memory = static_cast<float*>(comm->allocShared(1 << 20));
-        const void* in[] = {memory};
-        void* out[] = {memory};
-        comm->allReduce({in, out}, 1 << 18, DType::float32, ReduceOp::sum);
+        sumFloats(*comm, memory, 1 << 18);
       }
       if (namesIn("/proc/self/fd").size() > before + kMostKept) return "descriptors are left";
-      return mappings() == 0 ? "" : "mappings are left";
+      return linesWith("/proc/self/maps", "memfd:gradlink").empty() ? "" : "mappings are left";
     });
   }
   for (Child& child : children) EXPECT_EQ(child.wait(), "");
@@ -295,9 +221,7 @@ TEST(ProcessesLeave, FreedSharedArraysGiveTheirMemoryBack) {
     };
     for (int i = 0; i < 30; ++i) {
       auto* memory = static_cast<float*>(comm.allocShared(8 << 20));
-      const void* in[] = {memory};
-      void* out[] = {memory};
-      comm.allReduce({in, out}, 2 << 20, DType::float32, ReduceOp::sum);
+      sumFloats(comm, memory, 2 << 20);
       comm.freeShared(memory);
     }
     comm.barrier();

@@ -18,24 +18,18 @@ constexpr int kParts = kRanks + 1;
 /// The files of this process's segments; of each the rings are mapped, and the segment itself.
 std::set<std::string> segmentFiles() {
   std::set<std::string> files;
-  FILE* list = fopen("/proc/self/maps", "r");
-  char line[512];
   char file[32];
-  while (fgets(line, sizeof(line), list) != nullptr) {
-    if (std::string(line).find("memfd:gradlink") == std::string::npos) continue;
-    if (sscanf(line, "%*s %*s %*s %*s %31s", file) == 1) files.insert(file);
+  for (const std::string& line : linesWith("/proc/self/maps", "memfd:gradlink")) {
+    if (sscanf(line.c_str(), "%*s %*s %*s %*s %31s", file) == 1) files.insert(file);
   }
-  fclose(list);
   return files;
 }
 
 /// Calls that go through the rings, of every kind, with rests of others' data in them.
 std::string useRings(Communicator& comm) {
-  for (const Op op : kAllOps) {
-    if (std::string wrong = runRank(comm, {op, kRanks, 150001, DType::float32}); !wrong.empty())
-      return wrong;
-  }
-  return {};
+  std::vector<Case> cases;
+  for (const Op op : kAllOps) cases.push_back({op, kRanks, 150001});
+  return runAll(comm, cases);
 }
 
 // What is held of a closed part is done with its rings all the same.

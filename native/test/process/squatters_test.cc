@@ -71,9 +71,10 @@ class Squatters : public testing::Test {
 
 TEST_F(Squatters, ArePassedBy) {
   Child other = squat(2);
-  std::vector<Child> ranks;
-  for (int r = 0; r < 3; ++r) ranks.push_back(rank(r, 3));
-  for (Child& each : ranks) EXPECT_EQ(each.wait(), "");
+  Child first = rank(0, 3);
+  Child second = rank(1, 3);
+  Child third = rank(2, 3);
+  expectFine({&first, &second, &third});
   release(other);
 }
 
@@ -90,9 +91,10 @@ TEST_F(Squatters, ThatSayNothingArePassedBy) {
     } while (connect(held.back().get(), full.get(), full.length()) == 0);
     return held;
   });
-  std::vector<Child> ranks;
-  for (int r = 0; r < 3; ++r) ranks.push_back(rank(r, 3));
-  for (Child& each : ranks) EXPECT_EQ(each.wait(), "");
+  Child first = rank(0, 3);
+  Child second = rank(1, 3);
+  Child third = rank(2, 3);
+  expectFine({&first, &second, &third});
   release(other);
 }
 
@@ -115,8 +117,7 @@ TEST_F(Squatters, OfOneRendezvousDoNotStopTheNext) {
   for (int rendezvous = 0; rendezvous < kRendezvous; ++rendezvous) {
     Child first = rank(0, 2);
     Child second = rank(1, 2);
-    EXPECT_EQ(first.wait(), "");
-    EXPECT_EQ(second.wait(), "");
+    expectFine({&first, &second});
     board_->go.store(rendezvous + 1);
     board_->waitFor(board_->ready, rendezvous + 1);
   }
@@ -140,8 +141,7 @@ TEST_F(Squatters, ThatGoLeaveTheirAddressToTheLeader) {
   waitForSockets(0, 1);
   // Where the second rank looks first.
   Child second = rank(1, 2);
-  EXPECT_EQ(first.wait(), "");
-  EXPECT_EQ(second.wait(), "");
+  expectFine({&first, &second});
 }
 
 // Two ranks meet beside the squatter. The third comes when it has gone, before they could see it.
@@ -156,7 +156,7 @@ TEST_F(Squatters, ThatGoDoNotPartTheRanks) {
   Child third = rank(2, 3);
   waitForSockets(0, 1);
   first.goOn();
-  for (Child* each : {&first, &second, &third}) EXPECT_EQ(each->wait(), "");
+  expectFine({&first, &second, &third});
 }
 
 // The leader is killed, and its address taken before the others come back to it.
@@ -172,7 +172,7 @@ TEST_F(Squatters, OfALostLeadersAddressArePassedBy) {
   second.goOn();
   Child first = rank(0, 3);
   Child third = rank(2, 3);
-  for (Child* each : {&first, &second, &third}) EXPECT_EQ(each->wait(), "");
+  expectFine({&first, &second, &third});
   release(other);
 }
 

@@ -30,7 +30,7 @@ TEST(Strangers, AreNoRanksWhateverTheySay) {
   for (const File& stranger : strangers) EXPECT_TRUE(closedByOther(stranger));
   Child second = rankOf(name, 1, 3);
   Child third = rankOf(name, 2, 3);
-  for (Child* child : {&first, &second, &third}) EXPECT_EQ(child->wait(), "");
+  expectFine({&first, &second, &third});
 }
 
 // What a rank proves itself with is of use on its own connection alone.
@@ -48,8 +48,7 @@ TEST(Strangers, CannotUseTheProofOfARank) {
   shm::sendWord(one, Word::hello, 0, 2, proof);
   EXPECT_TRUE(closedByOther(one));
   Child second = rankOf(name, 1, 2);
-  EXPECT_EQ(first.wait(), "");
-  EXPECT_EQ(second.wait(), "");
+  expectFine({&first, &second});
 }
 
 TEST(Strangers, RanksAreWithinTheirSize) {
@@ -62,8 +61,7 @@ TEST(Strangers, RanksAreWithinTheirSize) {
     EXPECT_TRUE(closedByOther(socket));
   }
   Child second = rankOf(name, 1, 2);
-  EXPECT_EQ(first.wait(), "");
-  EXPECT_EQ(second.wait(), "");
+  expectFine({&first, &second});
 }
 
 /// Holds the address as a leader does, and answers each that comes with `word` until told to end.
@@ -100,7 +98,7 @@ TEST(Strangers, ThatHoldTheAddressAreWaitedFor) {
     Child second = rankOf(name, 1, 2);
     board->waitFor(board->ready, 4);
     board->go.store(1);
-    for (Child* child : {&stranger, &first, &second}) EXPECT_EQ(child->wait(), "");
+    expectFine({&stranger, &first, &second});
   }
 }
 
@@ -153,8 +151,7 @@ TEST(Strangers, DoNotUseUpTheDescriptorsOfTheLeader) {
     EXPECT_TRUE(closedByOther(loud));
   }
   Child second = rankOf(name, 1, 2);
-  EXPECT_EQ(first.wait(), "");
-  EXPECT_EQ(second.wait(), "");
+  expectFine({&first, &second});
 }
 
 /// So many connections of another user to a leader, each of which it closes.
@@ -211,7 +208,7 @@ TEST(Strangers, OfAnotherUserKeepNoRankAway) {
   board->waitFor(board->ready, 500);
   Child second = rankOf(name, 1, 3);
   Child third = rankOf(name, 2, 3);
-  for (Child* child : {&first, &second, &third}) EXPECT_EQ(child->wait(), "");
+  expectFine({&first, &second, &third});
   board->go.store(1);
   for (Child& child : crowd) EXPECT_EQ(child.wait(), "");
 }

@@ -1,22 +1,19 @@
-// Ranks as processes: a test forks them, and a child reports what went wrong through its exit
-// status and a pipe.
+// Ranks as processes, which a test forks.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
-#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "shm/rendezvous/secret.h"
 #include "shm/shm.h"
+#include "test/child.h"
 #include "test/shm/support.h"
 #include "test/waiting.h"
 
@@ -45,82 +42,25 @@ inline std::string shownAddress(const std::string& name, int number = 0) {
          std::string(value->sun_path + 1, address.length() - offsetof(sockaddr_un, sun_path) - 1);
 }
 
+/// Those of a file of the kernel that have this text.
+inline std::vector<std::string> linesWith(const char* file, const std::string& text) {
+  std::ifstream list(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(list, line);) {
+    if (line.find(text) != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
 /// Sockets of a rendezvous: one that its leader listens at, and one more for each rank that has
 /// found it.
 inline int socketsOf(const std::string& name, int number = 0) {
-  const std::string address = shownAddress(name, number);
-  FILE* list = fopen("/proc/net/unix", "r");
-  char line[512];
-  int found = 0;
-  while (fgets(line, sizeof(line), list) != nullptr)
-    found += std::string(line).find(address) != std::string::npos ? 1 : 0;
-  fclose(list);
-  return found;
+  return static_cast<int>(linesWith("/proc/net/unix", shownAddress(name, number)).size());
 }
 
-/// A forked rank. body returns "" or what is wrong.
-class Child {
- public:
-  explicit Child(const std::function<std::string()>& body) {
-    int ends[2];
-    if (pipe(ends) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      close(ends[0]);
-      std::string text;
-      try {
-        text = body();
-      } catch (const Error& error) {
-        text = std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
-               std::to_string(error.rank) + ": " + error.what();
-      }
-      if (write(ends[1], text.data(), text.size()) < 0) _exit(3);
-      // Not exit(): the parent's test framework would run its end twice.
-      _exit(text.empty() ? 0 : 1);
-    }
-    close(ends[1]);
-    pipe_ = ends[0];
-  }
-  Child(Child&& other) noexcept
-      : pid_(std::exchange(other.pid_, -1)), pipe_(std::exchange(other.pipe_, -1)) {}
-  ~Child() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      wait();
-    }
-  }
-  void kill() { ::kill(pid_, SIGKILL); }
-  /// Returns when it no longer runs.
-  void stop() {
-    ::kill(pid_, SIGSTOP);
-    waitpid(pid_, nullptr, WUNTRACED);
-  }
-  void goOn() { ::kill(pid_, SIGCONT); }
-  /// What the child had to say; "killed" when a signal ended it.
-  std::string wait() {
-    std::string text;
-    char buffer[512];
-    ssize_t got;
-    while ((got = read(pipe_, buffer, sizeof(buffer))) > 0)
-      text.append(buffer, static_cast<std::size_t>(got));
-    close(pipe_);
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGKILL ? "killed" : "died of a signal";
-    if (WEXITSTATUS(status) != 0 && text.empty())
-      return "exit status " + std::to_string(WEXITSTATUS(status));
-    return text;
-  }
+using RankBody = std::function<std::string(Communicator&, int)>;
 
- private:
-  pid_t pid_;
-  int pipe_;
-};
-
-inline std::vector<std::string> onRanks(int size,
-                                        const std::function<std::string(Communicator&, int)>& body,
-                                        std::size_t slotBytes = 0) {
+inline std::vector<Child> startRanks(int size, const RankBody& body, std::size_t slotBytes = 0) {
   const std::string name = freshName();
   std::vector<Child> children;
   for (int r = 0; r < size; ++r) {
@@ -131,6 +71,11 @@ inline std::vector<std::string> onRanks(int size,
       return body(*comm, r);
     });
   }
+  return children;
+}
+
+inline std::vector<std::string> onRanks(int size, const RankBody& body, std::size_t slotBytes = 0) {
+  auto children = startRanks(size, body, slotBytes);
   std::vector<std::string> results;
   for (Child& child : children) results.push_back(child.wait());
   return results;
@@ -140,16 +85,12 @@ inline void expectNone(const std::vector<std::string>& results) {
   for (auto& result : results) EXPECT_EQ(result, "");
 }
 
-inline void expectThrew(const std::string& result, const std::string& code, int rank) {
-  EXPECT_EQ(result.rfind("threw " + code + " rank " + std::to_string(rank) + ":", 0), 0u) << result;
+inline void expectFine(std::initializer_list<Child*> children) {
+  for (Child* child : children) EXPECT_EQ(child->wait(), "");
 }
 
-inline std::string runAll(Communicator& comm, const std::vector<Case>& cases,
-                          const RankBuffers::Allocate& allocate = nullptr) {
-  for (const Case& c : cases) {
-    if (std::string wrong = runRank(comm, c, allocate); !wrong.empty()) return wrong;
-  }
-  return {};
+inline void expectThrew(const std::string& result, const std::string& code, int rank) {
+  EXPECT_EQ(result.rfind("threw " + code + " rank " + std::to_string(rank) + ":", 0), 0u) << result;
 }
 
 }  // namespace gradlink::test

@@ -1,7 +1,6 @@
 // How many calls reach the engine when small sums go together.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -44,10 +43,7 @@ struct Sums {
     }
   }
   FusedCall call(std::size_t i) {
-    FusedCall made;
-    made.in = {arrays[i].data()};
-    made.out = {arrays[i].data()};
-    made.count = arrays[i].size();
+    FusedCall made{.in = {arrays[i].data()}, .out = {arrays[i].data()}, .count = arrays[i].size()};
     return made;
   }
   void expectSums(int size) const {
@@ -74,26 +70,30 @@ void finishAll(Fusion& fusion, Communicator& communicator, const Entries& entrie
   for (const auto& entry : entries) fusion.finish(communicator, *entry);
 }
 
-TEST(Fusion, PacksUpToItsThreshold) {
-  expectNone(onRanksTaken(3, [&](std::unique_ptr<Communicator> comm, int rank) {
+/// On each of `size` ranks, of which each has sums of these lengths.
+void fuse(int size, std::initializer_list<std::size_t> lengths,
+          const std::function<void(Counting&, Fusion&, Sums&)>& body) {
+  expectNone(onRanksTaken(size, [&](std::unique_ptr<Communicator> comm, int rank) {
     Counting counting(std::move(comm));
     Fusion fusion;
     fusion.setLimits(kMost, {});
-    Sums sums({1, 7, 500, 500, 20, 3, 1000, 9}, rank);
+    Sums sums(lengths, rank);
+    body(counting, fusion, sums);
+  }));
+}
+
+TEST(Fusion, PacksUpToItsThreshold) {
+  fuse(3, {1, 7, 500, 500, 20, 3, 1000, 9}, [](Counting& counting, Fusion& fusion, Sums& sums) {
     finishAll(fusion, counting, addAll(fusion, sums, 0, sums.arrays.size()));
     sums.expectSums(3);
     // 4096 bytes are 1024 floats.
     EXPECT_EQ(counting.counts, (std::vector<std::size_t>{1008, 1023, 9}));
-  }));
+  });
 }
 
 TEST(Fusion, TakesWhatAllRanksHaveIssued) {
-  expectNone(onRanksTaken(2, [&](std::unique_ptr<Communicator> comm, int rank) {
-    Counting counting(std::move(comm));
-    Fusion fusion;
-    fusion.setLimits(kMost, {});
-    Sums sums({1, 2, 3, 4, 5}, rank);
-    if (rank == 0) {
+  fuse(2, {1, 2, 3, 4, 5}, [](Counting& counting, Fusion& fusion, Sums& sums) {
+    if (counting.heldRanks()[0] == 0) {
       finishAll(fusion, counting, addAll(fusion, sums, 0, 5));
     } else {
       finishAll(fusion, counting, addAll(fusion, sums, 0, 2));
@@ -101,38 +101,30 @@ TEST(Fusion, TakesWhatAllRanksHaveIssued) {
     }
     sums.expectSums(2);
     EXPECT_EQ(counting.counts, (std::vector<std::size_t>{3, 12}));
-  }));
+  });
 }
 
 TEST(Fusion, EndsARowAtOtherOperationsAndOtherTypes) {
-  expectNone(onRanksTaken(2, [&](std::unique_ptr<Communicator> comm, int rank) {
-    Counting counting(std::move(comm));
-    Fusion fusion;
-    fusion.setLimits(kMost, {});
-    Sums sums({1, 2, 3, 4}, rank);
+  fuse(2, {1, 2, 3, 4}, [](Counting& counting, Fusion& fusion, Sums& sums) {
     Entries entries = addAll(fusion, sums, 0, 2);
     fusion.boundary();
     for (const auto& entry : addAll(fusion, sums, 2, 4)) entries.push_back(entry);
     std::vector<double> other(6, 1);
-    FusedCall doubles;
-    doubles.in = {other.data()};
-    doubles.out = {other.data()};
-    doubles.count = other.size();
-    doubles.dtype = DType::float64;
+    FusedCall doubles{.in = {other.data()},
+                      .out = {other.data()},
+                      .count = other.size(),
+                      .dtype = DType::float64};
     entries.push_back(fusion.add(doubles, fusion.segment()));
     finishAll(fusion, counting, entries);
     sums.expectSums(2);
     EXPECT_EQ(other, std::vector<double>(6, 2));
     EXPECT_EQ(counting.counts, (std::vector<std::size_t>{3, 7, 6}));
-  }));
+  });
 }
 
 TEST(Fusion, PacksAveragesWithTheSameNeighbors) {
-  expectNone(onRanksTaken(2, [&](std::unique_ptr<Communicator> comm, int rank) {
-    Counting counting(std::move(comm));
-    Fusion fusion;
-    fusion.setLimits(kMost, {});
-    Sums sums({3, 4, 5}, rank);
+  fuse(2, {3, 4, 5}, [](Counting& counting, Fusion& fusion, Sums& sums) {
+    const int rank = counting.heldRanks()[0];
     Entries entries;
     for (std::size_t i = 0; i < 3; ++i) {
       FusedCall call = sums.call(i);
@@ -145,15 +137,11 @@ TEST(Fusion, PacksAveragesWithTheSameNeighbors) {
     EXPECT_EQ(counting.neighborCounts, (std::vector<std::size_t>{7, 5}));
     EXPECT_EQ(sums.arrays[1][1], 102);
     EXPECT_EQ(sums.arrays[2][0], rank == 0 ? 200 : 100);
-  }));
+  });
 }
 
 TEST(Fusion, LeavesOutWhatWasDropped) {
-  expectNone(onRanksTaken(2, [&](std::unique_ptr<Communicator> comm, int rank) {
-    Counting counting(std::move(comm));
-    Fusion fusion;
-    fusion.setLimits(kMost, {});
-    Sums sums({2, 3, 4}, rank);
+  fuse(2, {2, 3, 4}, [](Counting& counting, Fusion& fusion, Sums& sums) {
     FusedCall dropped;
     float untouched = 7;
     dropped.in = {&untouched};
@@ -168,7 +156,7 @@ TEST(Fusion, LeavesOutWhatWasDropped) {
     EXPECT_EQ(untouched, 7);
     EXPECT_EQ(counting.counts, (std::vector<std::size_t>{9}));
     EXPECT_THROW(fusion.finish(counting, *gone), Error);
-  }));
+  });
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
 #include "test/message_support.h"
+#include "test/reference.h"
 
 namespace gradlink::test {
 
@@ -94,79 +94,36 @@ inline int valueOf(int rank, std::size_t index) {
 /// Inputs repeat after so many elements: valueOf() after 256, and with a turn of three.
 inline constexpr std::size_t kPeriod = 768;
 
-template <class T, class Convert>
-void fillAs(Bytes& bytes, std::size_t elements, Convert convert) {
-  for (std::size_t i = 0; i < std::min(elements, kPeriod); ++i) {
-    const T value = static_cast<T>(convert(i));
-    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-  }
-  for (std::size_t done = kPeriod; done < elements; done += kPeriod) {
-    std::memcpy(bytes.data() + done * sizeof(T), bytes.data(),
-                std::min(elements - done, kPeriod) * sizeof(T));
-  }
-}
-
-inline std::uint16_t halfOf(int value) {  // 1..4
-  constexpr std::uint16_t kBits[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400};
-  return kBits[value];
-}
-inline std::uint16_t bfloatOf(int value) {
-  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16);
-}
-
 inline Bytes input(const Case& c, int rank) {
   const std::size_t elements = c.inBlocks(rank) * c.count;
+  const std::size_t first = std::min(elements, kPeriod);
   Bytes bytes(elements * sizeOf(c.dtype));
-  // Of averages so large that sums wrap, of signed and of unsigned ones.
-  const auto fill = [&]<class T>(T) {
-    const T lift = c.reduceOp == ReduceOp::avg ? std::numeric_limits<T>::max() / 2 - 4 : 0;
-    fillAs<T>(bytes, elements,
-              [&](std::size_t i) { return lift + static_cast<T>(valueOf(rank, i)); });
-  };
-  // In turn, by rank and element: a small value, one beside which that is nothing, its opposite.
-  const auto turn = [&](std::size_t i) {
-    return c.showsOrder() ? (i + static_cast<std::size_t>(rank)) % 3 : 0;
-  };
-  const auto fillReal = [&]<class T>(T large) {
-    fillAs<T>(bytes, elements, [&](std::size_t i) {
-      return turn(i) == 0 ? static_cast<T>(valueOf(rank, i)) : turn(i) == 1 ? large : -large;
+  if (isFloat(c.dtype)) {
+    // In turn, by rank and element: a small value, one beside which that is nothing, its opposite.
+    // Of float16 the largest, two of which overflow; of bfloat16 256, after which comes 258.
+    constexpr double kLarge[] = {65504, 256, 1e8, 1e17};
+    const double large = kLarge[static_cast<int>(c.dtype) - static_cast<int>(DType::float16)];
+    for (std::size_t i = 0; i < first; ++i) {
+      const auto turn = c.showsOrder() ? (i + static_cast<std::size_t>(rank)) % 3 : 0;
+      const double value = turn == 0 ? valueOf(rank, i) : turn == 1 ? large : -large;
+      reference::put(bytes.data(), i, c.dtype, value);
+    }
+  } else {
+    reference::onType(c.dtype, [&]<class T>(T) {
+      if constexpr (std::is_integral_v<T>) {
+        // Of averages so large that sums wrap, of signed and of unsigned ones.
+        using Bits = std::make_unsigned_t<T>;
+        const Bits lift =
+            c.reduceOp == ReduceOp::avg ? std::numeric_limits<Bits>::max() / 2 - 4 : 0;
+        for (std::size_t i = 0; i < first; ++i) {
+          reference::write(bytes.data(), i, static_cast<Bits>(lift + valueOf(rank, i)));
+        }
+      }
     });
-  };
-  const auto fillHalf = [&](std::uint16_t (*bitsOf)(int), int large) {
-    fillAs<std::uint16_t>(bytes, elements, [&](std::size_t i) {
-      return turn(i) == 0 ? bitsOf(valueOf(rank, i)) : turn(i) == 1 ? large : large | 0x8000;
-    });
-  };
-  switch (c.dtype) {
-    case DType::int8:
-    case DType::uint8:
-      fill(std::uint8_t{});
-      break;
-    case DType::int16:
-      fill(std::uint16_t{});
-      break;
-    case DType::int32:
-    case DType::uint32:
-      fill(std::uint32_t{});
-      break;
-    case DType::int64:
-    case DType::uint64:
-      fill(std::uint64_t{});
-      break;
-    case DType::float16:
-      fillHalf(halfOf, 0x7bff);  // the largest: two of them overflow
-      break;
-    case DType::bfloat16:
-      fillHalf(bfloatOf, 0x4380);  // 256, after which comes 258
-      break;
-    case DType::float32:
-      fillReal(1e8F);
-      break;
-    case DType::float64:
-      fillReal(1e17);
-      break;
-    default:
-      throw std::logic_error(std::string("no input of ") + nameOf(c.dtype));
+  }
+  for (std::size_t done = first; done < elements; done += kPeriod) {
+    std::memcpy(bytes.data() + done * sizeOf(c.dtype), bytes.data(),
+                std::min(elements - done, kPeriod) * sizeOf(c.dtype));
   }
   return bytes;
 }
@@ -370,6 +327,26 @@ inline std::string runRank(Communicator& comm, const Case& c,
   call(comm, c, {in, out});
   return buffers.verify();
 }
+
+inline std::string runAll(Communicator& comm, const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    if (std::string wrong = runRank(comm, c); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+/// In place.
+inline void sumFloats(Communicator& comm, float* data, std::size_t count,
+                      const CallOptions& options = {}) {
+  const void* const in[] = {data};
+  void* const out[] = {data};
+  comm.allReduce({in, out}, count, DType::float32, ReduceOp::sum, options);
+}
+
+/// How a collective's case is called in a suite of (Op, int).
+inline constexpr auto kNameOfCase = [](const auto& info) {
+  return std::string(nameOf(std::get<0>(info.param))) + std::to_string(std::get<1>(info.param));
+};
 
 /// Runs a case on a communicator that holds all its ranks.
 inline std::string runGroup(Communicator& comm, const Case& c) {

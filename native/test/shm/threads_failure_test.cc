@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <latch>
-#include <mutex>
-#include <optional>
 #include <thread>
 
 #include "test/threads_support.h"
@@ -64,19 +62,6 @@ TEST(ThreadsFailing, HearAboutARankThatLeavesInMidCall) {
   expectAll({errors[1]}, ErrorCode::closed);
 }
 
-TEST(ThreadsFailing, EndWithTheReasonOfAnAbort) {
-  const auto errors = onRanks(3, [](Communicator& comm, int rank) {
-    if (rank == 0) comm.abort("no milk");
-    comm.barrier();
-    comm.barrier();
-  });
-  for (auto& error : errors) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code, ErrorCode::aborted);
-    EXPECT_EQ(lacking(error->what(), {"rank 0", "no milk"}), "") << error->what();
-  }
-}
-
 // A rank that returned with an error may free its buffers at once; AddressSanitizer and
 // ThreadSanitizer see a peer that reads on.
 TEST(ThreadsFailing, NobodyTouchesBuffersOfARankThatGaveUp) {
@@ -125,12 +110,7 @@ TEST(ThreadsRendezvous, CanBeCancelled) {
   std::atomic<bool> cancelled{true};
   auto options = optionsFor(freshName(), 0, 2);
   options.cancelled = &cancelled;
-  try {
-    shm::join(options);
-    FAIL() << "join did not throw";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code, ErrorCode::closed);
-  }
+  EXPECT_EQ(codeOf([&] { shm::join(options); }), ErrorCode::closed);
 }
 
 TEST(ThreadsRendezvous, ANameIsFreeAgainOnceAllHaveJoined) {

@@ -1,12 +1,6 @@
 // Messages between ranks that are threads: order, tags, mismatches, ranks that leave.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <latch>
-#include <mutex>
-#include <optional>
-#include <thread>
-
 #include "test/threads_support.h"
 
 namespace gradlink::test {

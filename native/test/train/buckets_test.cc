@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "test/threads_support.h"
@@ -29,6 +28,14 @@ struct Held {
     buckets = std::make_unique<GradientBuckets>(spans, slots, std::move(hook));
   }
 
+  /// One pass of the first of so many slots.
+  void pass(const std::vector<float>& data, Communicator& communicator,
+            BucketResult result = BucketResult::whole) {
+    buckets->begin(std::vector<std::uint32_t>{1}, 1, true, result);
+    run(buckets->add(0, data), communicator);
+    buckets->flush();
+    static_cast<void>(buckets->times());
+  }
   /// Hands over and reduces at once.
   void run(GradientBuckets::Range range, Communicator& communicator) {
     for (std::size_t bucket = range.first; bucket < range.last; ++bucket) {
@@ -120,15 +127,15 @@ TEST(GradientBuckets, StopAtTheFirstFailure) {
 /// What rank's gradient holds at i: small integers, so that halves of sums are exact.
 float valueOf(int rank, std::size_t i) { return static_cast<float>((rank + 1) * (i % 13)); }
 
+const BucketHookSpec kPowerSgd{.type = "powersgd", .startPass = 0};
+
 class Hooks : public testing::TestWithParam<std::string> {};
 
 TEST_P(Hooks, AverageExactlyWhereNothingIsLost) {
   constexpr std::size_t kCount = 5003;
   for (const int size : {1, 2, 4}) {
     expectNone(onRanks(size, [&](Communicator& communicator, int rank) {
-      BucketHookSpec spec;
-      spec.type = GetParam();
-      spec.startPass = 100;
+      BucketHookSpec spec{.type = GetParam(), .startPass = 100};
       Held held({kCount}, {{0, 0, 1, kCount}}, spec, size);
       std::vector<float> data(kCount);
       for (std::size_t i = 0; i < kCount; ++i) data[i] = valueOf(rank, i);
@@ -164,15 +171,8 @@ TEST_P(Parts, AreWhatARankGetsAlone) {
       data[i] = 0.1F * valueOf(rank, i) + static_cast<float>(i);
     }
     for (int pass = 0; pass < 2; ++pass) {
-      const std::vector<std::uint32_t> once{1};
-      whole.buckets->begin(once, 1, true);
-      whole.run(whole.buckets->add(0, data), communicator);
-      whole.buckets->flush();
-      part.buckets->begin(once, 1, true, BucketResult::part);
-      part.run(part.buckets->add(0, data), communicator);
-      part.buckets->flush();
-      static_cast<void>(whole.buckets->times());
-      static_cast<void>(part.buckets->times());
+      whole.pass(data, communicator);
+      part.pass(data, communicator, BucketResult::part);
       const std::size_t begin = kPart * static_cast<std::size_t>(rank);
       for (std::size_t i = begin; i < std::min(begin + kPart, kCount); ++i) {
         ASSERT_EQ(part.memory[0][i], whole.memory[0][i]) << i;
@@ -189,9 +189,7 @@ TEST(TwoBit, CarriesOverWhatTheCodesDoNot) {
   constexpr std::size_t kCount = 4099;
   constexpr int kSize = 3;
   expectNone(onRanks(kSize, [&](Communicator& communicator, int rank) {
-    BucketHookSpec spec;
-    spec.type = "2bit";
-    spec.threshold = 0.5;
+    BucketHookSpec spec{.type = "2bit", .threshold = 0.5};
     Held held({kCount}, {{0, 0, 1, kCount}}, spec, kSize, ReduceOp::sum);
     // A constant 0.125 * (rank + 1) each time: of n passes the codes carry all but a residual below
     // the threshold.
@@ -200,10 +198,7 @@ TEST(TwoBit, CarriesOverWhatTheCodesDoNot) {
     std::vector<double> carried(kCount);
     constexpr int kPasses = 16;
     for (int pass = 0; pass < kPasses; ++pass) {
-      held.buckets->begin(std::vector<std::uint32_t>{1}, 1, true);
-      held.run(held.buckets->add(0, data), communicator);
-      held.buckets->flush();
-      static_cast<void>(held.buckets->times());
+      held.pass(data, communicator);
       for (std::size_t i = 0; i < kCount; ++i) carried[i] += held.memory[0][i];
     }
     // (1 + 2 + 3) / 8 a pass; 16 passes of eighths end with all residuals at 0.
@@ -218,11 +213,8 @@ TEST(PowerSgd, SendsProductsExactlyAndOtherMatricesInTheEnd) {
   constexpr std::size_t kVector = 7;
   constexpr int kSize = 2;
   expectNone(onRanks(kSize, [&](Communicator& communicator, int rank) {
-    BucketHookSpec spec;
-    spec.type = "powersgd";
-    spec.startPass = 0;
     const std::size_t count = kRows * kColumns + kVector;
-    Held held({count}, {{0, kVector, kRows, kColumns}, {0, 0, 1, kVector}}, spec, kSize);
+    Held held({count}, {{0, kVector, kRows, kColumns}, {0, 0, 1, kVector}}, kPowerSgd, kSize);
     // P and Q and the vector, not the matrix.
     EXPECT_EQ(held.scratch.size(), (kRows + kColumns + kVector) * sizeof(float));
     const auto factor = static_cast<float>(rank + 1);
@@ -249,10 +241,7 @@ TEST(PowerSgd, SendsProductsExactlyAndOtherMatricesInTheEnd) {
 TEST(PowerSgd, AddsWhatItMissedToTheNext) {
   constexpr std::size_t kSide = 16;
   expectNone(onRanks(2, [&](Communicator& communicator, int rank) {
-    BucketHookSpec spec;
-    spec.type = "powersgd";
-    spec.startPass = 0;
-    Held held({kSide * kSide}, {{0, 0, kSide, kSide}}, spec, 2);
+    Held held({kSide * kSide}, {{0, 0, kSide, kSide}}, kPowerSgd, 2);
     // Twice the unit matrix on average: no product of thin ones, but their sum over many passes is.
     std::vector<float> matrix(kSide * kSide);
     for (std::size_t i = 0; i < kSide; ++i) {
@@ -261,10 +250,7 @@ TEST(PowerSgd, AddsWhatItMissedToTheNext) {
     std::vector<double> sum(kSide * kSide);
     constexpr int kPasses = 400;
     for (int pass = 0; pass < kPasses; ++pass) {
-      held.buckets->begin(std::vector<std::uint32_t>{1}, 1, true);
-      held.run(held.buckets->add(0, matrix), communicator);
-      held.buckets->flush();
-      static_cast<void>(held.buckets->times());
+      held.pass(matrix, communicator);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += held.memory[0][i];
     }
     for (std::size_t i = 0; i < kSide; ++i) {
@@ -279,12 +265,9 @@ TEST(PowerSgd, WhatIsNoNumberIsSeenOnceAndLeavesNothing) {
   constexpr std::size_t kSide = 16;
   constexpr std::size_t kCount = kSide * kSide;
   expectNone(onRanks(2, [&](Communicator& communicator, int rank) {
-    BucketHookSpec spec;
-    spec.type = "powersgd";
-    spec.startPass = 0;
     const std::vector<GradientSlot> slots{{0, 0, kSide, kSide}, {0, kCount, kSide, kSide}};
-    Held with({2 * kCount}, slots, spec, 2);
-    Held without({2 * kCount}, slots, spec, 2);
+    Held with({2 * kCount}, slots, kPowerSgd, 2);
+    Held without({2 * kCount}, slots, kPowerSgd, 2);
     std::vector<float> matrix(kCount);
     for (std::size_t i = 0; i < kSide; ++i) {
       matrix[i * kSide + i] = static_cast<float>(i + static_cast<std::size_t>(rank));

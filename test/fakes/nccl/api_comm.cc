@@ -223,7 +223,7 @@ __attribute__((visibility("default"))) std::size_t gradlinkFakeNcclRegistered(in
   return gradlink::fake::registrationCount(static_cast<gradlink::fake::RegistrationCount>(which));
 }
 
-__attribute__((visibility("default"))) int gradlinkFakeNcclIds() {
+__attribute__((visibility("default"))) std::size_t gradlinkFakeNcclIds() {
   return gradlink::fake::idsOfLastInit.load();
 }
 

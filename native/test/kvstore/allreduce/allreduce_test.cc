@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/allreduce/shards.h"
 #include "test/folder.h"
 #include "test/kvstore/support.h"
 #include "test/threads_support.h"
@@ -54,10 +55,7 @@ TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
 }
 
 std::shared_ptr<Optimizer> optimizerWith(const std::map<std::string, double>& numbers) {
-  OptimizerSpec spec;
-  spec.name = "sgd";
-  spec.numbers = numbers;
-  return Optimizer::create(spec);
+  return optimizerOf("sgd", numbers);
 }
 
 /// Two workers set what `set` sets, and push.
@@ -75,9 +73,7 @@ std::vector<std::optional<Error>> afterSetting(const Worker& set, bool sharded) 
 TEST(KvstoreAllreduce, WorkersThatStepDifferentlyAreAMismatch) {
   const TestFolder folder;
   const auto rate = [](Store& store, double value) {
-    Waiter set;
-    store.setLearningRate(value, set.ticket());
-    set.wait();
+    waitFor([&](auto ticket) { store.setLearningRate(value, ticket); });
   };
   const Worker differences[] = {
       [](Store& store, int rank) {
@@ -98,14 +94,9 @@ TEST(KvstoreAllreduce, WorkersThatStepDifferentlyAreAMismatch) {
         // States without the optimizer, which stays.
         store.setOptimizer(optimizerWith({}));
         const std::string file = folder.file("states");
-        const auto done = [](const auto& begin) {
-          Waiter waiter;
-          begin(waiter.ticket());
-          waiter.wait();
-        };
-        done([&](auto ticket) { store.saveStates(file, false, ticket); });
+        waitFor([&](auto ticket) { store.saveStates(file, false, ticket); });
         store.setOptimizer(optimizerWith({{"wd", rank == 0 ? 0.1 : 0.2}}));
-        done([&](auto ticket) { store.loadStates(file, ticket); });
+        waitFor([&](auto ticket) { store.loadStates(file, ticket); });
       }};
   for (const bool sharded : {false, true}) {
     for (const Worker& set : differences) {
@@ -121,9 +112,7 @@ TEST(KvstoreAllreduce, WorkersMayComeToTheSameStepInTheirOwnWay) {
         store.setOptimizer(optimizerWith({{"learningRate", 0.5}}));
         for (const double value : {0.25, 0.125}) {
           if (rank == 0 && value == 0.25) continue;
-          Waiter set;
-          store.setLearningRate(value, set.ticket());
-          set.wait();
+          waitFor([&](auto ticket) { store.setLearningRate(value, ticket); });
         }
       },
       false));
@@ -150,17 +139,57 @@ TEST(KvstoreAllreduce, OnlyRowsTravelOfAPushOfRows) {
     const Floats rows(9, 1);
     for (const std::vector<std::int64_t>& brought : {std::vector<std::int64_t>{8, 3, 8}, {}}) {
       Waiter waiter;
-      Operation push;
-      push.key = key;
-      push.in = {rows.data()};
-      push.inRows = {brought};
-      push.ticket = waiter.ticket();
+      Operation push{
+          .key = key, .in = {rows.data()}, .inRows = {brought}, .ticket = waiter.ticket()};
       submitOne(store, std::move(push));
       waiter.wait();
       // Two rows of 12 bytes and their numbers, at a cache line; then none.
       EXPECT_EQ(store.report().sums->bytesReduced - before, 64U);
     }
   }));
+}
+
+TEST(KvstoreAllreduceShards, EveryElementHasOneWorker) {
+  for (const int workers : {2, 3, 4, 7}) {
+    for (const std::size_t count : {1, 0, 31, 33, 1000, 5003}) {
+      const AllreduceShards shards(0, workers, nullptr);
+      std::size_t next = 0;
+      for (int worker = 0; worker < workers; ++worker) {
+        const auto [first, size] = shards.partOf(worker, count);
+        EXPECT_EQ(first, next);
+        EXPECT_LE(size, shards.roomOf(count));
+        next = first + size;
+      }
+      EXPECT_EQ(next, count);
+      // One worker's room is its share, but for what whole cache lines take.
+      EXPECT_LT(shards.roomOf(count), count / static_cast<std::size_t>(workers) + 33);
+    }
+  }
+}
+
+TEST(KvstoreAllreduceShards, AChangeThatAWorkerThatLeftDoesNotFollowIsRefusedOnAll) {
+  const auto errors = onWorkers(2,
+                                [](Store& store, int rank) {
+                                  const KeyId key = makeKey(store, "w", Floats(100, 1));
+                                  store.setOptimizer(optimizerOf("sgd"));
+                                  std::vector<Floats> arrays{Floats(100, 1)};
+                                  run(store, OperationKind::push, key, arrays);
+                                  if (rank == 1) {
+                                    waitFor([&](auto ticket) { store.leave(ticket); });
+                                    // Over when the other has left or failed.
+                                    meet(store);
+                                    return;
+                                  }
+                                  // Worker 1 has left once a push that it took no part in is done.
+                                  run(store, OperationKind::push, key, arrays);
+                                  store.setOptimizer(optimizerOf("adam"));
+                                  run(store, OperationKind::push, key, arrays);
+                                },
+                                {.shardOptimizer = true});
+  ASSERT_TRUE(errors[0].has_value());
+  EXPECT_EQ(errors[0]->code, ErrorCode::aborted);
+  EXPECT_EQ(lacking(errors[0]->what(), {"the optimizer", "shardOptimizer"}), "")
+      << errors[0]->what();
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "test/thrown.h"
+
 namespace gradlink {
 namespace {
 
@@ -30,18 +32,12 @@ TEST(KeyTable, TakenNamesAndMissingNumbersAreMisuse) {
   KeyTable<int> table;
   EXPECT_EQ(table.named("w"), nullptr);
   table.add("w", std::make_unique<int>(1));
-  const auto refused = [](const auto& body, const std::string& name) {
-    try {
-      body();
-      ADD_FAILURE() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code, ErrorCode::invalidArgument);
-      EXPECT_TRUE(error.usable);
-      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
-    }
-  };
-  refused([&] { table.next("w"); }, "key w");
-  refused([&] { table.at(1); }, "such key");
+  EXPECT_EQ(test::lacking(test::messageOf(ErrorCode::invalidArgument, [&] { table.next("w"); }),
+                          {"key w"}),
+            "");
+  EXPECT_EQ(test::lacking(test::messageOf(ErrorCode::invalidArgument, [&] { table.at(1); }),
+                          {"such key"}),
+            "");
 }
 
 }  // namespace

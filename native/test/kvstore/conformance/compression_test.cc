@@ -1,5 +1,4 @@
 // Compressed gradients in every store that has them, by decoders written from their definition.
-#include <cmath>
 #include <string>
 #include <vector>
 

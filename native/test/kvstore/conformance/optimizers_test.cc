@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -254,9 +253,7 @@ TEST_P(StoreStates, ThatDoNotFitAreRefusedAndNothingChanges) {
   run(writer, push, makeKey(writer, "w", Floats(300)), ones);
   writer.setOptimizer(optimizerOf("adam"));
   run(writer, push, 0, ones);
-  Waiter waiter;
-  writer.saveStates(file, false, waiter.ticket());
-  waiter.wait();
+  waitFor([&](auto ticket) { writer.saveStates(file, false, ticket); });
   onEveryStore(GetParam(), [&](const AnyStore& store) {
     const auto refused = [&](std::initializer_list<std::string_view> words) {
       const std::string text = refusedBy(ErrorCode::invalidArgument, [&] {

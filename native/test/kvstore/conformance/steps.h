@@ -61,14 +61,13 @@ class RunningSteps {
     const auto all = waiter_.ticket();
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       StepOf<Array>& step = steps_[i];
-      Operation made;
-      made.kind = step.kind;
-      made.key = step.key;
-      made.priority = step.priority;
-      made.rows = step.rows;
-      made.inRows = step.inRows;
-      made.compact = step.compact;
-      made.ticket = told ? told(i) : all;
+      Operation made{.kind = step.kind,
+                     .key = step.key,
+                     .priority = step.priority,
+                     .rows = step.rows,
+                     .compact = step.compact,
+                     .inRows = step.inRows,
+                     .ticket = told ? told(i) : all};
       before_.push_back(step.in);
       // Rows come from the host, whatever the devices.
       const auto in = placed(step, step.in, step.inRows.empty() ? places : ArrayPlaces{},

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -220,14 +219,8 @@ struct AnyStore {
   KeyId define(const std::string& name, const Floats& value, std::size_t rowLength = 1) const {
     return define(name, DType::float32, value, rowLength);
   }
-  void wait(const std::function<void(std::shared_ptr<Ticket>)>& request) const {
-    Waiter waiter;
-    request(waiter.ticket());
-    waiter.wait();
-  }
-  void barrier() const {
-    wait([&](auto ticket) { store.barrier(std::move(ticket)); });
-  }
+  void wait(const std::function<void(std::shared_ptr<Ticket>)>& request) const { waitFor(request); }
+  void barrier() const { meet(store); }
 };
 
 /// What one store of the host gives for the arrays of all workers' devices.
@@ -269,18 +262,14 @@ inline std::vector<std::optional<Error>> onStores(
     body({*store, maker, rank, places, leave});
     store->stop();
   };
-  GpuDistOptions ofGpus;
-  ofGpus.gpus = gpus;
-  ofGpus.onHost = maker.onHost();
-  ofGpus.leastShardBytes = kLeastShardBytes;
-  ofGpus.merge = maker.onHost() ? GpuMerge::peer : maker.merge;
+  GpuDistOptions ofGpus{.gpus = gpus,
+                        .onHost = maker.onHost(),
+                        .merge = maker.onHost() ? GpuMerge::peer : maker.merge,
+                        .leastShardBytes = kLeastShardBytes};
   const std::size_t devices = !maker.onGpus ? maker.devices : ofGpus.innerDevices();
   if (maker.way == kAllReduce) {
-    AllreduceStoreOptions options;
-    options.devices = devices;
-    options.fuseBytes = 4096;
-    options.shardOptimizer = maker.sharded;
-    options.timeoutMs = 20000;
+    AllreduceStoreOptions options{
+        .devices = devices, .fuseBytes = 4096, .shardOptimizer = maker.sharded, .timeoutMs = 20000};
     return onRanksTaken(maker.workers, [&](std::unique_ptr<Communicator> comm, int rank) {
       runOn(maker.onGpus ? makeGpuAllreduceStore(std::move(comm), options, ofGpus)
                          : makeAllreduceStore(std::move(comm), options),
@@ -288,13 +277,12 @@ inline std::vector<std::optional<Error>> onStores(
     });
   }
   if (maker.way == kServers) {
-    DistJob job;
-    job.workers = maker.workers;
-    job.servers = maker.servers;
-    job.asynchronous = maker.asynchronous;
-    job.serverThreads = maker.serverThreads;
-    job.devices = devices;
-    job.bigArrayBound = 500;
+    DistJob job{.workers = maker.workers,
+                .servers = maker.servers,
+                .devices = devices,
+                .asynchronous = maker.asynchronous,
+                .bigArrayBound = 500,
+                .serverThreads = maker.serverThreads};
     job.mostStagedBytes = 64 << 10;  // far less than what is pushed
     const std::string name = freshName();
     return onThreads(job.workers + job.servers, [&](int rank) {
@@ -305,12 +293,11 @@ inline std::vector<std::optional<Error>> onStores(
   }
   return onThreads(1, [&](int rank) {
     if (!maker.onGpus) return runOn(std::make_unique<LocalStore>(maker.placement, devices), rank);
-    GpuStoreOptions options;
-    options.gpus = gpus;
-    options.merge = maker.merge;
-    options.peer = maker.peer;
+    GpuStoreOptions options{.gpus = gpus,
+                            .merge = maker.merge,
+                            .peer = maker.peer,
+                            .leastShardBytes = kLeastShardBytes};
     if (maker.sharded) options.shardOptimizer = true;
-    options.leastShardBytes = kLeastShardBytes;
     runOn(makeGpuStore(options), rank);
   });
 }
@@ -344,10 +331,6 @@ inline std::vector<Floats> sumsOf(const AnyStore& store, int round, std::size_t 
   return store.everywhere(sumOf(store, round, count));
 }
 
-inline std::shared_ptr<Optimizer> optimizerOf(const std::string& name,
-                                              std::map<std::string, double> numbers = {}) {
-  return Optimizer::create(specOf(name, std::move(numbers)));
-}
 inline std::shared_ptr<Optimizer> momentumOf(double rate) {
   return optimizerOf("sgd", {{"learningRate", rate}, {"momentum", 0.5}});
 }

@@ -71,42 +71,7 @@ TEST_P(StoreValuesInOrder, AreSummedInTheOrderOfDevicesAndOfWorkers) {
 /// `count` small whole numbers, of which all devices' sum is exact in every type.
 Bytes numbersOf(DType dtype, std::size_t count, const std::function<int(std::size_t)>& at) {
   Bytes bytes(count * sizeOf(dtype));
-  const auto write = [&]<class T>(T) {
-    for (std::size_t i = 0; i < count; ++i) {
-      reference::write(bytes.data(), i, static_cast<T>(at(i)));
-    }
-  };
-  switch (dtype) {
-    case DType::int8:
-      write(std::int8_t{});
-      break;
-    case DType::uint8:
-      write(std::uint8_t{});
-      break;
-    case DType::int32:
-      write(std::int32_t{});
-      break;
-    case DType::uint32:
-      write(std::uint32_t{});
-      break;
-    case DType::int64:
-      write(std::int64_t{});
-      break;
-    case DType::uint64:
-      write(std::uint64_t{});
-      break;
-    case DType::float32:
-      write(float{});
-      break;
-    case DType::float64:
-      write(double{});
-      break;
-    default:
-      for (std::size_t i = 0; i < count; ++i) {
-        const int exponentBits = dtype == DType::float16 ? 5 : 8;
-        reference::write(bytes.data(), i, reference::narrow(at(i), exponentBits));
-      }
-  }
+  for (std::size_t i = 0; i < count; ++i) reference::put(bytes.data(), i, dtype, at(i));
   return bytes;
 }
 
@@ -253,11 +218,8 @@ TEST_P(StoreValuesOnGpus, OfOtherGpusAreRefused) {
   onEveryStore(GetParam(), [](const AnyStore& store) {
     Floats value(10);
     const KeyId key = store.define("a", value);
-    Operation elsewhere;
-    elsewhere.key = key;
-    elsewhere.in = {value.data()};
-    elsewhere.inGpus = {63};
-    elsewhere.ticket = Waiter().ticket();
+    Operation elsewhere{
+        .key = key, .in = {value.data()}, .inGpus = {63}, .ticket = Waiter().ticket()};
     const std::string text =
         refusedBy(ErrorCode::invalidArgument, [&] { submitOne(store.store, elsewhere); });
     EXPECT_EQ(lacking(text, {"gpu:63"}), "") << text;

@@ -1,7 +1,6 @@
 // What several workers of one store see of one another.
 #include <atomic>
 #include <latch>
-#include <string>
 #include <vector>
 
 #include "test/kvstore/conformance/stores.h"

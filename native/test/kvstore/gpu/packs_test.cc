@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,11 +81,10 @@ class PackedKeys {
 using PackSettings = std::vector<std::pair<const char*, std::string>>;
 
 std::unique_ptr<Store> openForPacks(const std::vector<int>& gpus, double timeoutMs = 30000) {
-  GpuStoreOptions options;
-  options.gpus = gpus;
-  options.merge = GpuMerge::nccl;
-  options.timeoutMs = timeoutMs;
-  options.fuseBelowBytes = std::size_t{4} << 20;
+  GpuStoreOptions options{.gpus = gpus,
+                          .merge = GpuMerge::nccl,
+                          .fuseBelowBytes = std::size_t{4} << 20,
+                          .timeoutMs = timeoutMs};
   return makeGpuStore(options);
 }
 
@@ -120,67 +117,36 @@ TEST(GpuStorePacks, AreRegisteredFromTheSecondRoundOn) {
 TEST(GpuStorePacks, AreNotRegisteredWhereASumHasARoot) {
   const std::vector<int> gpus = gpusOf(GpuMerge::nccl);
   const auto store = openForPacks(gpus);
-  OptimizerSpec spec;
-  spec.name = "sgd";
-  store->setOptimizer(Optimizer::create(spec));
+  store->setOptimizer(optimizerOf("sgd"));
   PackedKeys keys(*store, gpus, 5, 1000);
   for (int i = 0; i < 3; ++i) keys.sumUp();
   if (!countOfPacks(PackCount::live)) GTEST_SKIP() << "only the stand-in counts its calls";
   EXPECT_EQ(*countOfPacks(PackCount::live), 0U);
 }
 
-class GpuPackFaults : public cuda::FreshProcesses {
- protected:
-  void SetUp() override {
-    if (!cuda::onFakes()) GTEST_SKIP() << "needs GPUs that fail when asked to";
-  }
-  /// Three rounds in a process with these settings, which must leave nothing on the stand-ins.
-  static void sumUpWith(const PackSettings& settings, double timeoutMs = 30000) {
-    constexpr const char* kVariable = "GRADLINK_TEST_LEAKS";
-    const char* inherited = std::getenv(kVariable);
-    const std::string leaks = inherited != nullptr
-                                  ? inherited
-                                  : (std::filesystem::temp_directory_path() /
-                                     ("gradlink-pack-leaks-" + std::to_string(getpid())))
-                                        .string();
-    setenv(kVariable, leaks.c_str(), 1);
-    PackSettings all = settings;
-    all.emplace_back("GRADLINK_FAKE_LEAKS", leaks);
-    EXPECT_EXIT(cuda::inProcess(all,
-                                [&] {
-                                  const std::vector<int> gpus{0, 1, 2};
-                                  const auto store = openForPacks(gpus, timeoutMs);
-                                  PackedKeys keys(*store, gpus, 5, 1000);
-                                  for (int i = 0; i < 3; ++i) EXPECT_TRUE(keys.sumUp());
-                                  EXPECT_EQ(*countOfPacks(PackCount::symmetric), 0U);
-                                }),
-                testing::ExitedWithCode(0), "");
-    std::ifstream file(leaks);
-    const std::string left((std::istreambuf_iterator<char>(file)),
-                           std::istreambuf_iterator<char>());
-    EXPECT_EQ(left, "");
-    std::filesystem::remove(leaks);
-    unsetenv(kVariable);
-  }
-};
+using GpuPackFaults = cuda::FreshFakes;
 
-TEST_F(GpuPackFaults, ALibraryWithoutWindowsIsAsGood) {
-  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-version=22602"}});
+/// Three rounds in a process with these settings, which must leave nothing on the stand-ins.
+void sumUpWith(const char* name, const char* value, double timeoutMs = 30000) {
+  const auto body = [&] {
+    const std::vector<int> gpus{0, 1, 2};
+    const auto store = openForPacks(gpus, timeoutMs);
+    PackedKeys keys(*store, gpus, 5, 1000);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(keys.sumUp());
+    EXPECT_EQ(*countOfPacks(PackCount::symmetric), 0U);
+  };
+  EXPECT_EQ(cuda::leftBy({{name, value}}, body), "") << value;
 }
-TEST_F(GpuPackFaults, ALibraryThatRegistersNothingIsAsGood) {
-  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-version=21805"}});
-}
-TEST_F(GpuPackFaults, ALibraryThatOpensNoWindowsIsAsGood) {
-  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-windows=none"}});
-}
-TEST_F(GpuPackFaults, ARefusedWindowIsNoFailureOfTheStore) {
-  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-windows=fails"}});
-}
-TEST_F(GpuPackFaults, AWindowThatNeverOpensIsNoFailureOfTheStore) {
+
+TEST_F(GpuPackFaults, WhereNothingIsRegisteredAllIsAsGood) {
+  sumUpWith("GRADLINK_FAKE_FAULTS", "nccl-version=22602");  // without windows
+  sumUpWith("GRADLINK_FAKE_FAULTS", "nccl-version=21805");
+  sumUpWith("GRADLINK_FAKE_FAULTS", "nccl-windows=none");
+  sumUpWith("GRADLINK_FAKE_FAULTS", "nccl-windows=fails");
   // Enough for an opening and a round each.
-  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-windows=stuck"}}, 3000);
+  sumUpWith("GRADLINK_FAKE_FAULTS", "nccl-windows=stuck", 2000);
+  sumUpWith("GRADLINK_NCCL_REGISTER", "no");
 }
-TEST_F(GpuPackFaults, AVariableSwitchesItOff) { sumUpWith({{"GRADLINK_NCCL_REGISTER", "no"}}); }
 
 }  // namespace
 }  // namespace gradlink::test

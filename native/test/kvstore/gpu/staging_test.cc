@@ -2,10 +2,8 @@
 // in pieces that overlap, and holds nobody up.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "kvstore/gpu/staging.h"
@@ -76,74 +74,61 @@ TEST(GpuStaging, ComesAfterWhatTheStreamHasToDo) {
   EXPECT_EQ(got, counted(kCount, 1));
 }
 
-class GpuStagingOnFakes : public cuda::FreshProcesses {
- protected:
-  void SetUp() override {
-    if (!cuda::onFakes()) GTEST_SKIP() << "needs the stand-ins' clocks and faults";
-  }
-};
+using GpuStagingOnFakes = cuda::FreshFakes;
 
 TEST_F(GpuStagingOnFakes, PiecesOfBothDirectionsOverlap) {
-  EXPECT_EXIT(cuda::inProcess({{"GRADLINK_FAKE_PEERS", "none"},
-                               {"GRADLINK_FAKE_LINKS", "host-0=16e9,host-1=16e9"},
-                               {"GRADLINK_FAKE_DUPLEX", "1"}},
-                              [] {
-                                Two two;
-                                constexpr std::size_t kCount = 8 << 20;
-                                constexpr std::size_t kBytes = kCount * sizeof(float);
-                                const Floats values(kCount, 1);
-                                const GpuBytes here(0, values.data(), kBytes);
-                                const GpuBytes there(1, values.data(), kBytes);
-                                const GpuBytes fromHere(1, values.data(), kBytes);
-                                const GpuBytes fromThere(0, values.data(), kBytes);
-                                const GpuSpread spreads[] = {
-                                    {{here.data(), 0}, {{fromHere.data(), 1}}, kBytes},
-                                    {{there.data(), 1}, {{fromThere.data(), 0}}, kBytes}};
-                                cuda::Event begun(*two.devices[0], true);
-                                cuda::Event ended(*two.devices[0], true);
-                                begun.record(two.stream);
-                                two.staging.copy(two.stream, spreads);
-                                ended.record(two.stream);
-                                two.stream.synchronize();
-                                // One way of the whole, and one piece's other way: neither
-                                // direction, nor down and up, one after the other.
-                                const double oneWay = kBytes / 16e9;
-                                EXPECT_GE(ended.secondsSince(begun), oneWay);
-                                EXPECT_LT(ended.secondsSince(begun), 1.1 * oneWay);
-                              }),
-              testing::ExitedWithCode(0), "");
+  cuda::expectFine({{"GRADLINK_FAKE_PEERS", "none"},
+                    {"GRADLINK_FAKE_LINKS", "host-0=16e9,host-1=16e9"},
+                    {"GRADLINK_FAKE_DUPLEX", "1"}},
+                   [] {
+                     Two two;
+                     constexpr std::size_t kCount = 8 << 20;
+                     constexpr std::size_t kBytes = kCount * sizeof(float);
+                     const Floats values(kCount, 1);
+                     const GpuBytes here(0, values.data(), kBytes);
+                     const GpuBytes there(1, values.data(), kBytes);
+                     const GpuBytes fromHere(1, values.data(), kBytes);
+                     const GpuBytes fromThere(0, values.data(), kBytes);
+                     const GpuSpread spreads[] = {
+                         {{here.data(), 0}, {{fromHere.data(), 1}}, kBytes},
+                         {{there.data(), 1}, {{fromThere.data(), 0}}, kBytes}};
+                     cuda::Event begun(*two.devices[0], true);
+                     cuda::Event ended(*two.devices[0], true);
+                     begun.record(two.stream);
+                     two.staging.copy(two.stream, spreads);
+                     ended.record(two.stream);
+                     two.stream.synchronize();
+                     // One way of the whole, and one piece's other way: neither
+                     // direction, nor down and up, one after the other.
+                     const double oneWay = kBytes / 16e9;
+                     EXPECT_GE(ended.secondsSince(begun), oneWay);
+                     EXPECT_LT(ended.secondsSince(begun), 1.1 * oneWay);
+                   });
 }
 
 /// What is in the way of a copy is the GPU's time, not the engine's: it goes on looking.
 TEST_F(GpuStagingOnFakes, SlowACopyBehindAKernelThatNeverEndsIsATimeout) {
-  EXPECT_EXIT(cuda::inProcess(
-                  {{"GRADLINK_FAKE_PEERS", "none"}, {"GRADLINK_FAKE_FAULTS", "stuck-launch=1"}},
-                  [] {
-                    GpuStoreOptions options;
-                    options.gpus = {0, 1};
-                    options.merge = GpuMerge::peer;
-                    // Enough for what comes before the kernel.
-                    options.timeoutMs = 2000;
-                    const auto store = makeGpuStore(options);
-                    const KeyId key = defineWith(*store, "a", Floats(100'000));
-                    const GpuArrays arrays(options.gpus, Floats(100'000, 1));
-                    const auto pushPull = [&] {
-                      runAll(
-                          *store, [&](const auto& ticket) { return pushOf(key, arrays, ticket); },
-                          [&](const auto& ticket) { return pullOf(key, arrays, ticket); });
-                    };
-                    cuda::messageOf(ErrorCode::timeout, pushPull);
-                    store->stop();
-                    std::_Exit(testing::Test::HasFailure() ? 2 : 0);
-                  }),
-              testing::ExitedWithCode(0), "");
+  cuda::expectFine({{"GRADLINK_FAKE_PEERS", "none"}, {"GRADLINK_FAKE_FAULTS", "stuck-launch=1"}},
+                   [] {
+                     GpuStoreOptions options{.gpus = {0, 1}, .merge = GpuMerge::peer};
+                     // Enough for what comes before the kernel.
+                     options.timeoutMs = 2000;
+                     const auto store = makeGpuStore(options);
+                     const KeyId key = defineWith(*store, "a", Floats(100'000));
+                     const GpuArrays arrays(options.gpus, Floats(100'000, 1));
+                     const auto pushPull = [&] {
+                       runAll(
+                           *store, [&](const auto& ticket) { return pushOf(key, arrays, ticket); },
+                           [&](const auto& ticket) { return pullOf(key, arrays, ticket); });
+                     };
+                     cuda::messageOf(ErrorCode::timeout, pushPull);
+                     store->stop();
+                     std::_Exit(testing::Test::HasFailure() ? 2 : 0);
+                   });
 }
 
 TEST(GpuStoreWithoutPeers, NcclIsRefused) {
-  GpuStoreOptions options;
-  options.gpus = {0};
-  options.merge = GpuMerge::nccl;
-  options.peer = false;
+  GpuStoreOptions options{.gpus = {0}, .merge = GpuMerge::nccl, .peer = false};
   const std::string text = cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); });
   EXPECT_NE(text.find("NCCL_P2P_DISABLE"), std::string::npos) << text;
 }

@@ -22,9 +22,7 @@ std::uint64_t callsOf(const char* optimizer) {
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     keys.push_back(defineWith(*store, name, Floats(1000, 1)));
   }
-  OptimizerSpec spec;
-  spec.name = optimizer;
-  store->setOptimizer(Optimizer::create(spec));
+  store->setOptimizer(optimizerOf(optimizer));
   const GpuArrays grads(gpus, Floats(1000, 2));
   const GpuArrays outs(gpus, Floats(1000));
   const auto iterate = [&] {
@@ -53,9 +51,7 @@ TEST(GpuStoreCalls, AreAsManyForFiveKeysAsForOne) {
 }
 
 TEST(GpuStoreOptions, NcclWantsEachGpuOnce) {
-  GpuStoreOptions options;
-  options.gpus = {0, 0};
-  options.merge = GpuMerge::nccl;
+  GpuStoreOptions options{.gpus = {0, 0}, .merge = GpuMerge::nccl};
   const std::string text = cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); });
   EXPECT_EQ(lacking(text, {"NCCL", "once"}), "") << text;
   options.gpus = {};

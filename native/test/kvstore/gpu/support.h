@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -98,21 +97,19 @@ class GpuArrays {
 };
 
 inline Operation pushOf(KeyId key, const GpuArrays& arrays, std::shared_ptr<Ticket> ticket) {
-  Operation made;
-  made.kind = OperationKind::push;
-  made.key = key;
-  made.in = arrays.in();
-  made.inGpus = arrays.gpus();
-  made.ticket = std::move(ticket);
+  Operation made{.kind = OperationKind::push,
+                 .key = key,
+                 .in = arrays.in(),
+                 .inGpus = arrays.gpus(),
+                 .ticket = std::move(ticket)};
   return made;
 }
 inline Operation pullOf(KeyId key, const GpuArrays& arrays, std::shared_ptr<Ticket> ticket) {
-  Operation made;
-  made.kind = OperationKind::pull;
-  made.key = key;
-  made.out = arrays.out();
-  made.outGpus = arrays.gpus();
-  made.ticket = std::move(ticket);
+  Operation made{.kind = OperationKind::pull,
+                 .key = key,
+                 .out = arrays.out(),
+                 .outGpus = arrays.gpus(),
+                 .ticket = std::move(ticket)};
   return made;
 }
 
@@ -138,12 +135,11 @@ inline KeyId defineWith(Store& store, const std::string& name, const Floats& val
                         std::size_t rowLength = 1) {
   const KeyId key = store.define(name, DType::float32, value.size(), rowLength);
   runAll(store, [&](const auto& ticket) {
-    Operation made;
-    made.kind = OperationKind::init;
-    made.key = key;
-    made.in = {value.data()};
-    made.inGpus = {-1};
-    made.ticket = ticket;
+    Operation made{.kind = OperationKind::init,
+                   .key = key,
+                   .in = {value.data()},
+                   .inGpus = {-1},
+                   .ticket = ticket};
     return made;
   });
   return key;

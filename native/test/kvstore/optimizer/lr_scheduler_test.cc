@@ -12,11 +12,7 @@ namespace gradlink {
 namespace {
 
 TEST(LrScheduler, FactorDropsAfterEachPeriodDownToItsFloor) {
-  SchedulerSpec spec;
-  spec.baseLr = 1;
-  spec.steps = {10};
-  spec.factor = 0.5;
-  spec.stopFactorLr = 0.2;
+  SchedulerSpec spec{.baseLr = 1, .steps = {10}, .factor = 0.5, .stopFactorLr = 0.2};
   EXPECT_EQ(learningRateAt(spec, 0), 1);
   EXPECT_EQ(learningRateAt(spec, 10), 1);
   EXPECT_EQ(learningRateAt(spec, 11), 0.5);
@@ -27,11 +23,8 @@ TEST(LrScheduler, FactorDropsAfterEachPeriodDownToItsFloor) {
 }
 
 TEST(LrScheduler, MultiFactorDropsAfterEachListedUpdate) {
-  SchedulerSpec spec;
-  spec.kind = SchedulerKind::multiFactor;
-  spec.baseLr = 8;
-  spec.steps = {5, 7};
-  spec.factor = 0.5;
+  SchedulerSpec spec{
+      .kind = SchedulerKind::multiFactor, .baseLr = 8, .steps = {5, 7}, .factor = 0.5};
   EXPECT_EQ(learningRateAt(spec, 5), 8);
   EXPECT_EQ(learningRateAt(spec, 6), 4);
   EXPECT_EQ(learningRateAt(spec, 7), 4);
@@ -39,12 +32,8 @@ TEST(LrScheduler, MultiFactorDropsAfterEachListedUpdate) {
 }
 
 TEST(LrScheduler, PolyAndCosineFollowTheirFormulas) {
-  SchedulerSpec spec;
-  spec.baseLr = 0.4;
-  spec.finalLr = 0.01;
-  spec.maxUpdate = 1000;
-  spec.warmupSteps = 100;
-  spec.warmupBeginLr = 0.1;
+  SchedulerSpec spec{
+      .baseLr = 0.4, .warmupSteps = 100, .warmupBeginLr = 0.1, .maxUpdate = 1000, .finalLr = 0.01};
   for (const double power : {1.0, 2.0, 0.5, 0.9, 3.7}) {
     spec.kind = SchedulerKind::poly;
     spec.power = power;
@@ -67,11 +56,7 @@ TEST(LrScheduler, PolyAndCosineFollowTheirFormulas) {
 }
 
 TEST(LrScheduler, ATableHoldsEachRateUntilTheNext) {
-  SchedulerSpec spec;
-  spec.kind = SchedulerKind::table;
-  spec.baseLr = 3;
-  spec.steps = {2, 5};
-  spec.rates = {0.5, 8};
+  SchedulerSpec spec{.kind = SchedulerKind::table, .baseLr = 3, .steps = {2, 5}, .rates = {0.5, 8}};
   EXPECT_NO_THROW(checkScheduler(spec));
   const std::vector<double> expected = {3, 3, 0.5, 0.5, 0.5, 8, 8};
   for (std::size_t n = 0; n < expected.size(); ++n) {
@@ -82,12 +67,8 @@ TEST(LrScheduler, ATableHoldsEachRateUntilTheNext) {
 }
 
 TEST(LrScheduler, WarmsUp) {
-  SchedulerSpec spec;
-  spec.baseLr = 1;
-  spec.steps = {100};
-  spec.warmupSteps = 4;
-  spec.warmupBeginLr = 0.2;
-  spec.warmupFinalLr = 2;
+  SchedulerSpec spec{
+      .baseLr = 1, .warmupSteps = 4, .warmupBeginLr = 0.2, .warmupFinalLr = 2, .steps = {100}};
   EXPECT_EQ(learningRateAt(spec, 0), 0.2);
   EXPECT_EQ(learningRateAt(spec, 1), 0.2 + (2 - 0.2) * 1 / 4);
   EXPECT_EQ(learningRateAt(spec, 4), 1);

@@ -26,9 +26,7 @@ std::vector<float> randomValues(unsigned seed) {
 }
 
 OptimizerSpec specOf(const char* name) {
-  OptimizerSpec spec;
-  spec.name = name;
-  spec.numbers = {{"wd", test::decayOf(name, 0.001)}};
+  OptimizerSpec spec = test::specOf(name, {{"wd", test::decayOf(name, 0.001)}});
   spec.scheduler = SchedulerSpec{};
   spec.scheduler->kind = SchedulerKind::cosine;
   spec.scheduler->baseLr = 0.1;
@@ -129,8 +127,7 @@ TEST(OptimizerStates, ATableKeepsItsRates) {
 }
 
 TEST(OptimizerStates, OfOtherOptionsAreRefused) {
-  OptimizerSpec plain;
-  plain.name = "sgd";
+  OptimizerSpec plain = test::specOf("sgd");
   OptimizerSpec withMomentum = plain;
   withMomentum.numbers = {{"momentum", 0.9}};
   const auto without = Optimizer::create(plain);

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <thread>
 
@@ -38,46 +37,38 @@ bool sameBits(const std::vector<T>& a, const std::vector<T>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-OptimizerSpec named(const char* name, std::map<std::string, double> numbers = {}) {
-  OptimizerSpec spec;
-  spec.name = name;
-  spec.numbers = std::move(numbers);
-  return spec;
-}
+using test::specOf;
 
 std::vector<OptimizerSpec> everyOptimizer() {
   std::vector<OptimizerSpec> specs;
   for (const char* name : optimizerNames()) {
     const double wd = test::decayOf(name, 0.01);
-    specs.push_back(named(name, {{"wd", wd}, {"rescaleGrad", 0.5}, {"clipGradient", 0.4}}));
+    specs.push_back(specOf(name, {{"wd", wd}, {"rescaleGrad", 0.5}, {"clipGradient", 0.4}}));
   }
-  const auto add = [&specs](const char* name, const char* option, double value) {
-    OptimizerSpec spec;
-    spec.name = name;
-    spec.numbers = {{option, value}, {"wd", 0.01}};
-    specs.push_back(spec);
-  };
-  add("sgd", "momentum", 0.9);
-  add("lars", "momentum", 0.9);
-  add("signum", "momentum", 0);
-  add("rmsprop", "centered", 1);
-  add("adamw", "biasCorrection", 0);
-  OptimizerSpec nesterov;
-  nesterov.name = "sgd";
-  nesterov.numbers = {{"momentum", 0.9}, {"nesterov", 1}};
-  specs.push_back(nesterov);
+  const std::pair<const char*, std::map<std::string, double>> others[] = {
+      {"sgd", {{"momentum", 0.9}}},   {"sgd", {{"momentum", 0.9}, {"nesterov", 1}}},
+      {"lars", {{"momentum", 0.9}}},  {"signum", {{"momentum", 0}}},
+      {"rmsprop", {{"centered", 1}}}, {"adamw", {{"biasCorrection", 0}}}};
+  for (const auto& [name, numbers] : others) {
+    specs.push_back(specOf(name, numbers));
+    specs.back().numbers["wd"] = 0.01;
+  }
   return specs;
 }
 
-// Three steps, each block by itself and backwards, phase by phase.
+// Three steps, each block by itself and backwards, phase by phase; without threads all at once.
 template <class T>
-std::vector<T> stepsByBlocks(const OptimizerSpec& spec, DType dtype, int threads) {
+std::vector<T> steps(const OptimizerSpec& spec, DType dtype, int threads) {
   const auto optimizer = Optimizer::create(spec);
   std::vector<T> weight = randomValues<T>(kWeights, 1);
   const auto state = optimizer->createState("k", weight.data(), weight.size(), dtype);
   for (unsigned step = 0; step < 3; ++step) {
     const std::vector<T> grad = randomValues<T>(kWeights, 10 + step);
     const void* grads[] = {grad.data()};
+    if (threads == 0) {
+      optimizer->update(*state, weight.data(), grads);
+      continue;
+    }
     UpdateRun run(*optimizer, *state, optimizer->issue(*state), weight.data(), grads);
     for (int phase = 0; phase < run.phases(); ++phase) {
       std::vector<std::thread> workers;
@@ -99,34 +90,21 @@ std::vector<T> stepsByBlocks(const OptimizerSpec& spec, DType dtype, int threads
   return weight;
 }
 
-template <class T>
-std::vector<T> stepsAtOnce(const OptimizerSpec& spec, DType dtype) {
-  const auto optimizer = Optimizer::create(spec);
-  std::vector<T> weight = randomValues<T>(kWeights, 1);
-  const auto state = optimizer->createState("k", weight.data(), weight.size(), dtype);
-  for (unsigned step = 0; step < 3; ++step) {
-    const std::vector<T> grad = randomValues<T>(kWeights, 10 + step);
-    const void* grads[] = {grad.data()};
-    optimizer->update(*state, weight.data(), grads);
-  }
-  return weight;
-}
-
 TEST(Optimizer, PartsAndThreadsDoNotChangeTheBits) {
   for (const OptimizerSpec& spec : everyOptimizer()) {
-    const std::vector<float> expected = stepsAtOnce<float>(spec, DType::float32);
+    const std::vector<float> expected = steps<float>(spec, DType::float32, 0);
     EXPECT_NE(expected, randomValues<float>(kWeights, 1)) << spec.name << " did nothing";
-    EXPECT_TRUE(sameBits(expected, stepsByBlocks<float>(spec, DType::float32, 1))) << spec.name;
-    EXPECT_TRUE(sameBits(expected, stepsByBlocks<float>(spec, DType::float32, 3))) << spec.name;
-    EXPECT_TRUE(sameBits(stepsAtOnce<double>(spec, DType::float64),
-                         stepsByBlocks<double>(spec, DType::float64, 3)))
+    EXPECT_TRUE(sameBits(expected, steps<float>(spec, DType::float32, 1))) << spec.name;
+    EXPECT_TRUE(sameBits(expected, steps<float>(spec, DType::float32, 3))) << spec.name;
+    EXPECT_TRUE(
+        sameBits(steps<double>(spec, DType::float64, 0), steps<double>(spec, DType::float64, 3)))
         << spec.name;
   }
 }
 
 TEST(Optimizer, SeveralGradientsAreTheirSum) {
   for (const OptimizerSpec& spec : everyOptimizer()) {
-    for (const std::size_t sources : {2u, 4u, 19u}) {
+    for (const std::size_t sources : {2u, 19u}) {
       const auto optimizer = Optimizer::create(spec);
       std::vector<float> fused = randomValues<float>(kWeights, 1);
       std::vector<float> separate = fused;
@@ -157,9 +135,6 @@ TEST(Optimizer, SeveralGradientsAreTheirSum) {
 template <class T>
 void compareLevels(const char* level, std::size_t count) {
   const KvKernels* kernels = kvKernels(level);
-  if (kernels == nullptr) {
-    GTEST_SKIP() << level << " is not available here";
-  }
   const KvKernels& generic = *kvKernels("generic");
   StepScalars<T> c;
   c.lr = T(0.05);
@@ -219,26 +194,20 @@ void compareLevels(const char* level, std::size_t count) {
   }
 }
 
-TEST(OptimizerKernels, Avx2GivesTheGenericBits) {
-  for (const std::size_t count : {0u, 1u, 7u, 8u, 33u, 1000u}) {
-    compareLevels<float>("avx2", count);
-    compareLevels<double>("avx2", count);
-  }
-}
-
-TEST(OptimizerKernels, Avx512GivesTheGenericBits) {
-  for (const std::size_t count : {0u, 1u, 15u, 16u, 33u, 1000u}) {
-    compareLevels<float>("avx512", count);
-    compareLevels<double>("avx512", count);
+TEST(OptimizerKernels, EveryLevelGivesTheGenericBits) {
+  for (const char* level : {"avx2", "avx512"}) {
+    if (kvKernels(level) == nullptr) continue;
+    for (const std::size_t count : {0u, 1u, 7u, 8u, 15u, 16u, 33u, 1000u}) {
+      compareLevels<float>(level, count);
+      compareLevels<double>(level, count);
+    }
   }
 }
 
 TEST(Optimizer, MultiPrecisionKeepsWhatHalfPrecisionLoses) {
   const std::uint16_t one = 0x3f80;  // bfloat16
   for (const double master : {0.0, 1.0}) {
-    OptimizerSpec spec;
-    spec.name = "sgd";
-    spec.numbers = {{"learningRate", 0.0001}, {"multiPrecision", master}};
+    OptimizerSpec spec = specOf("sgd", {{"learningRate", 0.0001}, {"multiPrecision", master}});
     const auto optimizer = Optimizer::create(spec);
     std::vector<std::uint16_t> weight(3 * kUpdateBlock, one);
     const std::vector<std::uint16_t> grad(weight.size(), one);
@@ -254,9 +223,7 @@ TEST(Optimizer, MultiPrecisionKeepsWhatHalfPrecisionLoses) {
 }
 
 TEST(Optimizer, ScheduleFollowsTheLargestCountAndMultipliersFollowTheKey) {
-  OptimizerSpec spec;
-  spec.name = "sgd";
-  spec.numbers = {{"wd", 0.1}, {"beginNumUpdate", 2}};
+  OptimizerSpec spec = specOf("sgd", {{"wd", 0.1}, {"beginNumUpdate", 2}});
   spec.scheduler = SchedulerSpec{};
   spec.scheduler->baseLr = 1;
   spec.scheduler->steps = {2};
@@ -288,9 +255,7 @@ TEST(Optimizer, ScheduleFollowsTheLargestCountAndMultipliersFollowTheKey) {
 }
 
 TEST(Optimizer, LarsLeavesBiasesAloneAndScalesItsMomentum) {
-  OptimizerSpec spec;
-  spec.name = "lars";
-  spec.numbers = {{"momentum", 0.9}, {"learningRate", 0.4}};
+  OptimizerSpec spec = specOf("lars", {{"momentum", 0.9}, {"learningRate", 0.4}});
   const auto optimizer = Optimizer::create(spec);
   const auto weightState = optimizer->createState("conv_weight", nullptr, 0, DType::float32);
   EXPECT_TRUE(optimizer->issue(*weightState).layerwise);
@@ -319,27 +284,17 @@ TEST(Optimizer, SaysWhatWasExpected) {
   const char* const optimizers =
       " adadelta, adagrad, adam, adamax, adamw, dcasgd, ftml, ftrl, groupadagrad, lamb, lars, "
       "lbsgd, nadam, rmsprop, sgd, sgld, signum, test\n";
-  EXPECT_EQ(lacks(named("sdg"), {"optimizer 'sdg'", optimizers}), "");
+  EXPECT_EQ(lacks(specOf("sdg"), {"optimizer 'sdg'", optimizers}), "");
   const char* const options =
       " beginNumUpdate, clipGradient, learningRate, multiPrecision, rescaleGrad, wd\n";
-  EXPECT_EQ(lacks(named("test", {{"momentum", 0.9}}), {"test:", "'momentum'", options}), "");
-  EXPECT_EQ(lacks(named("adam", {{"beta1", 1}}), {"adam: beta1", "at least 0", "below 1", "got 1"}),
-            "");
-  const auto optimizer = Optimizer::create(named("sgd"));
+  EXPECT_EQ(lacks(specOf("test", {{"momentum", 0.9}}), {"test:", "'momentum'", options}), "");
+  EXPECT_EQ(
+      lacks(specOf("adam", {{"beta1", 1}}), {"adam: beta1", "at least 0", "below 1", "got 1"}), "");
+  const auto optimizer = Optimizer::create(specOf("sgd"));
   EXPECT_THROW(optimizer->createState("3", nullptr, 4, DType::int32), Error);
   EXPECT_THROW(optimizer->setLearningRate(std::nan("")), Error);
   const auto state = optimizer->createState("3", nullptr, 0, DType::float32);
   EXPECT_THROW(optimizer->update(*state, nullptr, {}), Error);
-}
-
-TEST(Optimizer, EmptyArraysAreFine) {
-  for (const OptimizerSpec& spec : everyOptimizer()) {
-    const auto optimizer = Optimizer::create(spec);
-    const auto state = optimizer->createState("k", nullptr, 0, DType::float32);
-    const void* grads[] = {nullptr};
-    optimizer->update(*state, nullptr, grads);
-    EXPECT_EQ(state->updates, 1);
-  }
 }
 
 }  // namespace

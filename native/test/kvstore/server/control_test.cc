@@ -3,15 +3,14 @@
 
 #include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/server/support.h"
+#include "test/kvstore/support.h"
 
 namespace gradlink::test {
 namespace {
 
 std::vector<std::uint8_t> sgdStates(double rate, double momentum = 0) {
-  OptimizerSpec spec;
-  spec.name = "sgd";
-  spec.numbers = {{"learningRate", rate}, {"momentum", momentum}};
-  return saveStates(*Optimizer::create(spec), {}, true);
+  return saveStates(*optimizerOf("sgd", {{"learningRate", rate}, {"momentum", momentum}}), {},
+                    true);
 }
 
 void set(HandWorker& worker, MessageType what, const std::vector<std::uint8_t>& bytes) {
@@ -22,47 +21,31 @@ void set(HandWorker& worker, MessageType what, const std::vector<std::uint8_t>& 
 }
 
 TEST(ServerControl, ChangesTheRateBetweenTheRoundsOfTheWorkerThatAsks) {
-  expectNone(served(serverOf(2), [&](HandWorker& worker) {
-               worker.define(0, "k", DType::float32, 1);
-               if (worker.rank() == 0) worker.init<float>(0, DType::float32, {0});
-               set(worker, MessageType::setOptimizer, sgdStates(1));
-               worker.push<float>(0, DType::float32, {-1}, 1);
-               worker.push<float>(0, DType::float32, {-1}, 2);
-               if (worker.rank() == 1) {
-                 const double rate = 10;
-                 worker.request(MessageType::setLearningRate, &rate, sizeof(rate));
-               }
-               worker.push<float>(0, DType::float32, {-1}, 3);
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 3)[0], 2 + 2 + 20);
-             }).errors);
-}
-
-TEST(ServerControl, SaysWhatCannotBeSet) {
-  expectNone(served(serverOf(1), [&](HandWorker& worker) {
-               const double rate = 1;
-               Answer answer =
-                   worker.await(worker.request(MessageType::setLearningRate, &rate, sizeof(rate)));
-               EXPECT_EQ(answer.header.type, MessageType::failed);
-               answer = worker.await(worker.request(MessageType::saveStates));
-               EXPECT_EQ(answer.header.type, MessageType::failed);
-               answer = worker.await(worker.requestText(MessageType::loadStates, "no states"));
-               EXPECT_EQ(answer.header.type, MessageType::failed);
-               // And none of it ended the store.
-               worker.await(worker.request(MessageType::barrier));
-             }).errors);
+  expectServed(serverOf(2), [&](HandWorker& worker) {
+    worker.define(0, "k", DType::float32, 1);
+    if (worker.rank() == 0) worker.init<float>(0, DType::float32, {0});
+    set(worker, MessageType::setOptimizer, sgdStates(1));
+    worker.push<float>(0, DType::float32, {-1}, 1);
+    worker.push<float>(0, DType::float32, {-1}, 2);
+    if (worker.rank() == 1) {
+      const double rate = 10;
+      worker.request(MessageType::setLearningRate, &rate, sizeof(rate));
+    }
+    worker.push<float>(0, DType::float32, {-1}, 3);
+    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 3)[0], 2 + 2 + 20);
+  });
 }
 
 TEST(ServerControl, TellsAllWhyWorker0HasNoStatesAfterAll) {
-  expectNone(served(serverOf(2), [&](HandWorker& worker) {
-               const std::string reason = "no file";
-               const auto request = worker.rank() == 0
-                                        ? worker.request(MessageType::loadStates, reason.data(),
-                                                         reason.size(), dist::kWithdrawn)
-                                        : worker.request(MessageType::loadStates);
-               const Answer answer = worker.await(request);
-               EXPECT_EQ(answer.header.type, MessageType::failed);
-               EXPECT_EQ(answer.text(), reason);
-             }).errors);
+  expectServed(serverOf(2), [&](HandWorker& worker) {
+    const std::string reason = "no file";
+    const auto request = worker.rank() == 0 ? worker.request(MessageType::loadStates, reason.data(),
+                                                             reason.size(), dist::kWithdrawn)
+                                            : worker.request(MessageType::loadStates);
+    const Answer answer = worker.await(request);
+    EXPECT_EQ(answer.header.type, MessageType::failed);
+    EXPECT_EQ(answer.text(), reason);
+  });
 }
 
 TEST(ServerControl, RunsCommandsAndReports) {

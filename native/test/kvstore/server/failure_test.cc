@@ -27,42 +27,28 @@ void defineOne(HandWorker& worker, float value = 0) {
   if (worker.rank() == 0) worker.init<float>(0, DType::float32, {value});
 }
 
-TEST(ServerFailure, AWorkerThatDiesEndsASynchronousStoreForAll) {
-  const auto run = served(serverOf(3), [](HandWorker& worker) {
-    defineOne(worker);
-    worker.await(worker.request(MessageType::barrier));
-    if (worker.rank() == 1) {
-      worker.takeWire().reset();  // without a goodbye
-      return;
-    }
-    worker.push<float>(0, DType::float32, {1}, 1);
-    expectEnd(worker, ErrorCode::peerLost, 1);
-  });
-  expectServerThrew(run, ErrorCode::peerLost, 1);
-}
-
 TEST(ServerFailure, AnAsynchronousStoreCarriesOnWhereThatIsWanted) {
   ServerOptions options = serverOf(2);
   options.asynchronous = true;
   options.tolerateWorkerLoss = true;
-  expectNone(served(options, [](HandWorker& worker) {
-               defineOne(worker);
-               worker.await(worker.request(MessageType::barrier));
-               if (worker.rank() == 1) {
-                 worker.push<float>(0, DType::float32, {4}, 1);
-                 worker.takeWire().reset();
-                 return;
-               }
-               double lost = 0;
-               while (lost == 0) {
-                 lost = worker.await(worker.request(MessageType::deadNodes)).as<double>()[0];
-               }
-               EXPECT_EQ(lost, 1);
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 0)[0], 4);
-               worker.push<float>(0, DType::float32, {5}, 1);
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 5);
-               worker.await(worker.request(MessageType::barrier));
-             }).errors);
+  expectServed(options, [](HandWorker& worker) {
+    defineOne(worker);
+    worker.await(worker.request(MessageType::barrier));
+    if (worker.rank() == 1) {
+      worker.push<float>(0, DType::float32, {4}, 1);
+      worker.takeWire().reset();
+      return;
+    }
+    double lost = 0;
+    while (lost == 0) {
+      lost = worker.await(worker.request(MessageType::deadNodes)).as<double>()[0];
+    }
+    EXPECT_EQ(lost, 1);
+    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 0)[0], 4);
+    worker.push<float>(0, DType::float32, {5}, 1);
+    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 5);
+    worker.await(worker.request(MessageType::barrier));
+  });
 }
 
 TEST(ServerFailure, AWorkerThatEndsWithFewerRoundsIsNamed) {
@@ -94,30 +80,30 @@ TEST(ServerFailure, ARoundThatWaitsTooLongIsAnErrorThatNamesWhoIsMissing) {
 
 TEST(ServerFailure, PushesThatWaitForOthersAreReleasedInTheEnd) {
   std::atomic<bool> released{false};
-  expectNone(served(serverOf(2), [&](HandWorker& worker) {
-               defineOne(worker);
-               if (worker.rank() == 0) {
-                 void* memory = worker.wire().allocate(4);
-                 *static_cast<float*>(memory) = 3;
-                 Header header{MessageType::push};
-                 header.count = 1;
-                 header.round = 1;
-                 worker.wire().send(2, std::as_bytes(std::span(&header, 1)), memory, 4, 1);
-                 WireEvents events;
-                 const Deadline deadline = Deadline::in(20000);
-                 auto told = [&] {
-                   return std::find(events.sent.begin(), events.sent.end(), 1) != events.sent.end();
-                 };
-                 while (!told() && !deadline.passed()) worker.wire().poll(events, deadline);
-                 EXPECT_TRUE(told());
-                 *static_cast<float*>(memory) = -1;  // is not seen any more
-                 released = true;
-               } else {
-                 waitUntil([&] { return released.load(); });
-                 worker.push<float>(0, DType::float32, {1}, 1);
-                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 4);
-               }
-             }).errors);
+  expectServed(serverOf(2), [&](HandWorker& worker) {
+    defineOne(worker);
+    if (worker.rank() == 0) {
+      void* memory = worker.wire().allocate(4);
+      *static_cast<float*>(memory) = 3;
+      Header header{MessageType::push};
+      header.count = 1;
+      header.round = 1;
+      worker.wire().send(2, std::as_bytes(std::span(&header, 1)), memory, 4, 1);
+      WireEvents events;
+      const Deadline deadline = Deadline::in(20000);
+      auto told = [&] {
+        return std::find(events.sent.begin(), events.sent.end(), 1) != events.sent.end();
+      };
+      while (!told() && !deadline.passed()) worker.wire().poll(events, deadline);
+      EXPECT_TRUE(told());
+      *static_cast<float*>(memory) = -1;  // is not seen any more
+      released = true;
+    } else {
+      waitUntil([&] { return released.load(); });
+      worker.push<float>(0, DType::float32, {1}, 1);
+      EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 4);
+    }
+  });
 }
 
 TEST(ServerFailure, AServerThatIsStoppedTellsItsWorkers) {

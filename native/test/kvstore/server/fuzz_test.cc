@@ -10,6 +10,7 @@
 #include "kvstore/protocol/piece_rows.h"
 #include "test/chance.h"
 #include "test/kvstore/server/support.h"
+#include "test/kvstore/support.h"
 
 namespace gradlink::test {
 namespace {
@@ -95,10 +96,8 @@ std::vector<std::byte> bytesOf(const std::vector<T>& values) {
 constexpr std::size_t kElements[] = {1, 100, (std::size_t{256} << 10) / sizeof(float) + 5};
 
 std::vector<std::byte> encodedOptimizer(Chance& chance) {
-  OptimizerSpec spec;
-  spec.name = chance.oneIn(2) ? "sgd" : "adam";
-  spec.numbers = {{"learningRate", 0.1}};
-  return bytesOf(saveStates(*Optimizer::create(spec), {}, true));
+  return bytesOf(saveStates(*optimizerOf(chance.oneIn(2) ? "sgd" : "adam", {{"learningRate", 0.1}}),
+                            {}, true));
 }
 
 std::vector<std::byte> payloadFor(Chance& chance, const Header& header) {
@@ -148,40 +147,21 @@ void sayOne(Chance& chance, ScriptedWire& wire, std::uint64_t round) {
   }
   std::vector<std::byte> payload = payloadFor(chance, header);
   if (chance.oneIn(6)) {
-    switch (chance.below(11)) {
-      case 0:
-        header.type = static_cast<MessageType>(chance.below(256));
-        break;
-      case 1:
-        header.encoding = static_cast<dist::Encoding>(chance.below(256));
-        break;
-      case 2:
-        header.dtype = static_cast<DType>(chance.below(256));
-        break;
-      case 3:
-        header.flags = static_cast<std::uint8_t>(chance.below(256));
-        break;
-      case 4:
-        header.shard = static_cast<std::uint32_t>(chance.number(kBoundaries));
-        break;
-      case 5:
-        header.piece = static_cast<std::uint32_t>(chance.number(kBoundaries));
-        break;
-      case 6:
-        header.count = chance.number(kBoundaries);
-        break;
-      case 7:
-        header.round = chance.number(kBoundaries);
-        break;
-      case 8:
-        header.request = chance.number(kBoundaries);
-        break;
-      case 9:
-        payload.resize(chance.below(payload.size() + 20));
-        break;
-      default:
-        if (!payload.empty()) payload[chance.below(payload.size())] ^= std::byte{1};
-    }
+    const std::function<void()> changes[] = {
+        [&] { header.type = static_cast<MessageType>(chance.below(256)); },
+        [&] { header.encoding = static_cast<dist::Encoding>(chance.below(256)); },
+        [&] { header.dtype = static_cast<DType>(chance.below(256)); },
+        [&] { header.flags = static_cast<std::uint8_t>(chance.below(256)); },
+        [&] { header.shard = static_cast<std::uint32_t>(chance.number(kBoundaries)); },
+        [&] { header.piece = static_cast<std::uint32_t>(chance.number(kBoundaries)); },
+        [&] { header.count = chance.number(kBoundaries); },
+        [&] { header.round = chance.number(kBoundaries); },
+        [&] { header.request = chance.number(kBoundaries); },
+        [&] { payload.resize(chance.below(payload.size() + 20)); },
+        [&] {
+          if (!payload.empty()) payload[chance.below(payload.size())] ^= std::byte{1};
+        }};
+    changes[chance.below(std::size(changes))]();
   }
   wire.say(worker, header, std::move(payload));
   if (chance.oneIn(200)) wire.resizeHeader(chance.below(64));

@@ -198,11 +198,13 @@ inline ServedRun served(ServerOptions options, const std::function<void(HandWork
   return run;
 }
 
+inline void expectServed(const ServerOptions& options,
+                         const std::function<void(HandWorker&)>& body) {
+  expectNone(served(options, body).errors);
+}
+
 inline ServerOptions serverOf(int workers, int threads = 1) {
-  ServerOptions options;
-  options.workers = workers;
-  options.threads = threads;
-  options.timeoutMs = 20000;
+  ServerOptions options{.workers = workers, .threads = threads, .timeoutMs = 20000};
   return options;
 }
 

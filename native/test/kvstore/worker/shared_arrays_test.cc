@@ -1,10 +1,8 @@
 // Arrays in memory that servers read where it lies: which of them are copied all the same.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
 #include <numeric>
-#include <string>
 
 #include "test/kvstore/worker/support.h"
 
@@ -33,18 +31,13 @@ class SharedFloats {
 };
 
 Operation pushOf(KeyId key, const SharedFloats& in, std::shared_ptr<Ticket> ticket) {
-  Operation made;
-  made.kind = OperationKind::push;
-  made.key = key;
-  made.in = {in.data()};
-  made.ticket = std::move(ticket);
+  Operation made{
+      .kind = OperationKind::push, .key = key, .in = {in.data()}, .ticket = std::move(ticket)};
   return made;
 }
 
 void push(Store& store, KeyId key, const SharedFloats& in) {
-  Waiter waiter;
-  submitOne(store, pushOf(key, in, waiter.ticket()));
-  waiter.wait();
+  waitFor([&](auto ticket) { submitOne(store, pushOf(key, in, ticket)); });
 }
 
 void pull(Store& store, KeyId key, const SharedFloats& out) {

@@ -1,7 +1,6 @@
 // What stores with servers do beside what every store does (conformance).
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -16,19 +15,14 @@ namespace gradlink::test {
 namespace {
 
 TEST(DistStore, AsynchronousPushesUpdateOnTheirOwn) {
-  DistJob job;
-  job.workers = 3;
-  job.servers = 2;
-  job.asynchronous = true;
+  DistJob job{.workers = 3, .servers = 2, .asynchronous = true};
   expectNone(runDist(job, [](Store& store, int rank) {
     const KeyId key = makeKey(store, "key", Floats(1000));
     store.setOptimizer(Optimizer::create(specOf("test")));  // weight += gradient
     meet(store);
     if (rank != 1) {
       std::vector<Floats> in{Floats(1000, 1)};
-      Waiter waiter;
-      pushTimes(store, key, in, 10 * (rank + 1), waiter.ticket());
-      waiter.wait();
+      waitFor([&](auto ticket) { pushTimes(store, key, in, 10 * (rank + 1), ticket); });
       std::vector<Floats> own{Floats(1000)};
       run(store, OperationKind::pull, key, own);
       EXPECT_GE(own[0][0], static_cast<float>(10 * (rank + 1))) << "its own pushes at least";
@@ -41,9 +35,7 @@ TEST(DistStore, AsynchronousPushesUpdateOnTheirOwn) {
 }
 
 TEST(DistStore, PlacementAndBytesAreReported) {
-  DistJob job;
-  job.servers = 2;
-  job.bigArrayBound = 1000;
+  DistJob job{.servers = 2, .bigArrayBound = 1000};
   expectNone(runDist(job, [](Store& store, int) {
     const KeyId big = makeKey(store, "big", Floats(1000));
     makeKey(store, "a", Floats(100));
@@ -66,9 +58,7 @@ TEST(DistStore, PlacementAndBytesAreReported) {
     }
     EXPECT_GT(store.report().copy, 0);
     auto reports = std::make_shared<std::vector<std::string>>();
-    Waiter waiter;
-    store.serverReports(reports, waiter.ticket());
-    waiter.wait();
+    waitFor([&](auto ticket) { store.serverReports(reports, ticket); });
     ASSERT_EQ(reports->size(), 2u);
     for (const std::string& report : *reports) EXPECT_EQ(report.front(), '{') << report;
   }));
@@ -77,9 +67,7 @@ TEST(DistStore, PlacementAndBytesAreReported) {
 TEST(DistStore, CompressedPushesTravelCompressed) {
   for (const auto& [type, bits] :
        {std::pair{"2bit", 2}, {"1bit", 1}, {"float16", 16}, {"bfloat16", 16}}) {
-    DistJob job;
-    job.servers = 7;
-    job.bigArrayBound = 5000;
+    DistJob job{.servers = 7, .bigArrayBound = 5000};
     expectNone(runDist(job, [&](Store& store, int) {
       constexpr std::size_t kCount = 10'003;
       store.setCompression(GradientCompression::create(type, 0.375));
@@ -98,9 +86,7 @@ TEST(DistStore, CompressedPushesTravelCompressed) {
 }
 
 TEST(DistStore, CommandsReachEveryServer) {
-  DistJob job;
-  job.workers = 2;
-  job.servers = 3;
+  DistJob job{.workers = 2, .servers = 3};
   std::mutex mutex;
   std::multiset<std::string> heard;
   job.onCommand = [&](int worker, const std::string& text) {
@@ -108,9 +94,9 @@ TEST(DistStore, CommandsReachEveryServer) {
     heard.insert(std::to_string(worker) + ":" + text);
   };
   expectNone(runDist(job, [](Store& store, int rank) {
-    Waiter waiter;
-    store.command("sendCommandToServers", rank == 0 ? "profile" : "", waiter.ticket());
-    waiter.wait();
+    waitFor([&](auto ticket) {
+      store.command("sendCommandToServers", rank == 0 ? "profile" : "", ticket);
+    });
   }));
   EXPECT_EQ(heard.count("0:profile"), 3u);
   EXPECT_EQ(heard.count("1:"), 3u);

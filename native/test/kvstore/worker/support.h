@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,26 +37,24 @@ inline std::unique_ptr<Wire> wireOf(const std::string& name, int rank, int size)
 }
 
 inline std::unique_ptr<Store> workerOf(const DistJob& job, const std::string& name, int rank) {
-  DistStoreOptions options;
-  options.workers = job.workers;
-  options.servers = job.servers;
-  options.devices = job.devices;
-  options.asynchronous = job.asynchronous;
-  options.bigArrayBound = job.bigArrayBound;
-  options.mostStagedBytes = job.mostStagedBytes;
-  options.timeoutMs = job.timeoutMs;
+  DistStoreOptions options{.workers = job.workers,
+                           .servers = job.servers,
+                           .devices = job.devices,
+                           .asynchronous = job.asynchronous,
+                           .bigArrayBound = job.bigArrayBound,
+                           .mostStagedBytes = job.mostStagedBytes,
+                           .timeoutMs = job.timeoutMs};
   return makeDistStore(wireOf(name, rank, job.workers + job.servers), options);
 }
 
 inline void serveOf(const DistJob& job, const std::string& name, int rank) {
-  ServerOptions options;
-  options.workers = job.workers;
-  options.servers = job.servers;
-  options.asynchronous = job.asynchronous;
-  options.tolerateWorkerLoss = job.tolerateWorkerLoss;
-  options.threads = job.serverThreads;
-  options.timeoutMs = job.timeoutMs;
-  options.onCommand = job.onCommand;
+  ServerOptions options{.workers = job.workers,
+                        .servers = job.servers,
+                        .asynchronous = job.asynchronous,
+                        .tolerateWorkerLoss = job.tolerateWorkerLoss,
+                        .threads = job.serverThreads,
+                        .timeoutMs = job.timeoutMs,
+                        .onCommand = job.onCommand};
   serve(wireOf(name, rank, job.workers + job.servers), options);
 }
 
@@ -74,25 +71,12 @@ inline std::vector<std::optional<Error>> runDist(const DistJob& job,
   });
 }
 
-inline OptimizerSpec specOf(const std::string& name, std::map<std::string, double> numbers = {}) {
-  OptimizerSpec spec;
-  spec.name = name;
-  spec.numbers = std::move(numbers);
-  return spec;
-}
-
 /// Push and pull as one operation.
 inline void pushPull(Store& store, KeyId key, std::vector<Floats>& in, std::vector<Floats>& out) {
   Waiter waiter;
   Operation made = operation(OperationKind::pushPull, key, in, waiter.ticket());
   for (Floats& array : out) made.out.push_back(array.data());
   submitOne(store, std::move(made));
-  waiter.wait();
-}
-
-inline void meet(Store& store) {
-  Waiter waiter;
-  store.barrier(waiter.ticket());
   waiter.wait();
 }
 
