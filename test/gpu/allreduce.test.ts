@@ -78,26 +78,4 @@ describe('an allreduce store on GPUs', () => {
     }
     scripts.expectNothingLeft();
   });
-
-  it('runs an update rule of JavaScript on every worker', async () => {
-    const { workers } = await runJob(
-      scripts,
-      size,
-      `${aStore()}
-      await kv.init('w', Float32Array.of(1, 2));
-      await kv.setUpdater((key, received, stored) => {
-        for (let i = 0; i < stored.length; ++i) stored[i] += 10 * received[i];
-      });
-      const values = await buffers('float32', names.map(() => Float32Array.of(1, 2)));
-      await kv.push('w', values);
-      await kv.pull('w', values);
-      report((await read(values)).map((array) => [...array]));
-      await kv.close();`,
-      scripts.env(),
-    );
-    for (const worker of workers) {
-      expect(worker).toMatchObject({ ...well, reports: [names.map(() => [41, 82])] });
-    }
-    scripts.expectNothingLeft();
-  });
 });

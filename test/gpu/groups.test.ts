@@ -169,28 +169,6 @@ describe('a world of processes with several GPUs', () => {
     scripts.expectNothingLeft();
   });
 
-  it('refuses options that do not go together', async () => {
-    const { reports } = await scripts.run(
-      `for (const options of [
-         { backend: 'nccl', gpus: [] },
-         { backend: 'nccl', gpus: [0], gpu: 0 },
-         { backend: 'tcp', gpus: [0] },
-         { gpus: [0] },
-         { backend: 'nccl', gpus: 0 },
-         { backend: 'nccl', gpus: [0, 0.5] },
-       ]) report((await outcome(Communicator.world(options))).message);`,
-      scripts.env(),
-    );
-    expect(reports).toEqual([
-      expect.stringMatching(/for gpus.*array of 0/),
-      expect.stringMatching(/gpu\b.*gpus/),
-      expect.stringMatching(/gpus.*'nccl'.*'tcp'/),
-      expect.stringMatching(/gpus.*'nccl'.*'shm'/),
-      expect.stringMatching(/array.*gpus.*0$/),
-      expect.stringContaining('gpus[1], got 0.5'),
-    ]);
-  });
-
   it('tells all processes which one listed a GPU twice', async (context) => {
     if (gpus < 2) context.skip('needs two GPUs');
     const source = `

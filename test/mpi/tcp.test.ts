@@ -17,7 +17,7 @@ import {
 import { missing } from '../support/launching.js';
 import { Scripts, well, type Ended, type Running } from '../support/processes.js';
 import { freePort, placeOf, socketsOf, startOverTcp } from '../support/tcp.js';
-import { everything, wholeWorld } from '../support/world.js';
+import { everything, rightWorld, wholeWorld } from '../support/world.js';
 
 const scripts = new Scripts();
 afterEach(() => scripts.remove());
@@ -45,9 +45,7 @@ describe('a world over TCP', () => {
       const env = { GRADLINK_TCP_SEAL: seal, ...nodes };
       const ended = await ends(await startOverTcp(scripts, size, everything('tcp'), env));
       for (const one of ended) expect(one).toMatchObject(well);
-      expect(wholeWorld(reportsOf(ended))).toEqual(
-        Array.from({ length: size }, (_, rank) => ({ rank, size, backend: 'tcp', wrong: [] })),
-      );
+      expect(wholeWorld(reportsOf(ended))).toEqual(rightWorld(size, 'tcp'));
     },
   );
 
