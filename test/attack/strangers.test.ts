@@ -18,7 +18,7 @@ import { campaign, campaignTimeout } from './support/campaign.js';
 import type { Counts } from './support/campaign.js';
 import { standInMpirun } from './support/mpirun-stand-in.js';
 import type { Random } from './support/random.js';
-import { altered, kilobytes, stranger } from './support/strangers.js';
+import { altered, crowd, kilobytes, stranger } from './support/strangers.js';
 
 let launches: Launches;
 let scripts: Scripts;
@@ -112,6 +112,53 @@ it(
         return { connections };
       } finally {
         man.close();
+      }
+    });
+  },
+  campaignTimeout,
+);
+
+it(
+  'on the line of a keeper end it, and nothing that they said is taken for true',
+  async () => {
+    const frames = 30;
+    await campaign('tampered lines', 60, async (random): Promise<Counts> => {
+      const launcher = await Launcher.open(1);
+      const target = 1 + random.int(frames);
+      const past: Buffer[] = [];
+      let tampered = 0;
+      const man = await ManInTheMiddle.open(launcher.port, (frame, from, number) => {
+        if (from === 'launcher') {
+          past.push(frame);
+          return { on: [frame] };
+        }
+        if (number !== target) {
+          past.push(frame);
+          return { on: [frame] };
+        }
+        tampered += 1;
+        const altered = Buffer.from(frame);
+        // Not the length: a longer one is waited for, as a frame that is on its way.
+        const at = 4 + random.int(altered.length - 4);
+        altered[at] = (altered[at] ?? 0) ^ (1 + random.int(255));
+        const old = random.pick(past);
+        return { on: random.pick([[altered], [old], [frame, frame], [frame, old], [old, frame]]) };
+      });
+      try {
+        const keeper = await launcher.keeper(0, man.port);
+        const line = (i: number) => `${String(i)} ${'x'.repeat(i * 7)}\n`;
+        for (let i = 0; i < frames; ++i) keeper.line.write('stdout', Buffer.from(line(i)));
+        keeper.line.write('exit', { exitCode: 0, what: 'exited with status 0', manner: 'exited' });
+        await launcher.until(() => launcher.endings.length > 0);
+        const [ending] = launcher.endings;
+        expect(ending).toMatchObject({ manner: 'lost' });
+        expect(ending?.what).toContain('not authentic');
+        const whole = Array.from({ length: frames }, (_, i) => line(i)).join('');
+        expect(whole.startsWith(launcher.stdout)).toBe(true);
+        return { frames: frames + 1, tampered };
+      } finally {
+        man.close();
+        launcher.control.close();
       }
     });
   },
@@ -236,4 +283,69 @@ it.for([
       return { connections, packets };
     });
   },
+);
+
+it(
+  'of another user that hold addresses which were public are met with no more',
+  { timeout: campaignTimeout },
+  async ({ skip }) => {
+    const reason = missing(['cc'], true);
+    if (reason !== undefined) skip(reason);
+    const program = compiled('squatter');
+    const meetings = 20;
+    await campaign('squatters at meetings', 2, async (random): Promise<Counts> => {
+      const job = randomBytes(16).toString('hex');
+      const place = { GRADLINK_JOB: job, GRADLINK_SIZE: '3' };
+      const rank = (number: number) =>
+        scripts.start(
+          `const sums = [];
+           for (let meeting = 0; meeting < ${String(meetings)}; ++meeting) {
+             const comm = await Communicator.world({ timeoutMs: 60000 });
+             sums.push((await comm.allReduce(new Float32Array(9).fill(comm.rank + meeting)))[8]);
+             await comm.close();
+           }
+           report(sums);`,
+          { ...place, GRADLINK_RANK: String(number) },
+        );
+      const waiting = [rank(0), rank(1)];
+      const addresses = Array.from({ length: 200 }, (_, number) =>
+        addressOf({ ...place, GRADLINK_RANK: '0' }, number),
+      );
+      const seed = String(random.int(2 ** 31));
+      const child = spawn(program, [String(nobody), seed, ...addresses]);
+      let said = '';
+      child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+      const over = new Promise<number | null>((resolve) => child.once('close', resolve));
+      const ended = await Promise.all([...waiting, rank(2)].map((one) => one.ended));
+      await until(() => said.includes('held') || child.exitCode !== null);
+      child.stdin.end();
+      expect(await over).toBe(0);
+      const sums = Array.from({ length: meetings }, (_, meeting) => 3 + 3 * meeting);
+      for (const one of ended) expect(one).toMatchObject({ ...well, reports: [sums] });
+      return { meetings, taken: Number(said.replace('held\n', '')) };
+    });
+  },
+);
+
+it(
+  'that crowd the port of a launcher keep no keeper away',
+  async () => {
+    await campaign('crowds at the launcher', 2, async (): Promise<Counts> => {
+      const folder = mkdtempSync(join(launches.scratch, 'job-'));
+      const { ended } = launches.start(
+        ['-n', '4', '--launcher', 'mpi', '--mpirun', standInMpirun(folder), 'true'],
+        { env: { GRADLINK_MPI: '' } },
+      );
+      await until(() => existsSync(join(folder, 'launcher')));
+      const port = readFileSync(join(folder, 'launcher'), 'utf8').split(':').at(-1) ?? '';
+      const crowds = await Promise.all([1, 2].map(() => crowd(200, 500, port)));
+      writeFileSync(join(folder, 'new'), port);
+      renameSync(join(folder, 'new'), join(folder, 'through'));
+      const { code, stderr } = await ended;
+      const made = await Promise.all(crowds.map((one) => one.end()));
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      return { connections: made.reduce((sum, one) => sum + one, 0) };
+    });
+  },
+  campaignTimeout,
 );

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { Scripts, well, type Ended } from '../support/processes.js';
-import { busy, exchanges, fails, runJob, startTcpJob, tolerates } from './support.js';
+import { busy, exchanges, runJob, startTcpJob } from './support.js';
 
 const scripts = new Scripts();
 afterEach(() => scripts.remove());
@@ -74,28 +74,6 @@ describe.each(['1', '2'])('with %s ranks a host', (count) => {
       expectLost(server, killed, `worker ${String(killed)}`);
     }
   });
-});
-
-it('a worker that fails is lost at once', async () => {
-  const job = await startTcpJob(scripts, size, [busy('dist_sync'), fails]);
-  const { workers } = await job.ended;
-  expect(workers[0]).toMatchObject({ code: 0, signal: null });
-  expectLost(workers[0]!, 1, 'worker 1');
-  expect(workers[1]).toMatchObject({ code: 1, signal: null });
-});
-
-it.each([0, 1])('goes on without worker %i, where that is tolerated', async (dies) => {
-  const three = { workers: 3, servers: 2 };
-  const job = await startTcpJob(scripts, three, tolerates(dies), {
-    GRADLINK_TOLERATE_WORKER_LOSS: '1',
-  });
-  await Promise.all(job.workers.map((worker) => worker.said('begun')));
-  job.workers[dies]!.child.kill('SIGKILL');
-  const { workers, servers } = await job.ended;
-  for (const rank of [0, 1, 2].filter((one) => one !== dies)) {
-    expect(workers[rank]).toMatchObject({ ...well, reports: [1, true] });
-  }
-  for (const server of servers) expect(server).toMatchObject(well);
 });
 
 it('a server that never comes is named, by stores and worlds', async () => {
