@@ -195,7 +195,7 @@ describe('neighborAllGather', () => {
 });
 
 describe('pairGossip', () => {
-  it('takes weights and out, and has a blocking twin', async () => {
+  it('averages unless weights are given, takes out, and has a blocking twin', async () => {
     await make(2);
     const [a, b] = [Float64Array.of(1), Float64Array.of(10)];
     const out = new Float64Array(1);
@@ -203,6 +203,8 @@ describe('pairGossip', () => {
     ranks[0]!.pairGossipSync(a, { peer: 1, selfWeight: 1, pairWeight: 2, out });
     await theirs;
     expect([a[0], out[0], b[0]]).toEqual([1, 21, 34]);
+    const halves = [ranks[0]!.pairGossip(a, { peer: 1 }), ranks[1]!.pairGossip(b, { peer: 0 })];
+    expect(await Promise.all(halves)).toEqual([Float64Array.of(17.5), Float64Array.of(17.5)]);
   });
 
   it('refuses its own rank, and half of the weights', async () => {
