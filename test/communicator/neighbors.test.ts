@@ -166,6 +166,13 @@ describe('neighborAllReduce on a changing graph', () => {
 });
 
 describe('neighborAllGather', () => {
+  it('follows the topology unless lists are given', async () => {
+    await make(3);
+    ranks.forEach((one) => one.setTopology(ringGraph(3, 'right')));
+    const calls = ranks.map((one, rank) => one.neighborAllGather(Int32Array.of(rank)));
+    expect(await Promise.all(calls)).toEqual([2, 0, 1].map((from) => Int32Array.of(from)));
+  });
+
   it('takes lists, other lengths and an order', async () => {
     await make(3);
     const datas = [Int32Array.of(1), Int32Array.of(2, 2), new Int32Array(9000).fill(3)];

@@ -145,6 +145,8 @@ describe('windows', () => {
     await windows[0]!.put(undefined, { selfWeight: 0.5 });
     await windows[0]!.update();
     expect(windows[0]!.associatedP).toBe(1);
+    // Nobody has written there: it starts as a copy of the array, which was 1.
+    expect(windows[0]!.array[0]).toBe(0.75);
     await free(windows);
   });
 
