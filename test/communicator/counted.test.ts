@@ -173,6 +173,9 @@ describe('places', () => {
     const joined = { data: Float32Array.of(1, 2, 3), counts: [1, 2] };
     expect(whole.allGatherVSync(datas)).toEqual([joined, joined]);
     expect(whole.gatherVSync(datas)).toEqual(joined);
+    const out = new Float32Array(3);
+    expect(whole.gatherVSync(datas, { out })).toEqual(joined);
+    expect(out).toEqual(joined.data);
     expect(whole.scatterVSync(Float32Array.of(1, 2), { counts: [2, 0] })[0]?.data).toEqual(
       Float32Array.of(1, 2),
     );

@@ -163,6 +163,8 @@ describe('findings', () => {
     ];
     expect(found.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
     expect(found[1]!.text).toContain('16 GiB, 12 GiB free');
+    const left = (freeBytes: number) => memoryFinding(limits, { ...machine, freeBytes }).status;
+    expect([0.05, 0.049].map((share) => left(share * 16 * gib))).toEqual(['ok', 'degraded']);
   });
 
   it('cores and memory are bound', () => {

@@ -87,6 +87,7 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     await kv.init('a', ofRows([], []));
     await kv.push('a', [ofRows([0, 3], [1, 2]), ofRows([3, 5, 3], [10, 20, 30]), ofRows([], [])]);
     expect(heads(await whole(kv, 'a'))).toEqual([1, 0, 0, 42, 0, 20]);
+    expect(heads(ofRows([3, 5, 3], [10, 20, 30]).toDense())).toEqual([0, 0, 0, 40, 0, 20]);
     // Without an optimizer a push assigns: what it does not bring is 0.
     await kv.push('a', ofRows([1], [7]));
     expect(heads(await whole(kv, 'a'))).toEqual([0, 7, 0, 0, 0, 0]);

@@ -91,6 +91,33 @@ describe.each([1, 2, 3])('on %d ranks', (size) => {
       }
     }
   });
+
+  it.each(reduceModes)('%s: unused gradients, uses that add up, and scales', async (mode) => {
+    const them = reducers({ mode, bucketCapBytes: 64 });
+    for (let turn = 0; turn < 2; turn += 1) {
+      await pass(
+        them,
+        (rank) => [
+          [0, values(rank, 0)],
+          // Used twice on the first rank alone.
+          ...(rank === 0 ? [[0, values(rank, 0)] as const] : []),
+          [3, values(rank, 3)],
+        ],
+        (rank) => ({ uses: [rank === 0 ? 2 : 1, 0, 1, 1], scale: rank === 0 ? 0.5 : 2 }),
+      );
+      const scale = (rank: number): number => (rank === 0 ? 0.5 : 2);
+      for (const reducer of them) {
+        const twice = (rank: number) => values(rank, 0, rank === 0 ? 1 : 2);
+        expect([...reducer.gradient(0)]).toEqual(mean(size, twice));
+        expect([...reducer.gradient(3)]).toEqual(
+          mean(size, (rank) => values(rank, 3, scale(rank))),
+        );
+        // One was known not to come, the other was announced and did not.
+        expect(reducer.gradient(1).every((value) => value === 0)).toBe(true);
+        expect(reducer.gradient(2).every((value) => value === 0)).toBe(true);
+      }
+    }
+  });
 });
 
 it.each(reduceModes)('%s begins with its buckets when it should', async (mode) => {
