@@ -1,7 +1,7 @@
 // The stores of several workers over TCP: workers by torchrun's variables, servers by hand.
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import { netns, onHosts } from '../support/hosts.js';
 import { Scripts, well, type Ended } from '../support/processes.js';
 import { busy, exchanges, runJob, startTcpJob } from './support.js';
 
@@ -105,11 +105,7 @@ it('a server that is not told where rank 0 listens says so', async () => {
 });
 
 it('crosses hosts', async (context) => {
-  const reason = noHosts();
-  if (reason !== undefined) context.skip(reason);
-  const name = `ds${process.pid % 100_000}`;
-  const [address] = makeHosts(name);
-  try {
+  await onHosts(context, 'ds', async (name, address) => {
     const hosts = ['a', 'b', 'b', 'a'].map((host) => [netns, 'enter', `${name}-${host}`]);
     const source = `${exchanges} await kv.close();`;
     const job = await startTcpJob(scripts, { ...size, hosts }, source, {}, address);
@@ -117,7 +113,5 @@ it('crosses hosts', async (context) => {
     const reports = Array.from({ length: 6 }, () => true);
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
     for (const server of servers) expect(server).toMatchObject(well);
-  } finally {
-    removeHosts(name);
-  }
+  });
 });
