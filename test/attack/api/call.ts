@@ -37,3 +37,8 @@ export function same(given: unknown, expected: readonly number[], what: string):
     right(near, `${what}: [${String(i)}] is ${String(one)}, not ${String(wanted)}`);
   });
 }
+
+/** The same, once the call is over. */
+export const becomes = (given: unknown, expected: readonly number[], what: string) => () => {
+  same(given, expected, what);
+};
