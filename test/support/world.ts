@@ -34,7 +34,7 @@ export const everything = (backend: string, gpus = 0): string => `
   const ranks = Array.from({ length: size }, (_, r) => r);
   const sumOf = (i) => ranks.reduce((sum, r) => sum + mine(i, r), 0);
   const [next, before] = [(rank + 1) % size, (rank + size - 1) % size];
-  for (const count of onGpus ? [1, 1000, 100_001] : [1, 24, 1000, 400_001]) {
+  for (const count of ${JSON.stringify(backend === 'nccl' ? [1, 1000] : gpus > 0 ? [1, 1000, 100_001] : [1, 24, 1000, 400_001])}) {
     const data = () => made(count, (i) => mine(i));
     const root = count % size;
     const joined = (i) => mine(i % count, Math.floor(i / count));
@@ -86,7 +86,7 @@ export const everything = (backend: string, gpus = 0): string => `
     await window.free();
   }
   // Some send nothing to some; the longer ones go in pieces.
-  for (const scale of [1, 60_007]) {
+  for (const scale of [1, ${backend === 'nccl' ? 997 : 60_007}]) {
     const countOf = (from, to) => scale * ((from * 2 + to) % 4);
     const block = (from, to) => Array.from({ length: countOf(from, to) }, (_, i) => from * 31 + to * 7 + i);
     const join = (parts) => parts.flat();
