@@ -36,32 +36,17 @@ afterAll(async () => {
 });
 
 const data = () => new Float32Array(2);
+/** Of a rank, and of its blocking twin: what takes data, and an option of it. */
+const ofData =
+  `allReduce op, reduce op, reduceScatter op, broadcast root, gather root, scatter root, allGather out,
+allToAll out, allToAllV splits, allGatherV counts, gatherV root, scatterV counts, reduceScatterV op,
+neighborAllReduce srcWeights, neighborAllGather srcRanks, hierarchicalNeighborAllReduce srcMachineWeights,
+pairGossip peer, send tag, receive from`
+    .split(/,\s/)
+    .map((one) => one.split(' '));
 /** Of each call, what is right about a misspelt option, and the call. */
 const calls: readonly (readonly [string, string, (wrong: object) => unknown])[] = [
-  ...['allReduce', 'reduce', 'reduceScatter'].flatMap((op) =>
-    [op, `${op}Sync`].map(
-      (name) => [name, 'op', (wrong: object) => rank[name]?.(data(), wrong)] as const,
-    ),
-  ),
-  ...['broadcast', 'gather', 'scatter'].flatMap((op) =>
-    [op, `${op}Sync`].map(
-      (name) => [name, 'root', (wrong: object) => rank[name]?.(data(), wrong)] as const,
-    ),
-  ),
-  ...['allGather', 'allToAll'].flatMap((op) =>
-    [op, `${op}Sync`].map(
-      (name) => [name, 'out', (wrong: object) => rank[name]?.(data(), wrong)] as const,
-    ),
-  ),
-  ...(
-    [
-      ['allToAllV', 'splits'],
-      ['allGatherV', 'counts'],
-      ['gatherV', 'root'],
-      ['scatterV', 'counts'],
-      ['reduceScatterV', 'op'],
-    ] as const
-  ).flatMap(([op, option]) =>
+  ...ofData.flatMap(([op = '', option = '']) =>
     [op, `${op}Sync`].map(
       (name) => [name, option, (wrong: object) => rank[name]?.(data(), wrong)] as const,
     ),
@@ -69,20 +54,10 @@ const calls: readonly (readonly [string, string, (wrong: object) => unknown])[] 
   ['barrier', 'timeoutMs', (wrong) => rank['barrier']?.(wrong)],
   ['barrierSync', 'timeoutMs', (wrong) => rank['barrierSync']?.(wrong)],
   ['group.allReduce', 'op', (wrong) => loose(group)['allReduce']?.([data()], wrong)],
-  ['neighborAllReduce', 'srcWeights', (wrong) => rank['neighborAllReduce']?.(data(), wrong)],
-  ['neighborAllGather', 'srcRanks', (wrong) => rank['neighborAllGather']?.(data(), wrong)],
-  ['pairGossip', 'peer', (wrong) => rank['pairGossip']?.(data(), wrong)],
-  [
-    'hierarchicalNeighborAllReduce',
-    'srcMachineWeights',
-    (wrong) => rank['hierarchicalNeighborAllReduce']?.(data(), wrong),
-  ],
   ['setTopology', 'weighted', (wrong) => rank['setTopology']?.(ringGraph(1), wrong)],
   ['setMachineTopology', 'ranksPerNode', (wrong) => rank['setMachineTopology']?.(undefined, wrong)],
   ['setFusion', 'cycleMs', (wrong) => rank['setFusion']?.(wrong)],
   ['split', 'timeoutMs', (wrong) => rank['split']?.(0, 0, wrong)],
-  ['send', 'tag', (wrong) => rank['send']?.(data(), wrong)],
-  ['receive', 'from', (wrong) => rank['receive']?.(data(), wrong)],
   ['createWindow', 'zeroInit', (wrong) => rank['createWindow']?.(data(), wrong)],
   ['window.put', 'dstWeights', (wrong) => window['put']?.(undefined, wrong)],
   ['window.accumulate', 'dstWeights', (wrong) => window['accumulate']?.(undefined, wrong)],

@@ -6,8 +6,6 @@ import { allReduceMany, Communicator, KVStore, sparseAllReduce } from '../../lib
 import { RowSparse } from '../../lib/kvstore/row-sparse.js';
 import { halfTable, toHalf } from '../../lib/tensor/half.js';
 import { ringGraph } from '../../lib/topology/index.js';
-import { GradientReducer } from '../../lib/train/buckets/index.js';
-import type { BucketHook, ReduceMode } from '../../lib/train/buckets/types.js';
 
 const ranks = 2;
 const count = 96;
@@ -45,36 +43,11 @@ const ofRanks = (
   };
 };
 
-const buckets = (hook: BucketHook | undefined, mode: ReduceMode): (() => Promise<Step>) => {
-  return async () => {
-    const comms = await openRanks();
-    const gradients = [
-      { name: 'matrix', shape: [8, 8] },
-      { name: 'other', shape: [4, 8] },
-    ];
-    const reducers = comms.map((one) => new GradientReducer(one, gradients, { hook, mode }));
-    return (brought) =>
-      Promise.all(
-        reducers.map(async (reducer, rank) => {
-          reducer.begin();
-          reducer.add(1, brought[rank]!.slice(64));
-          reducer.add(0, brought[rank]!.slice(0, 64));
-          await reducer.finish();
-          return Float32Array.of(...reducer.gradient(0), ...reducer.gradient(1));
-        }),
-      );
-  };
-};
-
-const store = (
-  type: 'local' | 'device',
-  compression?: '2bit' | '1bit' | 'float16' | 'bfloat16',
-): (() => Promise<Step>) => {
+const store = (type: 'local' | 'device'): (() => Promise<Step>) => {
   return async () => {
     const kv = await KVStore.create(type, { devices: ranks });
     closing.push(() => kv.close());
     await kv.init('w', new Float32Array(count));
-    if (compression !== undefined) await kv.setGradientCompression({ type: compression });
     return async (brought) => {
       await kv.push('w', [...brought]);
       const out = new Float32Array(count);
@@ -96,7 +69,6 @@ const shuffledRows = (data: Float32Array) => {
   return { indices: Int32Array.from(indices), values };
 };
 
-const inMatrix = (i: number): boolean => i < 64;
 const everywhere = (): boolean => true;
 
 const paths: Readonly<Record<string, Path>> = {
@@ -167,23 +139,6 @@ const paths: Readonly<Record<string, Path>> = {
       };
     },
   },
-  ...Object.fromEntries(
-    (['2bit', '1bit', 'float16', 'bfloat16'] as const).map((type) => [
-      `store, ${type}`,
-      { open: store('device', type) },
-    ]),
-  ),
-  ...Object.fromEntries(
-    (['overlap', 'async', 'sync'] as const).flatMap((mode) =>
-      [undefined, 'float16', 'bfloat16', '2bit', 'powersgd'].map((type) => {
-        const hook = (
-          type === 'powersgd' ? { type, startPass: 2, minCompressionRate: 1 } : type && { type }
-        ) as BucketHook | undefined;
-        const reaches = type === 'powersgd' ? { reaches: inMatrix } : {};
-        return [`buckets, ${mode}, ${type ?? 'plain'}`, { open: buckets(hook, mode), ...reaches }];
-      }),
-    ),
-  ),
 };
 
 /** What rank `rank` brings to step `step`: sums of which are exact in halves, and leave residuals. */

@@ -173,6 +173,9 @@ describe('places', () => {
     const joined = { data: Float32Array.of(1, 2, 3), counts: [1, 2] };
     expect(whole.allGatherVSync(datas)).toEqual([joined, joined]);
     expect(whole.gatherVSync(datas)).toEqual(joined);
+    const out = new Float32Array(3);
+    expect(whole.gatherVSync(datas, { out })).toEqual(joined);
+    expect(out).toEqual(joined.data);
     expect(whole.scatterVSync(Float32Array.of(1, 2), { counts: [2, 0] })[0]?.data).toEqual(
       Float32Array.of(1, 2),
     );
@@ -186,21 +189,6 @@ describe('places', () => {
     const sums = whole.reduceScatterVSync([datas[1]!, datas[1]!], { counts: [0, 2] });
     expect(sums.map(({ data }) => [...data])).toEqual([[], [4, 6]]);
   });
-});
-
-it('parts of a communicator have counts of their own', async () => {
-  await make(4);
-  const parts = await Promise.all(ranks.map((one) => one.split(one.rank % 2)));
-  const results = await Promise.all(
-    parts.map((part, r) => part!.allGatherV(new Int32Array(r).fill(r))),
-  );
-  expect(results.map(({ counts }) => counts)).toEqual([
-    [0, 2],
-    [1, 3],
-    [0, 2],
-    [1, 3],
-  ]);
-  await Promise.all(parts.map((part) => part!.close()));
 });
 
 describe('ranks that disagree', () => {
@@ -264,13 +252,6 @@ describe('ranks that disagree', () => {
   ])('%s all hear it', async (_, message, call) => {
     await make(3);
     expect(await codes(ranks.map(call))).toMatch(message);
-  });
-
-  it('about everything are told so', async () => {
-    await make(2);
-    const calls = [ranks[0]!.allGatherV(Int32Array.of(1)), ranks[1]!.barrier()];
-    const settled = await Promise.allSettled(calls);
-    for (const one of settled) expect(one).toMatchObject({ reason: { code: 'ERR_MISMATCH' } });
   });
 
   it('in a group are told, too', async () => {

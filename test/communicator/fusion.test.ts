@@ -3,7 +3,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import type { LocalGroup } from '../../lib/index.js';
 import { Communicator } from '../../lib/index.js';
-import { ringGraph } from '../../lib/topology/index.js';
 
 let local: LocalGroup | undefined;
 afterEach(() => local?.close());
@@ -50,45 +49,6 @@ describe('setFusion', () => {
       }
       await local!.close();
     }
-  });
-
-  it('keeps the order among other operations, types and weights', async () => {
-    const ranks = await make(4);
-    for (const one of ranks) {
-      one.setTopology(ringGraph(4, 'right'));
-      one.setFusion({ cycleMs: 1 });
-    }
-    const results = await Promise.all(
-      ranks.map(async (one) => {
-        const a = Float32Array.of(one.rank);
-        const b = Float64Array.of(one.rank, 10 * one.rank);
-        const c = Float32Array.of(2 ** one.rank);
-        const d = Int32Array.of(one.rank);
-        const large = new Float32Array(3 << 20).fill(one.rank);
-        const pending = [
-          one.allReduce(a),
-          one.allReduce(b),
-          one.allReduce(b.subarray(0, 0)),
-          one.neighborAllReduce(c),
-          one.allReduce(d, { op: 'max' }),
-          one.allReduce(large),
-          one.barrier(),
-        ];
-        await Promise.all(pending);
-        // What is behind reads what was before.
-        const again = [one.neighborAllReduce(c), one.allReduce(a, { op: 'avg' })];
-        await Promise.all(again);
-        return [a[0], ...b, c[0], d[0], large.at(-1)];
-      }),
-    );
-    results.forEach(([a, b0, b1, c, d, large], rank) => {
-      expect([a, b0, b1, d, large]).toEqual([6, 6, 60, 3, 6]);
-      const one = (r: number) => (2 ** ((r + 4) % 4) + 2 ** ((r + 3) % 4)) / 2;
-      const sources = ranks[rank]!.topology.sources(rank);
-      expect(sources).toHaveLength(1);
-      const before = (r: number) => one(r);
-      expect(c).toBe((before(rank) + before(sources[0]!)) / 2);
-    });
   });
 
   it('tells every call of a group what ended it', async () => {

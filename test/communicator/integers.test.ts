@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Communicator } from '../../lib/communicator/communicator.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { dtypeNames } from '../../lib/tensor/dtype.js';
-import { fullyConnectedGraph, ringGraph } from '../../lib/topology/index.js';
+import { fullyConnectedGraph } from '../../lib/topology/index.js';
 import { errorWith } from '../support/errors.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 import { codeOf, ranksOfTests } from '../support/ranks.js';
@@ -59,48 +59,6 @@ describe.each(sizes)('integers of %i ranks', (n) => {
       }
     },
   );
-
-  it('add up by whole weights, exactly and wrapping around', async () => {
-    const ranks = await open(n);
-    const big = 2n ** 60n + 1n;
-    const left = (rank: number) => (rank + n - 1) % n;
-    const right = (rank: number) => (rank + 1) % n;
-    const weights = (rank: number) =>
-      n === 1
-        ? { selfWeight: 3, srcWeights: {}, dstWeights: {} }
-        : { selfWeight: 3, srcWeights: { [left(rank)]: -2 }, dstWeights: { [right(rank)]: 1 } };
-    const wide = await onAll(ranks, (one, rank) =>
-      one.neighborAllReduce(BigInt64Array.of(big + BigInt(rank)), weights(rank)),
-    );
-    expect(wide).toEqual(
-      ranks.map((_, rank) => {
-        const other = n === 1 ? 0n : 2n * (big + BigInt(left(rank)));
-        return BigInt64Array.of(BigInt.asIntN(64, 3n * (big + BigInt(rank)) - other));
-      }),
-    );
-    const narrow = await onAll(ranks, (one, rank) =>
-      one.neighborAllReduce(Int16Array.of(20_000 + rank), weights(rank)),
-    );
-    expect(narrow).toEqual(
-      ranks.map((_, rank) =>
-        Int16Array.of(3 * (20_000 + rank) - (n === 1 ? 0 : 2 * (20_000 + left(rank)))),
-      ),
-    );
-  });
-
-  it('round others to the nearest, halves to the even one, and stay within the type', async () => {
-    const ranks = await open(n);
-    ranks.forEach((one) => one.setTopology(ringGraph(n, 'right')));
-    const weights = (rank: number) => ({
-      selfWeight: 0.5,
-      srcWeights: n === 1 ? {} : { [(rank + n - 1) % n]: 1 },
-    });
-    const got = await onAll(ranks, (one, rank) =>
-      one.neighborAllReduce(Int8Array.of(5, 7, 1, -127, 127), weights(rank)),
-    );
-    const want = n === 1 ? [2, 4, 0, -64, 64] : [8, 10, 2, -128, 127];
-    expect(got).toEqual(ranks.map(() => Int8Array.from(want)));
-  });
 });
 
 describe('nodes of integers', () => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { dtypes } from '../../lib/tensor/dtype.js';
-import { arrayOf, floats, valuesOf } from '../support/numbers.js';
+import { arrayOf, valuesOf } from '../support/numbers.js';
 
 let group: LocalGroup;
 let ranks: readonly Communicator[];
@@ -27,14 +27,6 @@ describe('send and receive', () => {
     expect(valuesOf(dtype, got)).toEqual([1, 2, 3]);
   });
 
-  it('take a shorter message into a longer array', async () => {
-    const got = new Int32Array(4).fill(-1);
-    const receiving = rank(1).receive(got, { from: 0 });
-    await rank(0).send(new Int32Array([5, 6]), { to: 1 });
-    expect(await receiving).toEqual({ source: 0, count: 2 });
-    expect([...got]).toEqual([5, 6, -1, -1]);
-  });
-
   it('keep the order of one source and tag, and tell tags apart', async () => {
     const a = new Int32Array(1);
     const b = new Int32Array(1);
@@ -46,14 +38,6 @@ describe('send and receive', () => {
     await rank(1).receive(b, { from: 0 });
     await sending;
     expect([a[0], b[0], c[0]]).toEqual([1, 2, 3]);
-  });
-
-  it('receive from anybody when no source is named', async () => {
-    const got = new Float64Array(1);
-    const sending = rank(2).send(Float64Array.of(7), { to: 0 });
-    expect(await rank(0).receive(got)).toEqual({ source: 2, count: 1 });
-    await sending;
-    expect(got[0]).toBe(7);
   });
 });
 
@@ -80,28 +64,6 @@ describe('split', () => {
     const parts = await Promise.all(ranks.map((one) => one.split(one.rank === 1 ? null : 0)));
     expect(parts.map((part) => part?.rank)).toEqual([0, undefined, 1]);
     await Promise.all(parts.map(async (part) => part?.close()));
-  });
-});
-
-describe('neighborAllReduce', () => {
-  it.each(floats)('weighs %s on both ends', async (dtype) => {
-    await make(3);
-    // A ring: everybody sends to the next, times 2 at the sender and times 0.5 at the receiver.
-    const results = await Promise.all(
-      ranks.map((one, i) =>
-        one.neighborAllReduce(arrayOf(dtype, [4 * (i + 1), 8]) as Uint16Array, {
-          selfWeight: 0.5,
-          srcWeights: { [(i + 2) % 3]: 0.5 },
-          dstWeights: { [(i + 1) % 3]: 2 },
-          dtype: dtype as 'float16',
-        }),
-      ),
-    );
-    expect(results.map((result) => valuesOf(dtype, result))).toEqual([
-      [2 + 12, 12],
-      [4 + 4, 12],
-      [6 + 8, 12],
-    ]);
   });
 });
 

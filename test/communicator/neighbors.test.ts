@@ -131,38 +131,6 @@ describe('neighborAllReduce by a topology', () => {
     ).rejects.toThrow(errorWith('ERR_INVALID_ARG_VALUE', /rank 0.*\(2, 3\).*srcWeights/));
   });
 
-  it('keeps values as small as 2^-256, and sums before it divides', async () => {
-    await make(3);
-    const small = 2 ** -256;
-    const datas = [1, 2, 6].map((value) => Float64Array.of(value * small, value));
-    await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(datas[rank]!)));
-    datas.forEach((data) => expect([...data]).toEqual([3 * small, 3]));
-    const weights = { selfWeight: small, srcWeights: { 1: small }, dstWeights: [1, 2] };
-    const [a, b, c] = [1, 2, 4].map((value) => Float64Array.of(value));
-    await Promise.all([
-      ranks[0]!.neighborAllReduce(a!, weights),
-      ranks[1]!.neighborAllReduce(b!, { selfWeight: 1, srcWeights: { 0: 1 }, dstWeights: [0] }),
-      ranks[2]!.neighborAllReduce(c!, { selfWeight: 0, srcWeights: { 0: small }, dstWeights: [] }),
-    ]);
-    expect([a![0], b![0], c![0]]).toEqual([3 * small, 3, small]);
-  });
-
-  it('is the same error on every rank where topologies differ, and goes on after it', async () => {
-    await make(3);
-    ranks.forEach((one, rank) => one.setTopology(ringGraph(3, rank === 1 ? 'left' : 'right')));
-    const all = await Promise.allSettled(
-      ranks.map((one) => one.neighborAllReduce(new Float32Array(5))),
-    );
-    const errors = all.map((one) => (one as PromiseRejectedResult).reason as Error);
-    expect(errors[0]).toMatchObject({ code: 'ERR_MISMATCH', usable: true });
-    expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
-    ranks.forEach((one) => one.setTopology(ringGraph(3)));
-    const datas = inputs(3, 4);
-    const want = averaged(fullyConnectedGraph(3), datas, 0);
-    await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(datas[rank]!)));
-    expect(datas).toEqual([want, want, want]);
-  });
-
   it('refuses what does not belong together', async () => {
     await make(2);
     const [one] = ranks;
@@ -195,52 +163,14 @@ describe('neighborAllReduce on a changing graph', () => {
     }
     datas.forEach((data) => expect(data).toEqual(want));
   });
-
-  it('takes empty lists on either side', async () => {
-    for (const length of [3, 40_000]) {
-      await make(3);
-      const datas = inputs(3, length);
-      const [a, b, c] = inputs(3, length);
-      await Promise.all([
-        ranks[0]!.neighborAllReduce(datas[0]!, {
-          selfWeight: 0.5,
-          srcWeights: {},
-          dstWeights: [2],
-        }),
-        ranks[1]!.neighborAllReduce(datas[1]!, { selfWeight: 2, srcWeights: {}, dstWeights: [] }),
-        ranks[2]!.neighborAllReduce(datas[2]!, {
-          selfWeight: 1,
-          srcWeights: { 0: 3 },
-          dstWeights: {},
-        }),
-      ]);
-      expect(datas).toEqual([
-        a!.map((value) => value / 2),
-        b!.map((value) => value * 2),
-        c!.map((value, i) => value + 3 * a![i]!),
-      ]);
-    }
-  });
 });
 
 describe('neighborAllGather', () => {
-  it('gives what the sources have, for every dtype and size', async () => {
-    for (const n of sizes) {
-      for (const dtype of ['float32', 'float64', 'float16', 'int32'] as const) {
-        await make(n);
-        const graph = exponentialTwoGraph(n);
-        for (const length of [0, 1, 5000]) {
-          const row = (rank: number) => new Array<number>(length).fill(rank + 1);
-          const call = (one: Communicator, rank: number) =>
-            one.neighborAllGather(arrayOf(dtype, row(rank)) as Uint16Array, {
-              dtype: dtype as 'float16',
-            });
-          const got = await Promise.all(ranks.map(call));
-          const want = ranks.map((_, rank) => graph.sources(rank).flatMap(row));
-          expect(got.map((one) => valuesOf(dtype, one))).toEqual(want);
-        }
-      }
-    }
+  it('follows the topology unless lists are given', async () => {
+    await make(3);
+    ranks.forEach((one) => one.setTopology(ringGraph(3, 'right')));
+    const calls = ranks.map((one, rank) => one.neighborAllGather(Int32Array.of(rank)));
+    expect(await Promise.all(calls)).toEqual([2, 0, 1].map((from) => Int32Array.of(from)));
   });
 
   it('takes lists, other lengths and an order', async () => {
@@ -272,21 +202,7 @@ describe('neighborAllGather', () => {
 });
 
 describe('pairGossip', () => {
-  it.each(floats)('averages %s of two ranks', async (dtype) => {
-    await make(3);
-    for (const length of [1, 30_000]) {
-      const fill = (value: number) => arrayOf(dtype, new Array<number>(length).fill(value));
-      const [a, b] = [fill(2), fill(8)] as [Uint16Array, Uint16Array];
-      const options = { dtype: dtype as 'float16' };
-      await Promise.all([
-        ranks[0]!.pairGossip(a, { peer: 2, ...options }),
-        ranks[2]!.pairGossip(b, { peer: 0, ...options }),
-      ]);
-      expect(new Set([...valuesOf(dtype, a), ...valuesOf(dtype, b)])).toEqual(new Set([5]));
-    }
-  });
-
-  it('takes weights and out, and has a blocking twin', async () => {
+  it('averages unless weights are given, takes out, and has a blocking twin', async () => {
     await make(2);
     const [a, b] = [Float64Array.of(1), Float64Array.of(10)];
     const out = new Float64Array(1);
@@ -294,6 +210,8 @@ describe('pairGossip', () => {
     ranks[0]!.pairGossipSync(a, { peer: 1, selfWeight: 1, pairWeight: 2, out });
     await theirs;
     expect([a[0], out[0], b[0]]).toEqual([1, 21, 34]);
+    const halves = [ranks[0]!.pairGossip(a, { peer: 1 }), ranks[1]!.pairGossip(b, { peer: 0 })];
+    expect(await Promise.all(halves)).toEqual([Float64Array.of(17.5), Float64Array.of(17.5)]);
   });
 
   it('refuses its own rank, and half of the weights', async () => {

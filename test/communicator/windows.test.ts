@@ -29,20 +29,6 @@ const free = (windows: readonly NeighborWindow[]) => Promise.all(windows.map((on
 const sizes = [1, 2, 3, 4, 7];
 
 describe('windows', () => {
-  it('start as copies: an update averages a rank with itself', async () => {
-    for (const n of sizes) {
-      await make(n);
-      const windows = await open(numbers(n, 3));
-      windows.forEach((window, rank) => {
-        expect(window.sources).toEqual(ranks[rank]!.topology.sources(rank));
-        expect(window.updateSync()).toBe(window.array);
-        expect([...window.array]).toEqual([rank + 1, rank + 1, rank + 1]);
-      });
-      await free(windows);
-      await group?.close();
-    }
-  });
-
   it.each(['float32', 'float64', 'float16', 'bfloat16', 'int32', 'int64'] as const)(
     'put %s where the target finds it without calling anything',
     async (dtype) => {
@@ -97,13 +83,15 @@ describe('windows', () => {
 
   it('accumulate without counting versions, and collect', async () => {
     await make(4);
-    const windows = await open(numbers(4, 70_000), { zeroInit: true });
+    const windows = await open(numbers(4, 70_000), { zeroInit: true, associatedP: true });
     for (const window of windows) {
       await window.accumulate();
       window.accumulateSync(undefined, { dstWeights: window.destinations });
     }
     windows.forEach((window) => expect(Object.values(window.versions())).toEqual([0, 0]));
     const all = await Promise.all(windows.map((window) => window.updateThenCollect()));
+    // Each p of 1 went to two, twice, as the data did.
+    expect(windows.map((one) => one.associatedP)).toEqual([5, 5, 5, 5]);
     all.forEach((array, rank) => {
       const want = windows[rank]!.sources.reduce((sum, one) => sum + 2 * (one + 1), rank + 1);
       expect(new Set(array)).toEqual(new Set([want]));
@@ -151,37 +139,14 @@ describe('windows', () => {
     }
   });
 
-  it('find the average by push-sum on a directed graph, p beside the data', async () => {
-    const n = 7;
-    await make(n);
-    const windows = await open(numbers(n, 2), { zeroInit: true, associatedP: true });
-    for (let step = 0; step < 60; ++step) {
-      for (const window of windows) {
-        const share = 1 / (window.destinations.length + 1);
-        // Irregular: the odd ranks leave one destination out in turn.
-        const to = window.destinations.filter((_, i) => i !== step % 3 || step % 2 === 0);
-        const part = to.length === window.destinations.length ? share : 1 / (to.length + 1);
-        window.accumulateSync(undefined, {
-          selfWeight: part,
-          dstWeights: Object.fromEntries(to.map((one) => [one, part])),
-        });
-      }
-      for (const window of windows) window.updateThenCollectSync();
-    }
-    const total = windows.reduce((sum, window) => sum + window.associatedP, 0);
-    expect(total).toBeCloseTo(n, 10);
-    windows.forEach((window) => {
-      expect(window.array[1]! / window.associatedP).toBeCloseTo((n + 1) / 2, 8);
-    });
-    await free(windows);
-  });
-
   it('keep p at 1 where nobody asked for it', async () => {
     await make(2);
     const windows = await open(numbers(2));
     await windows[0]!.put(undefined, { selfWeight: 0.5 });
     await windows[0]!.update();
     expect(windows[0]!.associatedP).toBe(1);
+    // Nobody has written there: it starts as a copy of the array, which was 1.
+    expect(windows[0]!.array[0]).toBe(0.75);
     await free(windows);
   });
 
@@ -210,23 +175,6 @@ describe('windows', () => {
     await free(windows);
   });
 
-  it('are the same error on every rank where arrays or topologies differ', async () => {
-    await make(3);
-    const lengths = await Promise.allSettled(
-      ranks.map((one, rank) => one.createWindow(new Float32Array(rank === 2 ? 5 : 4))),
-    );
-    ranks.forEach((one, rank) => one.setTopology(ringGraph(3, rank === 0 ? 'left' : 'right')));
-    const graphs = await Promise.allSettled(
-      ranks.map((one) => one.createWindow(new Float32Array(4))),
-    );
-    for (const all of [lengths, graphs]) {
-      const errors = all.map((one) => (one as PromiseRejectedResult).reason as Error);
-      expect(errors[0]).toMatchObject({ code: 'ERR_MISMATCH', usable: true, op: 'createWindow' });
-      expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
-    }
-    await Promise.all(ranks.map((one) => one.barrier()));
-  });
-
   it('refuse misuse', async () => {
     await make(3, ringGraph(3, 'right'));
     const windows = await open(numbers(3));
@@ -251,12 +199,5 @@ describe('windows', () => {
     const ints = await Promise.all(ranks.map((one) => one.createWindow(Int32Array.of(3))));
     await expect(ints[0]!.put(undefined, { selfWeight: 0.5 })).rejects.toThrow(/need a float type/);
     await free(ints);
-  });
-
-  it('name a peer that has left', async () => {
-    await make(2);
-    const windows = await open(numbers(2));
-    await ranks[1]!.close();
-    await expect(windows[0]!.put()).rejects.toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });
   });
 });

@@ -33,18 +33,6 @@ describe('dist_sync', () => {
     },
   );
 
-  it('a server that is killed is named on all workers', async () => {
-    const job = startJob(scripts, size, busy('dist_sync'));
-    await Promise.all(job.workers.map((worker) => worker.said('begun')));
-    job.servers[1]!.child.kill('SIGKILL');
-    const { workers } = await job.ended;
-    for (const worker of workers) {
-      expect(worker).toMatchObject({ code: 0, signal: null });
-      expect(worker.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 3 + 1 });
-      expect((worker.reports[0] as Error).message).toMatch(/server 1/);
-    }
-  });
-
   it('an error that nobody catches is a death', async () => {
     const { workers } = await runJob(scripts, { workers: 2, servers: 1 }, [
       busy('dist_sync'),

@@ -1,10 +1,8 @@
 // MXNet's nightly cases of row_sparse keys (dist_sync_kvstore.py: check_row_sparse_keys and its kin; dist_async), and what
 // travels of them.
-import { join } from 'node:path';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { folderOfAllTests } from '../support/folders.js';
 import { Scripts, well } from '../support/processes.js';
 import { helpers, runJob } from './support.js';
 
@@ -77,40 +75,6 @@ describe.each(['dist_sync', 'allreduce'])('%s', (type) => {
       everyWorker([true, true, true, true, true, true, [0, 12, 0, 12, 0, 0]]),
     );
   });
-});
-
-let folder = '';
-folderOfAllTests((one) => (folder = one));
-
-it('GroupAdaGrad of servers loads what other numbers of servers saved', async () => {
-  const file = join(folder, 'states');
-  // Weights as they were at the save; what has gone before is in the states alone.
-  const script = (load: boolean) => `${common}
-    const kv = await KVStore.create('dist_sync', { bigArrayBound: 10_000 });
-    const start = Float32Array.from({ length: 20_000 * 24 }, (_, i) => Math.sin(i));
-    await kv.init('w', start, { shape: shapes.big });
-    const out = start.slice();
-    const step = async (seed) => {
-      await kv.push('w', out.map((_, i) => Math.cos(i + seed)));
-      await kv.pull('w', out);
-    };
-    await kv.setOptimizer(new GroupAdaGrad());
-    await step(1);
-    if (${load}) {
-      await kv.setOptimizer(new GroupAdaGrad());
-      await kv.loadOptimizerStates(${JSON.stringify(file)});
-    } else {
-      await kv.saveOptimizerStates(${JSON.stringify(file)});
-    }
-    await step(2);
-    report([out[0], out[24 * 10_000 + 5], out.at(-1)]);
-    await kv.close();`;
-  const saved = await runJob(scripts, { workers: 1, servers: 3 }, script(false));
-  expect(saved.workers[0]).toMatchObject(well);
-  for (const servers of [1, 2]) {
-    const loaded = await runJob(scripts, { workers: 1, servers }, script(true));
-    expect(loaded.workers[0]).toMatchObject({ ...well, reports: saved.workers[0]!.reports });
-  }
 });
 
 it('only the rows travel', async () => {

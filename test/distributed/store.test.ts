@@ -37,46 +37,6 @@ describe('dist_sync', () => {
     },
   );
 
-  it('copies rows, refuses misuse and goes on', async () => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 2, servers: 1 },
-      `
-      ${helpers}
-      const kv = await KVStore.create('dist_sync', { devices: 1 });
-      await kv.init('a', Float32Array.from({ length: 6 }, (_, index) => index), { shape: [3, 2] });
-      const out = filled(6, -1);
-      await kv.rowSparsePull('a', out, [2, 0, 2]);
-      report([...out]);
-      for (const misuse of [
-        () => kv.init('a', filled(6, 0)),
-        () => kv.push('b', filled(6, 0)),
-        () => kv.push('a', filled(5, 0)),
-        () => kv.push('a', [filled(6, 0), filled(6, 0)]),
-        () => kv.setUpdater(() => undefined),
-        () => kv.setGradientCompression({ type: '3bit' }),
-      ]) {
-        report((await outcome(misuse())).code);
-      }
-      await kv.pushPull('a', filled(6, 1), out);
-      report([...out]);
-      await kv.close();
-      report((await outcome(kv.push('a', out))).code);
-      `,
-    );
-    const misuse = ['ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE'];
-    const reports = [
-      [0, 1, 0, 0, 4, 5],
-      ...misuse,
-      'ERR_INVALID_ARG_VALUE',
-      'ERR_UNSUPPORTED',
-      'ERR_INVALID_ARG_VALUE',
-      [2, 2, 2, 2, 2, 2],
-      'ERR_CLOSED',
-    ];
-    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
-  });
-
   it('tells where keys lie, what was moved, and hands commands to the servers', async () => {
     const { workers, servers } = await runJob(
       scripts,

@@ -1,9 +1,9 @@
 // The stores of several workers over TCP: workers by torchrun's variables, servers by hand.
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import { netns, onHosts } from '../support/hosts.js';
 import { Scripts, well, type Ended } from '../support/processes.js';
-import { busy, exchanges, fails, runJob, startTcpJob, tolerates } from './support.js';
+import { busy, exchanges, runJob, startTcpJob } from './support.js';
 
 const scripts = new Scripts();
 afterEach(() => scripts.remove());
@@ -76,28 +76,6 @@ describe.each(['1', '2'])('with %s ranks a host', (count) => {
   });
 });
 
-it('a worker that fails is lost at once', async () => {
-  const job = await startTcpJob(scripts, size, [busy('dist_sync'), fails]);
-  const { workers } = await job.ended;
-  expect(workers[0]).toMatchObject({ code: 0, signal: null });
-  expectLost(workers[0]!, 1, 'worker 1');
-  expect(workers[1]).toMatchObject({ code: 1, signal: null });
-});
-
-it.each([0, 1])('goes on without worker %i, where that is tolerated', async (dies) => {
-  const three = { workers: 3, servers: 2 };
-  const job = await startTcpJob(scripts, three, tolerates(dies), {
-    GRADLINK_TOLERATE_WORKER_LOSS: '1',
-  });
-  await Promise.all(job.workers.map((worker) => worker.said('begun')));
-  job.workers[dies]!.child.kill('SIGKILL');
-  const { workers, servers } = await job.ended;
-  for (const rank of [0, 1, 2].filter((one) => one !== dies)) {
-    expect(workers[rank]).toMatchObject({ ...well, reports: [1, true] });
-  }
-  for (const server of servers) expect(server).toMatchObject(well);
-});
-
 it('a server that never comes is named, by stores and worlds', async () => {
   const stays = { ...size, servers: 1 };
   const env = { GRADLINK_NUM_SERVERS: '2' };
@@ -127,11 +105,7 @@ it('a server that is not told where rank 0 listens says so', async () => {
 });
 
 it('crosses hosts', async (context) => {
-  const reason = noHosts();
-  if (reason !== undefined) context.skip(reason);
-  const name = `ds${process.pid % 100_000}`;
-  const [address] = makeHosts(name);
-  try {
+  await onHosts(context, 'ds', async (name, address) => {
     const hosts = ['a', 'b', 'b', 'a'].map((host) => [netns, 'enter', `${name}-${host}`]);
     const source = `${exchanges} await kv.close();`;
     const job = await startTcpJob(scripts, { ...size, hosts }, source, {}, address);
@@ -139,7 +113,5 @@ it('crosses hosts', async (context) => {
     const reports = Array.from({ length: 6 }, () => true);
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
     for (const server of servers) expect(server).toMatchObject(well);
-  } finally {
-    removeHosts(name);
-  }
+  });
 });

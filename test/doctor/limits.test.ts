@@ -32,89 +32,43 @@ function limitsOf(tree: Tree): ContainerLimits {
   });
 }
 
+/** A file for each `NAME=TEXT`, with commas for the ends of lines. */
+const tree = (files: string): Tree =>
+  Object.fromEntries(
+    files.split('; ').map((one) => {
+      const at = one.indexOf('=');
+      return [one.slice(0, at), one.slice(at + 1).replaceAll(', ', '\n')];
+    }),
+  );
+
 /** Each resource with files of both versions: three levels, of which `LEVEL` has the bound. */
 const gib = 2 ** 30;
-const resources: readonly (readonly [
-  name: string,
-  controller: string,
-  v1: Tree,
-  v2: Tree,
-  value: number,
-  read: (limits: ContainerLimits) => number | undefined,
-])[] = [
+const resources = (
   [
-    'cores',
-    'cpu',
-    { 'cpu.cfs_quota_us': '150000', 'cpu.cfs_period_us': '100000' },
-    { 'cpu.max': '150000 100000' },
-    1.5,
-    ({ cores }) => cores?.value,
-  ],
-  [
-    'cpuset',
-    'cpuset',
-    { 'cpuset.cpus': '0-2,8' },
-    { 'cpuset.cpus.effective': '0-2,8' },
-    4,
-    ({ cpuset }) => cpuset?.value,
-  ],
-  [
-    'memory',
-    'memory',
-    { 'memory.limit_in_bytes': String(gib) },
-    { 'memory.max': String(gib) },
-    gib,
-    ({ memoryBytes }) => memoryBytes?.value,
-  ],
-  [
-    'memory and swap',
-    'memory',
-    { 'memory.memsw.limit_in_bytes': String(3 * gib) },
-    { 'memory.swap.max': String(2 * gib), 'memory.max': String(gib) },
-    3 * gib,
-    ({ memoryAndSwapBytes }) => memoryAndSwapBytes?.value,
-  ],
-  [
-    'memory that is left, without copies of files',
-    'memory',
-    {
-      'memory.limit_in_bytes': '1000',
-      'memory.usage_in_bytes': '700',
-      'memory.stat': 'total_inactive_file 50\ntotal_active_file 50\ninactive_file 9',
-    },
-    {
-      'memory.max': '1000',
-      'memory.current': '700',
-      'memory.stat': 'inactive_file 50\nactive_file 50',
-    },
-    400,
-    ({ memoryLeftBytes }) => memoryLeftBytes ?? undefined,
-  ],
-  [
-    'processes',
-    'pids',
-    { 'pids.max': '100' },
-    { 'pids.max': '100' },
-    100,
-    (l) => l.processes?.value,
-  ],
-  [
-    'huge pages',
-    'hugetlb',
-    { 'hugetlb.2MB.limit_in_bytes': '4194304' },
-    { 'hugetlb.2MB.max': '4194304' },
-    4194304,
-    ({ hugePages }) => hugePages['2MB']?.value,
-  ],
-  [
-    'io',
-    'blkio',
-    { 'blkio.throttle.write_bps_device': '8:0 1048576' },
-    { 'io.max': '8:0 rbps=max wbps=1048576 riops=max wiops=max' },
-    1048576,
-    ({ io }) => io['8:0 wbps']?.value,
-  ],
-];
+    ['cores', 'cpu', 1.5, ({ cores }) => cores?.value],
+    ['cpuset', 'cpuset', 4, ({ cpuset }) => cpuset?.value],
+    ['memory', 'memory', gib, ({ memoryBytes }) => memoryBytes?.value],
+    ['memory and swap', 'memory', 3 * gib, (l) => l.memoryAndSwapBytes?.value],
+    // Without copies of files.
+    ['memory that is left', 'memory', 400, (l) => l.memoryLeftBytes ?? undefined],
+    ['processes', 'pids', 100, ({ processes }) => processes?.value],
+    ['huge pages', 'hugetlb', 4194304, ({ hugePages }) => hugePages['2MB']?.value],
+    ['io', 'blkio', 1048576, ({ io }) => io['8:0 wbps']?.value],
+  ] as readonly (readonly [string, string, number, (l: ContainerLimits) => number | undefined])[]
+).map(([name, controller, value, read], i) => {
+  const [v1 = '', v2 = ''] = `
+cpu.cfs_quota_us=150000; cpu.cfs_period_us=100000 | cpu.max=150000 100000
+cpuset.cpus=0-2,8 | cpuset.cpus.effective=0-2,8
+memory.limit_in_bytes=${gib} | memory.max=${gib}
+memory.memsw.limit_in_bytes=${3 * gib} | memory.swap.max=${2 * gib}; memory.max=${gib}
+memory.limit_in_bytes=1000; memory.usage_in_bytes=700; memory.stat=total_inactive_file 50, total_active_file 50, inactive_file 9 | memory.max=1000; memory.current=700; memory.stat=inactive_file 50, active_file 50
+pids.max=100 | pids.max=100
+hugetlb.2MB.limit_in_bytes=4194304 | hugetlb.2MB.max=4194304
+blkio.throttle.write_bps_device=8:0 1048576 | io.max=8:0 rbps=max wbps=1048576 riops=max wiops=max`
+    .split('\n')
+    [i + 1]!.split(' | ');
+  return [name, controller, tree(v1), tree(v2), value, read] as const;
+});
 
 /** What says "no bound" in either version. */
 const unbounded: Tree = {
@@ -209,6 +163,8 @@ describe('findings', () => {
     ];
     expect(found.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
     expect(found[1]!.text).toContain('16 GiB, 12 GiB free');
+    const left = (freeBytes: number) => memoryFinding(limits, { ...machine, freeBytes }).status;
+    expect([0.05, 0.049].map((share) => left(share * 16 * gib))).toEqual(['ok', 'degraded']);
   });
 
   it('cores and memory are bound', () => {

@@ -1,4 +1,4 @@
-// Stores with servers whose devices are GPUs, in jobs of real processes.
+// Stores with servers, and without, whose devices are GPUs, in jobs of real processes.
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
@@ -16,9 +16,9 @@ const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
 
 /** In every worker: a store, and arrays, one for each of its devices. */
-const aStore = (type: string, options = '') => `
-  import { Test } from ${JSON.stringify(library)};
-  const names = ${JSON.stringify(names)};
+const aStore = (type: string, options = '', on: readonly string[] = names) => `
+  import { Test, createOptimizer } from ${JSON.stringify(library)};
+  const names = ${JSON.stringify(on)};
   const kv = await KVStore.create('${type}', { devices: names, ${options} });
   const buffers = (dtype, arrays) => Promise.all(names.map(async (name, index) => {
     const buffer = DeviceBuffer.alloc(Number(name.slice(4)), dtype, arrays[index].length);
@@ -179,7 +179,7 @@ describe('a store with servers on GPUs', () => {
       ${aStore('dist_sync_device')}
       await kv.init('w', new Float32Array(4));
       report(await outcome(kv.push('w', new Float64Array(4))));
-      await kv.close();`.replace(/import \{ Test \}.*\n/, ''),
+      await kv.close();`.replace(/import \{ Test, createOptimizer \}.*\n/, ''),
       scripts.env(),
     );
     expect(workers[0]).toMatchObject({
@@ -192,5 +192,60 @@ describe('a store with servers on GPUs', () => {
         },
       ],
     });
+  });
+});
+
+const two = names.slice(0, 2);
+const numbers = `
+  const count = 20_003;
+  // Eighths: their sums are exact in any order.
+  const gradient = (round, device) =>
+    Float32Array.from({ length: count }, (_, i) => (((i * 7 + round * 3 + device * 5) % 33) - 16) / 8);
+  const weights = () => Float32Array.from({ length: count }, (_, i) => ((i % 19) - 9) / 4);
+  const bits = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+`;
+
+/** LAMB needs a norm of the whole key. */
+const ways = [
+  { options: '', optimizers: ['sgd', 'adam', 'lamb'] },
+  { options: 'shardOptimizer: true', optimizers: ['sgd', 'adam'] },
+];
+
+describe('an allreduce store on GPUs', () => {
+  it.each(ways)('steps as one store of all devices does, $options', async (way) => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 2, servers: 0 },
+      `${aStore('allreduce', way.options, two)}
+      ${numbers}
+      report([kv.type, kv.numWorkers, kv.devices]);
+      for (const optimizer of ${JSON.stringify(way.optimizers)}) {
+        const one = await KVStore.create('device', { devices: 4 });
+        for (const store of [kv, one]) {
+          await store.init(optimizer, weights());
+          await store.setOptimizer(createOptimizer(optimizer, { learningRate: 0.01 }));
+          await store.setLearningRate(0.02);
+        }
+        const outs = await zeros(count);
+        const expected = new Float32Array(count);
+        let same = true;
+        for (let round = 0; round < 3; ++round) {
+          await kv.push(optimizer, await buffers('float32', [0, 1].map((i) => gradient(round, 2 * kv.rank + i))));
+          await kv.pull(optimizer, outs);
+          await one.push(optimizer, [0, 1, 2, 3].map((device) => gradient(round, device)));
+          await one.pull(optimizer, expected);
+          for (const out of await read(outs)) same &&= bits(out).equals(bits(expected));
+        }
+        report([optimizer, same, expected.some((value, i) => value !== weights()[i])]);
+        await one.close();
+      }
+      await kv.close();`,
+      scripts.env(),
+    );
+    const all = way.optimizers.map((optimizer) => [optimizer, true, true]);
+    for (const worker of workers) {
+      expect(worker).toMatchObject({ ...well, reports: [['allreduce', 2, two], ...all] });
+    }
+    scripts.expectNothingLeft();
   });
 });

@@ -13,8 +13,6 @@ import { errorWith } from '../support/errors.js';
 const all = gpuDevices();
 const gpus = all.map(({ ordinal }) => ordinal);
 const types = ['float8e4m3', 'float8e5m2'] as const;
-/** NCCL adds them from compute capability 9.0 on. */
-const adds = all.every(({ computeCapability }) => Number.parseInt(computeCapability, 10) >= 9);
 
 const made: DeviceBuffer[] = [];
 afterEach(() => made.splice(0).forEach((buffer) => buffer.dispose()));
@@ -38,30 +36,6 @@ describe.each(types)('%s', (dtype) => {
     await expect(buffer.copyFrom(new Int8Array(4) as unknown as Uint8Array)).rejects.toMatchObject({
       code: 'ERR_INVALID_ARG_VALUE',
     });
-  });
-
-  it('is moved by collectives', async () => {
-    // What both types have.
-    const valuesFrom = (gpu: number) => [gpu % 4, (gpu % 4) + 0.5];
-    await using group = await Communicator.nccl({ gpus });
-    const inputs = await Promise.all(gpus.map((gpu) => bufferOf(gpu, dtype, valuesFrom(gpu))));
-    const gathered = await group.allGather(inputs);
-    const expected = gpus.flatMap(valuesFrom);
-    for (const one of gathered) {
-      made.push(one);
-      expect(await valuesOf(one)).toEqual(expected);
-    }
-  });
-
-  it('is added by collectives', async (context) => {
-    context.skip(!adds, 'needs GPUs of compute capability 9.0');
-    await using group = await Communicator.nccl({ gpus });
-    const datas = await Promise.all(gpus.map((gpu) => bufferOf(gpu, dtype, [1, gpu, -2, 0.5])));
-    await group.allReduce(datas);
-    const n = gpus.length;
-    for (const one of datas) {
-      expect(await valuesOf(one)).toEqual([n, (n * (n - 1)) / 2, -2 * n, n / 2]);
-    }
   });
 
   it('takes no weights and is in no store', async () => {

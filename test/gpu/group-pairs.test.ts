@@ -2,8 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { startOverTcp } from '../support/tcp.js';
-import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
+import { needs, reportsOf, world } from '../support/world-groups.js';
 
 const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
@@ -71,29 +70,6 @@ describe('gathering from neighbours in a world of processes with several GPUs', 
       }
     },
   );
-
-  it('is refused on all ranks where lists do not fit, and goes on', async (context) => {
-    needs(3, context);
-    const source = `${world([2, 0])} ${allOf}
-      const lists = (rank) => ({ srcRanks: rank === 2 ? [0] : [], dstRanks: rank === 0 ? [2] : [], srcCounts: rank === 2 ? [Number(process.env.COUNT)] : [] });
-      const call = () => single
-        ? group.neighborAllGather(mine[0], lists(2))
-        : group.neighborAllGather(mine, { neighbors: ranks.map(lists) });
-      const { code, message } = await outcome(call());
-      report([code, message]);
-      process.env.COUNT = '1';
-      const got = await call();
-      report(await allOf(single ? [got] : got));
-      await group.close();
-    `;
-    const env = scripts.env({ ...alone, COUNT: '5' });
-    const ended = await ends(await startOverTcp(scripts, 2, source, env));
-    const refused = ['ERR_MISMATCH', expect.stringMatching(/sends 1 .*expects 5/)];
-    expect(ended.map(({ reports }) => reports)).toEqual([
-      [refused, [[], []]],
-      [refused, [[0]]],
-    ]);
-  });
 });
 
 describe('pairs in a world of processes with several GPUs', () => {
@@ -135,75 +111,4 @@ describe('pairs in a world of processes with several GPUs', () => {
       ]);
     },
   );
-
-  it('of which two do not fit are told so, the others average', async (context) => {
-    needs(4, context);
-    // Rank 1 brings another length than rank 3; ranks 0 and 2 fit.
-    const source = `${world([2, 2])}
-      const lengths = [100, 7, 100, 9];
-      const data = await Promise.all(ranks.map(async (rank, i) => {
-        const buffer = DeviceBuffer.alloc(group.gpus[i], 'float32', lengths[rank]);
-        await buffer.fill(rank + 1);
-        return buffer;
-      }));
-      const pairs = ranks.map((rank) => ({ peer: (rank + 2) % 4 }));
-      const { code, rank, message } = await outcome(group.pairGossip(data, { pairs }));
-      report([code, rank, message]);
-      report(await lasts(data));
-      await group.barrier();
-      await group.close();
-    `;
-    const differ = expect.stringMatching(/rank 1.*7 float32.*rank 3.*9 float32/);
-    expect(await reportsOf(scripts, [2, 2], source)).toEqual([
-      [
-        ['ERR_MISMATCH', 3, differ],
-        [2, 2],
-      ],
-      [
-        ['ERR_MISMATCH', 1, differ],
-        [2, 4],
-      ],
-    ]);
-  });
-
-  it('are checked', async (context) => {
-    needs(2, context);
-    const source = `${world([2])}
-      const data = await buffersOf(group, () => 1);
-      const [, short] = await buffersOf(group, () => 1, 5);
-      const half = DeviceBuffer.alloc(group.gpus[1], 'float16', 100);
-      for (const call of [
-        () => group.pairGossip(data, {}),
-        () => group.pairGossip(data, { pairs: [{ peer: 1 }, null] }),
-        () => group.pairGossip([data[0], short], { pairs: [{ peer: 1 }, { peer: 0 }] }),
-        () => group.pairGossip([data[0], half], { pairs: [{ peer: 1 }, { peer: 0 }] }),
-        () => group.pairGossip(data, { pairs: [{ peer: 0 }, null] }),
-        () => group.pairGossip(data, { pairs: [{ peer: 1, selfWeight: 1 }, { peer: 0 }] }),
-        () => group.pairGossip(data, { peer: 1 }),
-        () => group.neighborAllGather(data[0]),
-        () => group.neighborAllGather(data, { neighbors: [{}] }),
-        () => group.neighborAllGather(data, { neighbors: [{ srcRanks: [1] }, {}] }),
-        () => group.neighborAllGather([data[0], half]),
-        () => group.neighborAllGather(data, { srcRanks: [1], dstRanks: [1] }),
-      ]) report((await outcome(call())).message);
-      report(await lasts(await group.pairGossip(data, { pairs: [null, null] })));
-      await group.close();
-    `;
-    const [reports] = await reportsOf(scripts, [2], source);
-    expect(reports).toEqual([
-      expect.stringMatching(/array of 2.*pairs/),
-      expect.stringMatching(/rank 0.*rank 1.*each other/),
-      expect.stringMatching(/elements.*100.*5/),
-      expect.stringContaining('float16 for rank 1'),
-      expect.stringContaining('peer'),
-      expect.stringMatching(/selfWeight.*pairWeight/),
-      expect.stringContaining('peer'),
-      expect.stringMatching(/array of 2.*data/),
-      expect.stringMatching(/array of 2.*neighbors/),
-      expect.stringMatching(/srcRanks.*dstRanks/),
-      expect.stringContaining('float16 for rank 1'),
-      expect.stringContaining('srcRanks'),
-      [1, 1],
-    ]);
-  });
 });

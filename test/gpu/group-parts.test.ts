@@ -2,8 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { startOverTcp } from '../support/tcp.js';
-import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
+import { needs, reportsOf, world } from '../support/world-groups.js';
 
 const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
@@ -99,35 +98,6 @@ describe('split of a world of processes with several GPUs', () => {
       [[[2], 3, [6]], 'ERR_MISMATCH', [0, 1]],
       [[1, 3, [6]], null, null],
       [[[0], 3, [6]], 'ERR_MISMATCH', null],
-    ]);
-  });
-
-  it('checks its lists, and names a process that does not come', async (context) => {
-    needs(3, context);
-    const source = `${world([1, 2])}
-      await group.barrier();
-      if (process_ === 1) {
-        for (const call of [
-          () => group.split([0]),
-          () => group.split(0),
-          () => group.split([0, -1]),
-          () => group.split([0, 0], [1]),
-        ]) report((await outcome(call())).message);
-        report(await outcome(group.split([0, 0], undefined, { timeoutMs: 500 })));
-        say('ended');
-      } else process.kill(process.pid, 'SIGSTOP');
-      process.exit(0);
-    `;
-    const running = await startOverTcp(scripts, 2, source, scripts.env(alone));
-    await running[1]!.said('ended');
-    running[0]!.child.kill('SIGKILL');
-    const [, second] = await ends(running);
-    expect(second!.reports).toEqual([
-      expect.stringMatching(/array of 2.*colors/),
-      expect.stringMatching(/array of 2.*colors/),
-      expect.stringContaining('colors[1]'),
-      expect.stringMatching(/array of 2.*keys/),
-      expect.objectContaining({ code: 'ERR_TIMEOUT', op: 'split', rank: 0 }),
     ]);
   });
 });

@@ -132,26 +132,4 @@ describe('windows of a world of processes with several GPUs', () => {
       [refused, [expect.closeTo(1, 5), expect.closeTo(2, 5)], 'done'],
     ]);
   });
-
-  it('are checked', async (context) => {
-    needs(2, context);
-    const source = `${world([2])}
-      const data = await buffersOf(group, () => 1);
-      const half = DeviceBuffer.alloc(group.gpus[1], 'float16', 100);
-      for (const call of [
-        () => group.createWindow(data[0]),
-        () => group.createWindow([data[0], half]),
-        () => group.createWindow([data[1], data[0]]),
-        () => group.createWindow(data, { name: 'one' }),
-      ]) report((await outcome(call())).message);
-      await group.close();
-    `;
-    const [reports] = await reportsOf(scripts, [2], source);
-    expect(reports).toEqual([
-      expect.stringMatching(/array of 2.*data/),
-      expect.stringContaining('float16 for rank 1'),
-      expect.stringMatching(/on gpu:0 for data.*gpu:1/),
-      expect.stringContaining('name'),
-    ]);
-  });
 });

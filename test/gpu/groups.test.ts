@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
-import { cutLink, makeHosts, noHosts, removeHosts } from '../support/hosts.js';
+import { cutLink, onHosts } from '../support/hosts.js';
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { well, type Ended } from '../support/processes.js';
 import { startOverTcp } from '../support/tcp.js';
@@ -169,28 +169,6 @@ describe('a world of processes with several GPUs', () => {
     scripts.expectNothingLeft();
   });
 
-  it('refuses options that do not go together', async () => {
-    const { reports } = await scripts.run(
-      `for (const options of [
-         { backend: 'nccl', gpus: [] },
-         { backend: 'nccl', gpus: [0], gpu: 0 },
-         { backend: 'tcp', gpus: [0] },
-         { gpus: [0] },
-         { backend: 'nccl', gpus: 0 },
-         { backend: 'nccl', gpus: [0, 0.5] },
-       ]) report((await outcome(Communicator.world(options))).message);`,
-      scripts.env(),
-    );
-    expect(reports).toEqual([
-      expect.stringMatching(/for gpus.*array of 0/),
-      expect.stringMatching(/gpu\b.*gpus/),
-      expect.stringMatching(/gpus.*'nccl'.*'tcp'/),
-      expect.stringMatching(/gpus.*'nccl'.*'shm'/),
-      expect.stringMatching(/array.*gpus.*0$/),
-      expect.stringContaining('gpus[1], got 0.5'),
-    ]);
-  });
-
   it('tells all processes which one listed a GPU twice', async (context) => {
     if (gpus < 2) context.skip('needs two GPUs');
     const source = `
@@ -248,12 +226,8 @@ describe('a world of processes with several GPUs', () => {
   });
 
   it('crosses hosts, and names the ranks of a host that is cut off', async (context) => {
-    const reason = noHosts();
-    if (reason !== undefined) context.skip(reason);
     if (gpus < 2) context.skip('needs two GPUs');
-    const name = `gg${process.pid % 100_000}`;
-    const [address] = makeHosts(name);
-    try {
+    await onHosts(context, 'gg', async (name, address) => {
       const source = `
         const group = await Communicator.world({ backend: 'nccl', gpus: [0, 1] });
         const data = group.gpus.map((gpu) => DeviceBuffer.alloc(gpu, 'float32', 1000));
@@ -266,7 +240,7 @@ describe('a world of processes with several GPUs', () => {
         report(ended);
         process.exit(0);
       `;
-      const processes = await startOnHosts(scripts, name, address!, source);
+      const processes = await startOnHosts(scripts, name, address, source);
       await Promise.all(processes.map((one) => one.said('met')));
       cutLink(name);
       const ended = await ends(processes);
@@ -282,8 +256,6 @@ describe('a world of processes with several GPUs', () => {
           }),
         ]);
       });
-    } finally {
-      removeHosts(name);
-    }
+    });
   });
 });

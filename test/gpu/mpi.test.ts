@@ -12,6 +12,7 @@ import { onRealGpus } from './setup/fakes.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { well } from '../support/processes.js';
+import { everything, rightWorld, wholeWorld } from '../support/world.js';
 
 const present = gpuDevices().length;
 
@@ -49,82 +50,13 @@ const aWorld = `
   const zeros = (count) => filled('float64', new Float64Array(count));
 `;
 
-/** Every call, on numbers whose sums are exact. */
-const everything = `${aWorld}
-  const wrong = [];
-  const expect = async (what, buffer, valueAt) => {
-    const array = await buffer.copyTo();
-    const at = array.findIndex((value, i) => Number(value) !== valueAt(i));
-    if (at >= 0) wrong.push(what + '[' + at + '] is ' + array[at] + ', not ' + valueAt(at));
-  };
-  const mine = (i, of = rank) => (i % 5) + of;
-  const ranks = Array.from({ length: size }, (_, r) => r);
-  const sumOf = (i) => ranks.reduce((sum, r) => sum + mine(i, r), 0);
-  for (const count of [1, 1000, 100_001]) {
-    const values = Float64Array.from({ length: count }, (_, i) => mine(i));
-    const data = () => filled('float64', values);
-    const root = count % size;
-    await expect('allReduce', await comm.allReduce(await data()), sumOf);
-    await expect('avg', await comm.allReduce(await data(), { op: 'avg' }), (i) => sumOf(i) / size);
-    await expect('out', await comm.allReduce(await data(), { out: await zeros(count) }), sumOf);
-    const reduced = await comm.reduce(await data(), { root });
-    if (rank === root) await expect('reduce', reduced, sumOf);
-    await expect('broadcast', await comm.broadcast(await data(), { root }), (i) => mine(i, root));
-    const all = await comm.allGather(await data(), { out: await zeros(size * count) });
-    await expect('allGather', all, (i) => mine(i % count, Math.floor(i / count)));
-    const blocks = () => filled('float64', Float64Array.from({ length: size * count }, (_, i) => mine(i)));
-    await expect('reduceScatter', await comm.reduceScatter(await blocks(), { out: await zeros(count) }), (i) => sumOf(rank * count + i));
-    const exchanged = await comm.allToAll(await blocks(), { out: await zeros(size * count) });
-    await expect('allToAll', exchanged, (i) => mine(rank * count + (i % count), Math.floor(i / count)));
-    const gathered = await comm.gather(await data(), rank === root ? { root, out: await zeros(size * count) } : { root });
-    if (rank === root) await expect('gather', gathered, (i) => mine(i % count, Math.floor(i / count)));
-    const scattered = await zeros(count);
-    await comm.scatter(rank === root ? await blocks() : null, { root, out: scattered });
-    await expect('scatter', scattered, (i) => mine(rank * count + i, root));
-    const [next, before] = [(rank + 1) % size, (rank + size - 1) % size];
-    const mixed = await data();
-    await comm.neighborAllReduce(mixed, { selfWeight: 0.5, srcWeights: { [before]: 0.5 }, dstWeights: { [next]: 1 } });
-    await expect('neighborAllReduce', mixed, (i) => (mine(i) + mine(i, before)) / 2);
-    const lists = { srcRanks: [before], dstRanks: [next] };
-    await expect('neighborAllGather', await comm.neighborAllGather(await data(), lists), (i) => mine(i, before));
-    if (rank < 2) {
-      const pair = await comm.pairGossip(await data(), { peer: 1 - rank, selfWeight: 1, pairWeight: 2 });
-      await expect('pairGossip', pair, (i) => mine(i) + 2 * mine(i, 1 - rank));
-    }
-    comm.setTopology(ringGraph(size, 'right'));
-    const window = await comm.createWindow(await data(), { zeroInit: true });
-    await window.put();
-    await window.accumulate();
-    await comm.barrier();
-    await expect('window', await window.updateThenCollect(), (i) => mine(i) + 2 * mine(i, window.sources[0]));
-    await window.free();
-    const message = await data();
-    // Longer than the message.
-    const got = await zeros(count + 1);
-    // A send may wait for its receive.
-    if (rank === 0) await comm.send(message, { to: next, tag: 3 });
-    const received = await comm.receive(got, { tag: 3 });
-    if (rank !== 0) await comm.send(message, { to: next, tag: 3 });
-    if (received.source !== before || received.count !== count) wrong.push('received ' + JSON.stringify(received));
-    await expect('receive', got, (i) => (i === count ? 0 : mine(i, before)));
-  }
-  const part = await comm.split(rank % 2, -rank);
-  await expect('split', await part.allReduce(await filled('int32', Int32Array.of(rank))), () =>
-    ranks.filter((r) => r % 2 === rank % 2).reduce((sum, r) => sum + r, 0));
-  report([rank, size, comm.backend, comm.gpus[0] === own, part.gpus[0] === own, wrong]);
-  await part.close();
-  await comm.close();
-`;
-
 describe.each(flavours)('under mpirun of %s', (flavour) => {
   it.for([2, 3])('%d ranks on GPUs compute what ranks of the host do', async (size, context) => {
     const mpirun = mpirunOf(flavour, context);
-    const ended = await startJob(scripts, mpirun, size, everything, scripts.env()).ended;
+    const ended = await startJob(scripts, mpirun, size, everything('mpi', present), scripts.env())
+      .ended;
     expect(ended).toMatchObject(well);
-    const reports = [...(ended.reports as [number][])].sort(([a], [b]) => a - b);
-    expect(reports).toEqual(
-      Array.from({ length: size }, (_, rank) => [rank, size, 'mpi', true, true, []]),
-    );
+    expect(wholeWorld(ended.reports)).toEqual(rightWorld(size, 'mpi'));
     scripts.expectNothingLeft();
   });
 
@@ -133,11 +65,15 @@ describe.each(flavours)('under mpirun of %s', (flavour) => {
     if (onRealGpus) context.skip('needs an MPI that takes GPU memory');
     const mpirun = mpirunOf(flavour, context);
     const env = scripts.env({ ...eachAHost, GRADLINK_MPI_CUDA: 'yes' });
-    const { reports, ...ended } = await startJob(scripts, mpirun, 2, everything, env).ended;
+    const { reports, ...ended } = await startJob(
+      scripts,
+      mpirun,
+      2,
+      everything('mpi', present),
+      env,
+    ).ended;
     expect(ended).toMatchObject({ code: 0, signal: null });
-    expect([...(reports as [number][])].sort(([a], [b]) => a - b)).toEqual(
-      [0, 1].map((rank) => [rank, 2, 'mpi', true, true, []]),
-    );
+    expect(wholeWorld(reports)).toEqual(rightWorld(2, 'mpi'));
     scripts.expectNothingLeft();
   });
 
@@ -182,36 +118,6 @@ describe.each(flavours)('under mpirun of %s', (flavour) => {
       );
     },
   );
-
-  it('a short message comes into a long buffer, also from itself', async (context) => {
-    const mpirun = mpirunOf(flavour, context);
-    const ended = await startJob(
-      scripts,
-      mpirun,
-      2,
-      `${aWorld}
-      for (const [from, count] of [[0, 3], [1, 3], [1, 5000]]) {
-        const got = await zeros(6000);
-        const sending = rank === from ? comm.send(await filled('float64', new Float64Array(count).fill(7)), { to: 1 }) : undefined;
-        // A send waits for the receive that is behind it, except to itself.
-        const received = rank === 1 ? await comm.receive(got, { from }) : undefined;
-        await sending;
-        const array = await got.copyTo();
-        if (rank === 1) report([received.count, array.filter((value) => value === 7).length]);
-      }
-      await comm.close();`,
-      scripts.env({ ...eachAHost, GRADLINK_MPI_CUDA: 'yes' }),
-    ).ended;
-    expect(ended).toMatchObject({
-      ...well,
-      reports: expect.arrayContaining([
-        [3, 3],
-        [3, 3],
-        [5000, 5000],
-      ]) as unknown,
-    });
-    scripts.expectNothingLeft();
-  });
 
   it('another word for it is refused', async (context) => {
     const mpirun = mpirunOf(flavour, context);

@@ -1,25 +1,21 @@
 // `gradlink p2p` on whatever GPUs there are: every case runs or says why not.
-import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 
 import { run as runP2p } from '../../lib/measure/p2p/p2p-run.js';
 import { hasMeasurement, type CaseResult, type Report } from '../../lib/results/result.js';
-import { reportSchema } from '../../lib/results/schema.js';
 import { native } from '../../lib/native/load.js';
 import { gradlink } from '../support/cli.js';
 import { reportOf } from '../support/gpu-commands.js';
+import { parseReport } from '../support/measure.js';
 
 const gpus = native().gpuCount();
 const quick = ['--buffer-size', '1', '--samples', '2', '--loop-count', '2'];
 const run = (...argv: string[]) => gradlink(['p2p', ...quick, ...argv]);
-const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
 
 async function report(...argv: string[]): Promise<{ code: number; value: Report }> {
   const { code, stdout, stderr } = await run(...argv, '--format', 'json');
   expect(stderr).toBe('');
-  const value: unknown = JSON.parse(stdout);
-  expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
-  return { code, value: value as Report };
+  return { code, value: parseReport(stdout) };
 }
 
 // nvbandwidth's, in its order.

@@ -149,28 +149,6 @@ describe('ranks that are processes', () => {
     scripts.expectNothingLeft();
   });
 
-  it('may each name a GPU', async () => {
-    const ended = await Promise.all(
-      scripts
-        .startRanks(
-          size,
-          `const gpu = ${size - 1} - Number(process.env.GRADLINK_RANK);
-          const comm = await Communicator.world({ backend: 'nccl', gpu });
-          const data = DeviceBuffer.alloc(gpu, 'int32', 1);
-          await data.fill(comm.rank);
-          await comm.broadcast(data, { root: ${size - 1} });
-          report([comm.gpus, [...(await data.copyTo())]]);
-          await comm.close();`,
-          scripts.env(),
-        )
-        .map((one) => one.ended),
-    );
-    expect(ended).toMatchObject(
-      ended.map((_, rank) => ({ ...well, reports: [[[size - 1 - rank], [size - 1]]] })),
-    );
-    scripts.expectNothingLeft();
-  });
-
   it('one alone exchanges with nobody', async () => {
     const ended = await scripts.run(
       `const comm = await Communicator.world({ backend: 'nccl' });
@@ -197,51 +175,6 @@ describe('of several ranks', () => {
     if (gpus < 2) context.skip('needs 2 GPUs');
   });
 
-  it('one that is killed is named to the others within the deadline', async () => {
-    const ranks = scripts.startRanks(
-      size,
-      `${aWorld}
-      await comm.allReduce(data);
-      say('ready');
-      if (comm.rank === 1) setInterval(() => undefined, 1000);
-      else {
-        report(await outcome(comm.allReduce(data, { timeoutMs: 60_000 })));
-        report(await outcome(comm.allReduce(data)));
-      }`,
-      scripts.env(),
-    );
-    // All: one of them may still wait for another's part of the first sum.
-    await Promise.all(ranks.map((one) => one.said('ready')));
-    ranks[1]!.child.kill('SIGKILL');
-    expect(await ranks[1]!.ended).toMatchObject({ signal: 'SIGKILL' });
-    for (const survivor of ranks.filter((_, rank) => rank !== 1)) {
-      const ended = await survivor.ended;
-      expect(ended).toMatchObject(well);
-      expect(ended.reports).toMatchObject([
-        { code: 'ERR_PEER_LOST', rank: 1, op: 'allReduce' },
-        { code: 'ERR_PEER_LOST', rank: 1 },
-      ]);
-    }
-    scripts.expectNothingLeft();
-  });
-
-  it('one that does not make the call is named at the deadline', async () => {
-    const [idle, ...others] = scripts.startRanks(
-      size,
-      `${aWorld}
-      if (comm.rank === 0) setInterval(() => undefined, 1000);
-      else report(await outcome(comm.allReduce(data, { timeoutMs: 300 })));`,
-      scripts.env(),
-    );
-    for (const one of others) {
-      const ended = await one.ended;
-      expect(ended).toMatchObject(well);
-      expect(ended.reports).toMatchObject([{ code: 'ERR_TIMEOUT', rank: 0, op: 'allReduce' }]);
-    }
-    idle!.child.kill('SIGKILL');
-    scripts.expectNothingLeft();
-  });
-
   it('one that never comes is named', async () => {
     const job = `absent-${process.pid}`;
     const ended = await scripts.run(
@@ -252,36 +185,5 @@ describe('of several ranks', () => {
       ...well,
       reports: [{ code: 'ERR_TIMEOUT', message: expect.stringMatching(/: 1\./) as string }],
     });
-  });
-
-  it('are told of a neighbour that was killed, and end by themselves with a window open', async () => {
-    const started = scripts.startRanks(
-      2,
-      `const comm = await Communicator.world({ backend: 'nccl' });
-      const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
-      await data.fill(1);
-      const window = await comm.createWindow(data);
-      await window.put();
-      await comm.barrier();
-      say('ready');
-      if (comm.rank === 1) setInterval(() => undefined, 1000);
-      else {
-        // Until the loss is known here, too, a put may still find the neighbour's thread.
-        let last;
-        do last = await outcome(window.put()); while (last === 'done');
-        report(last);
-        report(await outcome(window.get()));
-        report(await outcome(window.update()));
-      }`,
-      scripts.env(),
-    );
-    // Both: the other may not have left the barrier yet.
-    await Promise.all(started.map((one) => one.said('ready')));
-    started[1]!.child.kill('SIGKILL');
-    expect(await started[1]!.ended).toMatchObject({ signal: 'SIGKILL' });
-    const survivor = await started[0]!.ended;
-    expect(survivor).toMatchObject(well);
-    const lost = { code: 'ERR_PEER_LOST', rank: 1 };
-    expect(survivor.reports).toMatchObject([lost, lost, 'done']);
   });
 });

@@ -139,37 +139,4 @@ describe('list calls that come again', () => {
     large.dispose();
     expect(freeBytes() - before).toBeGreaterThanOrEqual(4 << 20);
   });
-
-  it('of many bytes are begun in rounds, which end as one', async () => {
-    // On one GPU nothing goes by NCCL, and the first round takes 64 MiB: a push of a key moves 12.
-    const gpus = [0, 0];
-    const kv = await open('device', { devices: named(gpus) });
-    const of = (value: number) => new Float32Array(1 << 20).fill(value);
-    const keys = [0, 1, 2, 3, 4, 5, 6, 7];
-    await kv.init(
-      keys,
-      keys.map(() => of(0)),
-    );
-    const grads = await Promise.all(keys.map((key) => onEach(gpus, of(key + 1))));
-    const outs = await Promise.all(keys.map(() => onEach(gpus, of(-1))));
-    for (const again of [1, 2]) {
-      await Promise.all([kv.push(keys, grads), kv.pull(keys, outs)]);
-      for (const [key, pulled] of outs.entries()) {
-        for (const out of pulled) {
-          expect(await out.copyTo(), `key ${key}, ${again}`).toEqual(of(2 * (key + 1)));
-          await out.fill(-1);
-        }
-      }
-    }
-  });
-
-  it('give what an updater threw', async () => {
-    const { kv, keys, grads } = await aStore();
-    await kv.push(keys, grads);
-    const failure = new Error('no');
-    await kv.setUpdater(() => {
-      throw failure;
-    });
-    await expect(kv.push(keys, grads)).rejects.toBe(failure);
-  });
 });

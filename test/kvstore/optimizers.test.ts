@@ -8,7 +8,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { createOptimizer, optimizerNames } from '../../lib/optimizers/create.js';
-import { FactorScheduler } from '../../lib/optimizers/schedulers.js';
 import { errorWith } from '../support/errors.js';
 import { folderOfEachTest } from '../support/folders.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
@@ -100,26 +99,6 @@ describe('optimizer states', () => {
 });
 
 describe('setOptimizer', () => {
-  it('counts updates in the order of the pushes, so that a schedule is the same in every run', async () => {
-    const run = async () => {
-      const kv = await open('device', { devices: 2 });
-      const keys = Array.from({ length: 30 }, (_, i) => `k${i}`);
-      await kv.init(
-        keys,
-        keys.map(() => values(3)),
-      );
-      const lrScheduler = new FactorScheduler({ step: 1, factor: 0.5, baseLr: 0.1 });
-      await kv.setOptimizer(createOptimizer('sgd', { lrScheduler }));
-      const pending = keys.map((key, i) => {
-        const pushes = Array.from({ length: (i % 3) + 1 }, () => kv.push(key, values(i)));
-        return Promise.all(pushes);
-      });
-      await Promise.all(pending);
-      return Promise.all(keys.map((key) => pulled(kv, key)));
-    };
-    expect(await run()).toEqual(await run());
-  });
-
   it('takes a new learning rate without losing states', async () => {
     const alone = createOptimizer('sgd', { momentum: 0.9, learningRate: 0.1 });
     const weight = values(1);

@@ -3,8 +3,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { RowSparse } from '../../lib/kvstore/row-sparse.js';
-import { Adam, AdaGrad, Ftrl, GroupAdaGrad, RMSProp, SGD } from '../../lib/optimizers/index.js';
-import type { Optimizer } from '../../lib/optimizers/index.js';
 import { errorWith } from '../support/errors.js';
 import { closeAll, filled, open } from './support.js';
 
@@ -89,6 +87,7 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     await kv.init('a', ofRows([], []));
     await kv.push('a', [ofRows([0, 3], [1, 2]), ofRows([3, 5, 3], [10, 20, 30]), ofRows([], [])]);
     expect(heads(await whole(kv, 'a'))).toEqual([1, 0, 0, 42, 0, 20]);
+    expect(heads(ofRows([3, 5, 3], [10, 20, 30]).toDense())).toEqual([0, 0, 0, 40, 0, 20]);
     // Without an optimizer a push assigns: what it does not bring is 0.
     await kv.push('a', ofRows([1], [7]));
     expect(heads(await whole(kv, 'a'))).toEqual([0, 7, 0, 0, 0, 0]);
@@ -102,69 +101,6 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     });
     await kv.push('a', [ofRows([2], [3]), ofRows([2, 4], [1, 1])]);
     expect(heads(await whole(kv, 'a'))).toEqual([1, 1, 9, 1, 3, 1]);
-  });
-
-  const common = { learningRate: 0.1, wd: 0.01, clipGradient: 5 };
-  const lazy: readonly [string, () => Optimizer][] = [
-    ['SGD', () => new SGD(common)],
-    ['SGD with momentum', () => new SGD({ ...common, momentum: 0.9 })],
-    ['Adam', () => new Adam(common)],
-    ['AdaGrad', () => new AdaGrad(common)],
-    ['Ftrl', () => new Ftrl(common)],
-    ['GroupAdaGrad', () => new GroupAdaGrad({ learningRate: 0.1, clipGradient: 5 })],
-  ];
-
-  // The rows of a store are keys of their own in another: those that are pushed are updated, with the same states.
-  it.each(lazy)('%s updates the rows that are pushed alone', async (_, make) => {
-    const kv = await open(type, { devices: 2 });
-    const rows = await open(type, { devices: 2 });
-    const names = Array.from({ length: height }, (_, row) => String(row));
-    const start = Float32Array.from({ length }, (_, i) => Math.sin(i));
-    const rowOf = (array: Float32Array, row: number) => array.slice(row * width, (row + 1) * width);
-    await kv.init('w', start, { shape });
-    await rows.init(
-      names,
-      names.map((_, row) => rowOf(start, row)),
-      { shape: names.map(() => [1, width]) },
-    );
-    await kv.setOptimizer(make());
-    await rows.setOptimizer(make());
-    // Every row in each second step, so that the step counts of rows and of the key agree.
-    const pushed = [0, 2, 5];
-    for (let step = 0; step < 3; step++) {
-      const data = Float32Array.from({ length: pushed.length * width }, (_, i) =>
-        Math.cos(i + step),
-      );
-      const gradient = new RowSparse({ indices: pushed, data, shape });
-      await kv.push('w', [gradient, gradient]);
-      for (const [at, row] of pushed.entries()) {
-        const own = rowOf(data, at);
-        await rows.push(String(row), [own, own]);
-      }
-    }
-    const value = await whole(kv, 'w');
-    for (let row = 0; row < height; row++) {
-      const own = filled(width, 0);
-      await rows.pull(String(row), own);
-      expect(rowOf(value, row)).toEqual(own);
-      if (!pushed.includes(row)) expect(own).toEqual(rowOf(start, row));
-    }
-  });
-
-  const notLazy: readonly [string, () => Optimizer][] = [
-    ['SGD', () => new SGD({ ...common, momentum: 0.9, lazyUpdate: false })],
-    ['Adam', () => new Adam({ ...common, lazyUpdate: false })],
-    ['RMSProp, which has no lazy update', () => new RMSProp(common)],
-  ];
-  it.each(notLazy)('%s takes the other rows for 0 where it is not lazy', async (_, make) => {
-    const kv = await open(type);
-    const start = Float32Array.from({ length }, (_, i) => Math.sin(i));
-    await kv.init(['sparse', 'dense'], [start, start], { shape });
-    await kv.setOptimizer(make());
-    for (const gradient of [ofRows([1, 4], [1, -2]), ofRows([0], [3])]) {
-      await kv.push(['sparse', 'dense'], [gradient, gradient.toDense()]);
-    }
-    expect(await whole(kv, 'sparse')).toEqual(await whole(kv, 'dense'));
   });
 
   it('pulls into rows are passed over, with a warning, unless asked for', async () => {

@@ -5,9 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { parseStoreType, storeKinds } from '../../lib/kvstore/types.js';
 import { native } from '../../lib/native/load.js';
-import type { DType } from '../../lib/tensor/dtype.js';
 import { errorWith } from '../support/errors.js';
-import { arrayOf, valuesOf } from '../support/numbers.js';
 import { closeAll, filled, open } from './support.js';
 
 afterEach(closeAll);
@@ -136,28 +134,6 @@ describe('keys', () => {
 });
 
 describe('arrays', () => {
-  const dtypes: DType[] = [
-    'int8',
-    'uint8',
-    'int32',
-    'uint32',
-    'int64',
-    'uint64',
-    'float16',
-    'bfloat16',
-    'float32',
-    'float64',
-  ];
-
-  it.each(dtypes)('of %s are summed', async (dtype) => {
-    const kv = await open('device');
-    await kv.init('a', arrayOf(dtype, [0, 0, 0, 0, 0]), { dtype });
-    await kv.push('a', [arrayOf(dtype, [1, 2, 3, 4, 5]), arrayOf(dtype, [10, 20, 30, 40, 50])]);
-    const out = arrayOf(dtype, [0, 0, 0, 0, 0]);
-    await kv.pull('a', out);
-    expect(valuesOf(dtype, out)).toEqual([11, 22, 33, 44, 55]);
-  });
-
   it('may not differ from the first in type, length or number', async () => {
     const kv = await open('device', { devices: 2 });
     await kv.init('a', filled(3, 0));
@@ -318,29 +294,6 @@ describe('close', () => {
 });
 
 describe('updater', () => {
-  it('that throws rejects its push with what it threw, and nothing else', async () => {
-    const kv = await open('local');
-    await kv.init('a', filled(2, 1));
-    const thrown = new Error('no more');
-    await kv.setUpdater((_, received, stored) => {
-      stored.fill(9 as never);
-      if (received[0] === 2) throw thrown;
-    });
-    const out = filled(2, 0);
-    const failing = kv.push('a', filled(2, 2));
-    const pulling = kv.pull('a', out);
-    await expect(failing).rejects.toBe(thrown);
-    await pulling;
-    expect(out).toEqual(filled(2, 1));
-    await kv.push('a', filled(2, 3));
-    await kv.pull('a', out);
-    expect(out).toEqual(filled(2, 9));
-    await kv.setUpdater(null);
-    await kv.push('a', filled(2, 3));
-    await kv.pull('a', out);
-    expect(out).toEqual(filled(2, 3));
-  });
-
   it('keeps nothing: its arrays are copies', async () => {
     const kv = await open('local');
     await kv.init('a', filled(2, 1));

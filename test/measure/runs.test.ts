@@ -1,10 +1,8 @@
 // The benchmarks as a program calls them: options with defaults, events, and a report that fits the schema.
-import { Ajv } from 'ajv';
 import { describe, expect, it, vi } from 'vitest';
 
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import {
-  reportSchema,
   runCollectives,
   runDdp,
   runNeighbors,
@@ -17,8 +15,7 @@ import {
   type RunEvents,
 } from '../../lib/measure/index.js';
 import { network } from '../../lib/models/index.js';
-
-const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
+import { expectReport } from '../support/measure.js';
 
 /** Notes what a run tells, in order. */
 function noted(): { events: RunEvents; told: string[]; cases: CaseResult[] } {
@@ -39,7 +36,7 @@ function noted(): { events: RunEvents; told: string[]; cases: CaseResult[] } {
 }
 
 function expectWhole(report: Report, cases: readonly CaseResult[]): void {
-  expect(validate(JSON.parse(JSON.stringify(report))), JSON.stringify(validate.errors)).toBe(true);
+  expectReport(JSON.parse(JSON.stringify(report)));
   expect(report.cases).toEqual(cases);
   expect(report.cases.map(({ status }) => status).filter((status) => status === 'error')).toEqual(
     [],

@@ -5,19 +5,11 @@ import { setImmediate } from 'node:timers/promises';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
-import {
-  cutLink,
-  firewallOf,
-  forgetRest,
-  makeHosts,
-  netns,
-  noHosts,
-  removeHosts,
-} from '../support/hosts.js';
+import { cutLink, firewallOf, forgetRest, netns, onHosts } from '../support/hosts.js';
 import { missing } from '../support/launching.js';
 import { Scripts, well, type Ended, type Running } from '../support/processes.js';
 import { freePort, placeOf, socketsOf, startOverTcp } from '../support/tcp.js';
-import { everything, wholeWorld } from '../support/world.js';
+import { everything, rightWorld, wholeWorld } from '../support/world.js';
 
 const scripts = new Scripts();
 afterEach(() => scripts.remove());
@@ -45,9 +37,7 @@ describe('a world over TCP', () => {
       const env = { GRADLINK_TCP_SEAL: seal, ...nodes };
       const ended = await ends(await startOverTcp(scripts, size, everything('tcp'), env));
       for (const one of ended) expect(one).toMatchObject(well);
-      expect(wholeWorld(reportsOf(ended))).toEqual(
-        Array.from({ length: size }, (_, rank) => ({ rank, size, backend: 'tcp', wrong: [] })),
-      );
+      expect(wholeWorld(reportsOf(ended))).toEqual(rightWorld(size, 'tcp'));
     },
   );
 
@@ -239,11 +229,7 @@ describe('a world over TCP', () => {
   });
 
   it('crosses hosts, and names a host that is cut off', async (context) => {
-    const reason = noHosts();
-    if (reason !== undefined) context.skip(reason);
-    const name = `tw${process.pid % 100_000}`;
-    const [address] = makeHosts(name);
-    try {
+    await onHosts(context, 'tw', async (name, address) => {
       const port = await freePort();
       const source = `
         const comm = await Communicator.world();
@@ -269,17 +255,11 @@ describe('a world over TCP', () => {
         expect(ended[rank]!.reports[1]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 2 });
       }
       expect(ended[2]!.reports[1]).toMatchObject({ code: 'ERR_TIMEOUT' });
-    } finally {
-      removeHosts(name);
-    }
+    });
   });
 
   it('names a host that went silent on a rank that only waits for it, before any deadline', async (context) => {
-    const reason = noHosts();
-    if (reason !== undefined) context.skip(reason);
-    const name = `ts${process.pid % 100_000}`;
-    const [address] = makeHosts(name);
-    try {
+    await onHosts(context, 'ts', async (name, address) => {
       const port = await freePort();
       const source = `
         const comm = await Communicator.world();
@@ -303,9 +283,7 @@ describe('a world over TCP', () => {
       for (const rank of [0, 1]) {
         expect(ended[rank]!.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 - rank });
       }
-    } finally {
-      removeHosts(name);
-    }
+    });
   });
 
   it.for([
@@ -314,15 +292,14 @@ describe('a world over TCP', () => {
   ])(
     'rests for longer than a firewall remembers it, asking every $asks s',
     async ({ asks, outcome }, context) => {
-      const reason = noHosts() ?? missing(['nft'], true);
-      if (reason !== undefined) context.skip(reason);
-      const name = `tf${process.pid % 100_000}`;
-      const host = `${name}-b`;
-      const [address] = makeHosts(name);
-      try {
-        forgetRest(host, forgottenSeconds);
-        const port = await freePort();
-        const source = `
+      await onHosts(
+        context,
+        'tf',
+        async (name, address) => {
+          const host = `${name}-b`;
+          forgetRest(host, forgottenSeconds);
+          const port = await freePort();
+          const source = `
           const comm = await Communicator.world();
           await comm.barrier();
           const woken = new Promise((resolve) => process.once('SIGUSR2', resolve));
@@ -333,27 +310,27 @@ describe('a world over TCP', () => {
           report(await outcome(comm.barrier({ timeoutMs: 3000 })));
           process.exit(0);
         `;
-        const ranks = [0, 1].map((rank) =>
-          scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
-            ...placeOf(rank, 2, port, address),
-            GRADLINK_TCP_KEEPALIVE: asks,
-          }),
-        );
-        await Promise.all(ranks.map((one) => one.said('met')));
-        const before = firewallOf(host).packets;
-        // A question a second comes in, and an answer to one of this host.
-        const longEnough = ({ packets, connections }: ReturnType<typeof firewallOf>): boolean =>
-          asks === '0' ? connections === 0 : packets - before > 3 * 2 * forgottenSeconds;
-        while (!longEnough(firewallOf(host))) await setImmediate();
-        for (const { child } of ranks) child.kill('SIGUSR2');
-        for (const { reports } of await ends(ranks)) {
-          expect(reports).toEqual([
-            typeof outcome === 'string' ? outcome : expect.objectContaining(outcome),
-          ]);
-        }
-      } finally {
-        removeHosts(name);
-      }
+          const ranks = [0, 1].map((rank) =>
+            scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
+              ...placeOf(rank, 2, port, address),
+              GRADLINK_TCP_KEEPALIVE: asks,
+            }),
+          );
+          await Promise.all(ranks.map((one) => one.said('met')));
+          const before = firewallOf(host).packets;
+          // A question a second comes in, and an answer to one of this host.
+          const longEnough = ({ packets, connections }: ReturnType<typeof firewallOf>): boolean =>
+            asks === '0' ? connections === 0 : packets - before > 3 * 2 * forgottenSeconds;
+          while (!longEnough(firewallOf(host))) await setImmediate();
+          for (const { child } of ranks) child.kill('SIGUSR2');
+          for (const { reports } of await ends(ranks)) {
+            expect(reports).toEqual([
+              typeof outcome === 'string' ? outcome : expect.objectContaining(outcome),
+            ]);
+          }
+        },
+        missing(['nft'], true),
+      );
     },
   );
 });

@@ -123,24 +123,6 @@ describe('timeCollective', () => {
 });
 
 describe('patterns', () => {
-  it('of several ranks add up to what is expected, to the bit', () => {
-    const pattern = { dtype: float32, op: sum, size: 3, seed: 1 };
-    const arrays = [0, 1, 2].map((rank) => {
-      const array = new Float32Array(5000);
-      native().fillPattern(array, pattern, 10, rank);
-      expect(native().countWrong(array, pattern, 10, rank)).toBe(0);
-      return array;
-    });
-    const total = Float32Array.from(
-      arrays[0]!,
-      (value, i) => value + arrays[1]![i]! + arrays[2]![i]!,
-    );
-    expect(native().countWrong(total, pattern, 10, -1)).toBe(0);
-    total[17]! += 1;
-    total[18]! += 1;
-    expect(native().countWrong(total, pattern, 10, -1)).toBe(2);
-  });
-
   it('refuse an array of another type', () => {
     const pattern = { dtype: int8, op: sum, size: 1, seed: 1 };
     expect(() => native().fillPattern(new Float32Array(4), pattern, 0, 0)).toThrow(/Int8Array/);

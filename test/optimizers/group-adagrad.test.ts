@@ -1,11 +1,9 @@
 // GroupAdaGrad, as MXNet 1.9.1's contrib optimizer of that name: a history with one number a row.
-import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { GroupAdaGrad, KVStore, RowSparse, createOptimizer } from '../../lib/index.js';
+import { GroupAdaGrad, createOptimizer } from '../../lib/index.js';
 import { errorWith } from '../support/errors.js';
-import { folderOfAllTests } from '../support/folders.js';
 
 type Matrix = number[][];
 
@@ -65,55 +63,6 @@ it('leaves weights alone that have no gradient, without an epsilon too', () => {
   expect([...weight]).toEqual([1, 2, ...[3 - 0.03 / root, 4 - 0.04 / root].map(Math.fround)]);
 });
 
-it('steps half precision on a float32 copy with multiPrecision', () => {
-  const one = 0x3f80; // of bfloat16
-  const weight = new Uint16Array(4).fill(one);
-  const optimizer = new GroupAdaGrad({ learningRate: 0.0001, multiPrecision: true });
-  const options = { dtype: 'bfloat16', shape: [2, 2] } as const;
-  for (let step = 0; step < 1000; step++) optimizer.update('w', weight, weight.slice(), options);
-  // The k-th step is 0.0001 / sqrt(k), 0.0062 together: less than half of what bfloat16 can tell at 1 each time.
-  expect(weight[0]).toBeLessThan(one);
-});
-
-let folder = '';
-folderOfAllTests((one) => (folder = one));
-
-it('keeps one number a row, which is saved and loaded', async () => {
-  const file = join(folder, 'states');
-  const shape = [100, 64] as const;
-  const gradient = (step: number) => Float32Array.from(matrix(...shape, step).flat());
-  const start = Float32Array.from(matrix(...shape, 1).flat());
-  const make = async () => {
-    const kv = await KVStore.create('local');
-    await kv.init('w', start, { shape });
-    await kv.setOptimizer(new GroupAdaGrad());
-    return kv;
-  };
-  const through = await make();
-  const first = await make();
-  for (const kv of [through, first]) await kv.push('w', gradient(2));
-  await first.saveOptimizerStates(file);
-  const value = start.slice();
-  await first.pull('w', value);
-  const second = await KVStore.create('local');
-  await second.init('w', value, { shape });
-  await second.setOptimizer(new GroupAdaGrad());
-  await second.loadOptimizerStates(file);
-  for (const kv of [through, second]) await kv.push('w', gradient(3));
-  const outs = [start.slice(), start.slice()] as const;
-  await through.pull('w', outs[0]);
-  await second.pull('w', outs[1]);
-  expect(outs[0]).toEqual(outs[1]);
-  // Elsewhere the rows are others.
-  const other = await KVStore.create('local');
-  await other.init('w', start, { shape: [64, 100] });
-  await other.setOptimizer(new GroupAdaGrad());
-  await expect(other.loadOptimizerStates(file)).rejects.toThrow(
-    errorWith('ERR_INVALID_ARG_VALUE', /key w .* 64 rows/),
-  );
-  for (const kv of [through, first, second, other]) await kv.close();
-});
-
 it('keeps its states by themselves too', () => {
   const options = { shape: [2, 3] };
   const grad = Float32Array.of(1, 2, 3, 4, 5, 6);
@@ -131,26 +80,6 @@ it('keeps its states by themselves too', () => {
   expect(() => second.update(0, b, grad, { shape: [3, 2] })).toThrow(
     errorWith('ERR_INVALID_ARG_VALUE', /key 0 .*6 elements.*rows of 3.*6 elements.* rows of 2\b/),
   );
-});
-
-it('rows of a gradient give what the same gradient gives whole', async () => {
-  const shape = [40, 5000] as const;
-  const kv = await KVStore.create('device', { devices: 2 });
-  const start = Float32Array.from(matrix(...shape, 1).flat());
-  await kv.init(['sparse', 'whole'], [start, start], { shape });
-  await kv.setOptimizer(new GroupAdaGrad());
-  for (let step = 0; step < 3; step++) {
-    const indices = [1, 2, 3, 17 + step];
-    const rows = (seed: number) =>
-      new RowSparse({ indices, data: Float32Array.from(matrix(4, 5000, seed).flat()), shape });
-    const pushed = [rows(step), rows(step + 9)];
-    await kv.push(['sparse', 'whole'], [pushed, pushed.map((one) => one.toDense())]);
-  }
-  const outs = [start.slice(), start.slice()] as const;
-  await kv.pull(['sparse', 'whole'], outs);
-  expect(outs[0].findIndex((x, i) => x !== outs[1][i])).toBe(-1);
-  expect(outs[0].findIndex((x, i) => x !== start[i])).toBe(5000);
-  await kv.close();
 });
 
 it('refuses weight decay and shapes that do not fit', () => {

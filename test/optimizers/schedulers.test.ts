@@ -81,43 +81,6 @@ describe.each(schedules)('%s', (_, scheduler, bits) => {
   });
 });
 
-describe('formulas', () => {
-  it('poly and cosine', () => {
-    const span = { maxUpdate: 110, baseLr: 0.5, finalLr: 0.1, warmupSteps: 10 };
-    const cosine = new CosineScheduler(span);
-    for (const power of [0.5, 1, 2, 0.9, 5.25]) {
-      const poly = new PolyScheduler({ ...span, power });
-      for (let n = 10; n <= 110; n += 1) {
-        expect(poly.at(n)).toBeCloseTo(0.1 + 0.4 * (1 - (n - 10) / 100) ** power, 14);
-      }
-      expect(poly.at(110)).toBe(0.1);
-      expect(poly.at(1000)).toBe(0.1);
-    }
-    for (let n = 10; n <= 110; n += 1) {
-      const share = (1 + Math.cos((Math.PI * (n - 10)) / 100)) / 2;
-      expect(cosine.at(n)).toBeCloseTo(0.1 + 0.4 * share, 14);
-    }
-    expect([cosine.at(10), cosine.at(110), cosine.at(111)]).toEqual([0.5, 0.1, 0.1]);
-  });
-
-  it('factor drops after a period, multi-factor after each listed update', () => {
-    const factor = new FactorScheduler({ step: 10, factor: 0.5, baseLr: 1 });
-    expect([0, 1, 10, 11, 20, 21].map((n) => factor.at(n))).toEqual([1, 1, 1, 0.5, 0.5, 0.25]);
-    const multi = new MultiFactorScheduler({ steps: [5, 7], factor: 0.5, baseLr: 8 });
-    expect([5, 6, 7, 8, 99].map((n) => multi.at(n))).toEqual([8, 4, 4, 2, 2]);
-  });
-
-  it('warms up evenly from the begin rate to the base rate', () => {
-    const scheduler = new FactorScheduler({
-      step: 100,
-      baseLr: 1,
-      warmupSteps: 4,
-      warmupBeginLr: 0.5,
-    });
-    expect([0, 1, 2, 3, 4].map((n) => scheduler.at(n))).toEqual([0.5, 0.625, 0.75, 0.875, 1]);
-  });
-});
-
 it('a function is asked once for each update, and its last rate stays', () => {
   const asked: number[] = [];
   const scheduler = new FunctionScheduler({ rate: (n) => asked.push(n) / 2, updates: 3 });

@@ -6,6 +6,7 @@ import { dirname, join, relative } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { version } from '../../lib/version.js';
+import { run } from '../support/gpu-commands.js';
 import { parseReport } from '../support/measure.js';
 import { words } from '../support/words.js';
 import { folderOfAllTests } from '../support/folders.js';
@@ -14,26 +15,6 @@ const bench = new URL('../../bench/', import.meta.url).pathname;
 let scratch = '';
 
 folderOfAllTests((made) => (scratch = made));
-
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function run(command: string, ...args: string[]): Promise<Ended> {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
-  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
-  return await new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) => {
-      resolve({ code, stdout, stderr });
-    });
-  });
-}
 
 describe('a report that another command writes', () => {
   it('is read from the pipe that the shell opens for it', async () => {

@@ -7,16 +7,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { hasMeasurement, type Measurement, type Report } from '../../lib/results/result.js';
-import { reportSchema } from '../../lib/results/schema.js';
+import { expectReport } from '../support/measure.js';
 
 const run = promisify(execFile);
 const bench = (name: string): string =>
   fileURLToPath(new URL(`../../bench/${name}`, import.meta.url));
-const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
 
 let folder: string;
 beforeAll(async () => {
@@ -30,8 +28,7 @@ async function sweep(ranks: number, ...options: string[]): Promise<Measurement[]
   const sizes = ['-b', '1K', '-e', '4M', '-f', '16', '--iters', '5', '--output', output];
   await run(process.execPath, [bench('gradlink.js'), ...job, ...options, ...sizes]);
   const report = JSON.parse(await readFile(output, 'utf8')) as Report;
-  validate(report);
-  expect(validate.errors).toBeNull();
+  expectReport(report);
   return report.cases.filter(hasMeasurement);
 }
 

@@ -3,16 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
 import { bearers, leaksOf, Launches, marked, missing, until } from '../support/launching.js';
 import { parseReport } from '../support/measure.js';
 
-let launches: Launches;
-beforeAll(() => {
-  launches = new Launches();
-});
+const launches = new Launches();
 afterAll(() => launches.remove());
 
 const library = new URL('../../dist/index.js', import.meta.url).href;

@@ -61,17 +61,6 @@ describe('launch', () => {
     expect(stderr).toContain('-H localhost');
   });
 
-  it('a variable of MXNet, and a launcher of it, are refused before anything is started', async () => {
-    const refused = await launches.run(['-n', '1', 'node', program], {
-      env: { DMLC_NUM_SERVER: '2' },
-    });
-    expect(refused).toMatchObject({ code: 2, stdout: '' });
-    expect(refused.stderr).toMatch(/DMLC_NUM_SERVER.*-s COUNT/);
-    const sge = await launches.run(['-n', '1', '--launcher', 'sge', 'node', program]);
-    expect(sge).toMatchObject({ code: 2, stdout: '' });
-    expect(sge.stderr).toMatch(/\bsge: .*--launcher mpi\b/);
-  });
-
   it("a store says that it was started by MXNet's launcher", () => {
     const { stderr } = spawnSync(process.execPath, [program, '--kv-store', 'dist_async'], {
       env: { PATH: process.env['PATH'], DMLC_ROLE: 'worker' },

@@ -4,15 +4,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 
 import { bearers, gradlink, Launches, until } from '../support/launching.js';
 import { words } from '../support/words.js';
 
-let launches: Launches;
-beforeAll(() => {
-  launches = new Launches();
-});
+const launches = new Launches();
 afterAll(() => launches.remove());
 
 const library = new URL('../../dist/index.js', import.meta.url).pathname;

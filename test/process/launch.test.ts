@@ -2,20 +2,15 @@
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
 import { bearers as bearersOf, leaksOf, Launches, until } from '../support/launching.js';
 import type { Ended, Started } from '../support/launching.js';
 import { words } from '../support/words.js';
 
-let launches: Launches;
-let scratch = '';
-
-beforeAll(() => {
-  launches = new Launches();
-  scratch = launches.scratch;
-});
+const launches = new Launches();
+const { scratch } = launches;
 afterAll(() => launches.remove());
 
 const start = (args: readonly string[], marker?: string): Started =>

@@ -6,16 +6,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { hasMeasurement, type Measurement, type Report } from '../../lib/results/result.js';
-import { reportSchema } from '../../lib/results/schema.js';
+import { expectReport } from '../support/measure.js';
 
 const run = promisify(execFile);
 const bench = (name: string): string =>
   fileURLToPath(new URL(`../../bench/${name}`, import.meta.url));
-const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
 
 let folder: string;
 beforeAll(async () => {
@@ -39,8 +37,7 @@ async function measure(
   const { cases } = JSON.parse(await readFile(output, 'utf8')) as Report;
   const [result] = cases;
   if (result === undefined || !hasMeasurement(result)) throw new Error(JSON.stringify(cases));
-  validate(JSON.parse(await readFile(output, 'utf8')));
-  expect(validate.errors).toBeNull();
+  expectReport(JSON.parse(await readFile(output, 'utf8')));
   expect(result.status).toBe('ok');
   return { result, stdout, stderr };
 }

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
+import { everything, rightWorld, wholeWorld } from '../support/world.js';
 
 const scripts = new Scripts();
 afterEach(() => scripts.remove());
@@ -16,34 +17,10 @@ async function run(size: number, body: string): Promise<readonly (readonly unkno
 }
 
 describe('neighbours between processes', () => {
-  it.each([1, 2, 3, 4, 7])('average, gather and gossip: %i ranks', async (size) => {
-    const reports = await run(
-      size,
-      `
-      // Below, and above, what travels with the announcement; and arrays that all ranks map.
-      for (const length of [1, 5000, 300_000]) {
-        for (const data of [new Float64Array(length), comm.allocShared('float64', length)]) {
-          data.fill(12 * (rank + 1));
-          await comm.neighborAllReduce(data);
-          const sources = [rank, ...comm.topology.sources(rank)];
-          const want = sources.reduce((sum, one) => sum + 12 * (one + 1), 0) / sources.length;
-          report(data.every((value) => value === want));
-        }
-      }
-      const whole = comm.neighborAllReduceSync(new Int16Array(70_000).fill(12 * (rank + 1)));
-      const near = [rank, ...comm.topology.sources(rank)];
-      const mean = Math.trunc(near.reduce((sum, one) => sum + 12 * (one + 1), 0) / near.length);
-      report(whole.every((value) => value === mean));
-      const got = await comm.neighborAllGather(new Int32Array(9000).fill(rank));
-      report(comm.topology.sources(rank).every((one, i) => got[9000 * i + 8999] === one));
-      if (size > 1 && rank < 2) {
-        const data = await comm.pairGossip(Float32Array.of(rank), { peer: 1 - rank });
-        report(data[0] === 0.5);
-      }
-    `,
-    );
-    reports.flat().forEach((right) => expect(right).toBe(true));
-    expect(reports.every((one) => one.length >= 8)).toBe(true);
+  it.each([1, 2, 3, 4, 7])('compute with everybody: %i ranks', async (size) => {
+    const ended = await scripts.runRanks(size, everything('shm'));
+    ended.forEach((one) => expect(one).toMatchObject(well));
+    expect(wholeWorld(ended.flatMap(({ reports }) => reports))).toEqual(rightWorld(size, 'shm'));
   });
 
   it('average over nodes that GRADLINK_RANKS_PER_NODE makes', { tags: 'smoke' }, async () => {

@@ -138,18 +138,6 @@ describe('gradlink train', () => {
     },
   );
 
-  it("has ElasticDL's table over numbers of workers", () => {
-    const args = ['--style', 'elasticdl', '--workers', '1,2', '--num-batches-per-iter', '2'];
-    const { status, stdout } = alone([...tiny, ...args, '--num-warmup-batches', '1']);
-    expect(status).toBe(0);
-    const [titles, first, second, ...more] = stdout.trimEnd().split('\n');
-    expect(titles).toContain('task_process s');
-    expect(titles).toContain('compute:comm');
-    expect(first).toMatch(/^mlp +ok +1 +6 +\d+ +[\d.]+ +4 +2 .* - +- +[\d.]+ +1.00$/);
-    expect(second).toMatch(/^mlp +ok +2 +6 .* 10:[\d.]+ +[\d.]+ % +[\d.]+ +[\d.]+$/);
-    expect(more).toEqual([]);
-  });
-
   it.each([
     ['Ctrl-C', 'SIGINT', [130, null]],
     ['SIGKILL, of which its jobs do not learn', 'SIGKILL', [null, 'SIGKILL']],

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 
 import { failedCase } from '../../lib/results/case.js';
 import type { CaseResult, Scalar } from '../../lib/results/result.js';
-import { reportSchema } from '../../lib/results/schema.js';
 import { trainCase } from '../../lib/measure/train/case.js';
 import { endLines, iterLine, startLines } from '../../lib/report/train-lines.js';
 import {
@@ -13,10 +12,10 @@ import {
   gridTable,
 } from '../../lib/report/train-tables.js';
 import type { TrainConfig, TrainResult } from '../../lib/measure/train/types.js';
-import { Ajv } from 'ajv';
 import { renderReport, toCsv } from '../../lib/report/render.js';
 import { report } from '../support/reports.js';
 import { expectSample } from '../support/samples.js';
+import { expectReport } from '../support/measure.js';
 
 const config: TrainConfig = {
   model: 'mobilenetv2',
@@ -89,9 +88,7 @@ function cells(lines: readonly string[]): Record<string, string>[] {
 describe('cases of training', () => {
   it('fit the schema, with their figures in CSV', () => {
     const made = report('train', [trainCase(config, run(2, 143.789, 33.6484, 143.148))]);
-    const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
-    validate(JSON.parse(JSON.stringify(made)));
-    expect(validate.errors).toBeNull();
+    expectReport(JSON.parse(JSON.stringify(made)));
     const [titles = '', row = ''] = toCsv(made).split('\n');
     const at = titles.split(',').indexOf('value.imagesPerSecond');
     expect(Number(row.split(',')[at])).toBeCloseTo((2 * 64 * 50) / 143.789, 6);

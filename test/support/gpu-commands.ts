@@ -22,7 +22,18 @@ export async function runScript(
   if (!existsSync(join(root, 'dist/cli.js'))) {
     throw new Error('dist/ is missing: run "npm run build:ts" first');
   }
-  const child = spawn(process.execPath, [join(root, 'bench', script), ...args], {
+  return await started(process.execPath, [join(root, 'bench', script), ...args], env);
+}
+
+/** Any program, to its end. */
+export const run = (command: string, ...args: string[]): Promise<Ended> => started(command, args);
+
+async function started(
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  const child = spawn(command, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

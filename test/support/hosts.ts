@@ -71,3 +71,21 @@ export function cutLink(name: string): void {
 export function removeHosts(name: string): void {
   execFileSync(netns, ['down', name]);
 }
+
+/** Runs a test on two hosts of its own, NAME-a and NAME-b, or skips it; `lacking`: what else it needs. */
+export async function onHosts(
+  context: { skip: (why: string) => void },
+  prefix: string,
+  test: (name: string, address: string) => Promise<void>,
+  lacking?: string,
+): Promise<void> {
+  const reason = noHosts() ?? lacking;
+  if (reason !== undefined) context.skip(reason);
+  const name = `${prefix}${process.pid % 100_000}`;
+  const [address = ''] = makeHosts(name);
+  try {
+    await test(name, address);
+  } finally {
+    removeHosts(name);
+  }
+}

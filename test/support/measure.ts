@@ -18,12 +18,18 @@ export const small = [
 /** `gradlink measure` on a small network, in this process. */
 export const measure = (...argv: string[]) => gradlink([...small, ...argv]);
 
+const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
+
+/** Fails unless it follows the schema. */
+export function expectReport(value: unknown): asserts value is Report {
+  expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
+}
+
 /** The JSON report in a text, which must follow the schema. */
 export function parseReport(text: string): Report {
   const value: unknown = JSON.parse(text);
-  const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
-  expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
-  return value as Report;
+  expectReport(value);
+  return value;
 }
 
 /** The lines of the original, as a script that reads it would find them. */

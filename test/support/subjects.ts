@@ -31,12 +31,7 @@ export interface Subject {
 
 type AnyMethod = (data: unknown, options: unknown) => unknown;
 
-function invoke(
-  communicator: Communicator | LocalGroup,
-  method: string,
-  data: unknown,
-  options: unknown,
-): unknown {
+function invoke(communicator: object, method: string, data: unknown, options: unknown): unknown {
   return (communicator as unknown as Record<string, AnyMethod>)[method]?.call(
     communicator,
     data,
@@ -46,9 +41,11 @@ function invoke(
 
 const atRoot = (method: Method) => method === 'reduce' || method === 'gather';
 
-/** All ranks in one communicator; `suffix` 'Sync' takes the blocking twins. */
-export function together(n: number, suffix: '' | 'Sync' = ''): Subject {
-  const communicator = Communicator.local(n);
+/** All ranks in one communicator, of the host or of GPUs; `suffix` 'Sync' takes the blocking twins. */
+export function together(
+  communicator: LocalGroup | LocalGroup<'gpu'>,
+  suffix: '' | 'Sync' = '',
+): Subject {
   return {
     async call({ method, datas, outs, options }) {
       const root = Number(options?.['root'] ?? 0);
@@ -84,7 +81,7 @@ export function apart(n: number): Subject {
 }
 
 export const subjects = [
-  { name: 'local(n)', make: (n: number) => together(n) },
-  { name: 'local(n), sync', make: (n: number) => together(n, 'Sync') },
+  { name: 'local(n)', make: (n: number) => together(Communicator.local(n)) },
+  { name: 'local(n), sync', make: (n: number) => together(Communicator.local(n), 'Sync') },
   { name: 'local(n).openRanks()', make: apart },
 ] as const;

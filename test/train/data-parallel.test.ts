@@ -4,7 +4,6 @@ import type { Optimizer, Scalar, Tensor } from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-backend-cpu';
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { monotonicSeconds } from '../../lib/time.js';
 import { DistributedDataParallel, DistributedOptimizer } from '../../lib/train/index.js';
 import type { DataParallelOptions } from '../../lib/train/index.js';
 import { asRanks, largestDifference, Network, samples, useTestBackend } from './support.js';
@@ -187,58 +186,6 @@ describe('variables that a loss leaves out', () => {
   test('are left alone where nobody uses them', async () => {
     for (const seen of await leaving(true)) expect(seen).toEqual([[0.5], [0.5], null, [0.5]]);
   });
-});
-
-test.each(modes)(
-  '%s: the last layer is reduced before or after the first has a gradient',
-  async (mode) => {
-    const own = samples(0, 4);
-    const [order] = await asRanks(1, async (comm) => {
-      const network = new Network();
-      const options = { mode, bucketCapBytes: 4 };
-      const ddp = await DistributedDataParallel.create(network.variables, comm, options);
-      let first = 0;
-      const notes = tf.customGrad((x) => ({
-        value: tf.clone(x as Tensor),
-        gradFunc: (dy: Tensor) => {
-          first = monotonicSeconds();
-          return dy;
-        },
-      }));
-      const loss = (): Scalar => {
-        const hidden = notes(tf.add(tf.matMul(own.x, network.w1), network.b1));
-        return tf.mean(tf.add(tf.matMul(hidden, network.w2), network.b2));
-      };
-      await ddp.gradients(loss);
-      return ddp.bucketTimes[0]!.readySeconds < first ? 'before' : 'after';
-    });
-    expect(order).toBe(mode === 'overlap' ? 'before' : 'after');
-  },
-);
-
-test('a backward pass that fails is told to all', async () => {
-  const results = await asRanks(2, async (comm) => {
-    const network = new Network();
-    const ddp = await DistributedDataParallel.create(network.variables, comm);
-    const own = samples(0, 4);
-    const fails = tf.customGrad((x) => ({
-      value: tf.clone(x as Tensor),
-      gradFunc: (): Tensor => {
-        throw new Error('no gradient');
-      },
-    }));
-    const loss = (): Scalar =>
-      comm.rank === 0
-        ? network.loss({ x: fails(own.x) as typeof own.x, y: own.y })
-        : network.loss(own);
-    const wrapped = (): Scalar => (comm.rank === 0 ? (fails(loss()) as Scalar) : loss());
-    return ddp.gradients(wrapped).then(
-      () => 'done',
-      (error: unknown) => String(error),
-    );
-  });
-  expect(results[0]).toMatch(/no gradient/);
-  expect(results[1]).toMatch(/rank 0 failed/);
 });
 
 test('a loss that fails before anything was reduced can be tried again', async () => {

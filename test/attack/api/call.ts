@@ -8,8 +8,6 @@ export interface Call {
   readonly run: (...args: unknown[]) => unknown;
   /** Throws where the result of the right call is wrong. */
   readonly check?: (result: unknown) => void;
-  /** The code that the right call ends with on this machine. */
-  readonly refusedWith?: readonly string[];
 }
 
 /** Calls of one kind, on objects that they share. */
@@ -25,12 +23,6 @@ export interface Family {
 export type Loose = Record<string, (...args: unknown[]) => unknown>;
 export const loose = (object: object): Loose => object as Loose;
 
-/** A family without anything shared. */
-export function plainFamily(next: (random: Random) => Call): Family {
-  const nothing = () => Promise.resolve();
-  return { next, renew: nothing, close: nothing };
-}
-
 export function right(holds: boolean, what: string): void {
   if (!holds) throw new Error(`wrong result: ${what}`);
 }
@@ -45,3 +37,8 @@ export function same(given: unknown, expected: readonly number[], what: string):
     right(near, `${what}: [${String(i)}] is ${String(one)}, not ${String(wanted)}`);
   });
 }
+
+/** The same, once the call is over. */
+export const becomes = (given: unknown, expected: readonly number[], what: string) => () => {
+  same(given, expected, what);
+};

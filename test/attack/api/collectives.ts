@@ -1,5 +1,6 @@
 // Collectives of a local group, against plain loops.
 import { Communicator } from '../../../lib/index.js';
+import { methods, reduced, rules, type Facts } from '../../support/collective-rules.js';
 import type { Random } from '../support/random.js';
 import { loose, same } from './call.js';
 import type { Call, Family } from './call.js';
@@ -29,63 +30,6 @@ export function drawn(random: Random, type: Name, count: number): ArrayLike<numb
 const zeros = (type: Name, count: number) => new arrayTypes[type](count);
 const plain = (array: ArrayLike<number | bigint>) => Array.from(array, Number);
 
-const combine: Readonly<Record<string, (values: number[]) => number>> = {
-  sum: (values) => values.reduce((a, b) => a + b, 0),
-  prod: (values) => values.reduce((a, b) => a * b, 1),
-  min: (values) => Math.min(...values),
-  max: (values) => Math.max(...values),
-  avg: (values) => values.reduce((a, b) => a + b, 0) / values.length,
-};
-
-interface Drawn {
-  readonly n: number;
-  readonly count: number;
-  readonly root: number;
-  readonly reduced: (ranks: number) => number[];
-  readonly inputs: readonly number[][];
-}
-
-const block = (values: readonly number[], rank: number, count: number) =>
-  values.slice(rank * count, (rank + 1) * count);
-
-/** What each collective takes (blocks a rank), and what rank r has in the end; undefined: not said. */
-const rules: Readonly<
-  Record<
-    string,
-    {
-      in: 'one' | 'all';
-      out: 'one' | 'all';
-      reduces?: true;
-      root?: 'in' | 'out';
-      result: (d: Drawn, rank: number) => number[] | undefined;
-    }
-  >
-> = {
-  allReduce: { in: 'one', out: 'one', reduces: true, result: (d) => d.reduced(d.n) },
-  reduce: { in: 'one', out: 'one', reduces: true, root: 'out', result: (d) => d.reduced(d.n) },
-  broadcast: { in: 'one', out: 'one', root: 'in', result: (d) => d.inputs[d.root] },
-  allGather: { in: 'one', out: 'all', result: (d) => d.inputs.flat() },
-  reduceScatter: {
-    in: 'all',
-    out: 'one',
-    reduces: true,
-    result: (d, rank) => block(d.reduced(d.n), rank, d.count),
-  },
-  allToAll: {
-    in: 'all',
-    out: 'all',
-    result: (d, rank) => d.inputs.flatMap((from) => block(from, rank, d.count)),
-  },
-  gather: { in: 'one', out: 'all', root: 'out', result: (d) => d.inputs.flat() },
-  scan: { in: 'one', out: 'one', reduces: true, result: (d, rank) => d.reduced(rank + 1) },
-  exscan: {
-    in: 'one',
-    out: 'one',
-    reduces: true,
-    result: (d, rank) => (rank === 0 ? undefined : d.reduced(rank)),
-  },
-};
-
 export class LocalCollectives implements Family {
   #group = Communicator.local(2);
 
@@ -94,21 +38,24 @@ export class LocalCollectives implements Family {
     const n = group.size;
     const sync = random.chance(0.5);
     if (random.chance(0.03)) return this.#misc(random);
-    const op = random.pick(Object.keys(rules));
-    const rule = rules[op]!;
+    const op = random.pick(methods.filter((one) => one !== 'scatter'));
+    const rule = rules[op];
     const type = random.pick(typeNames);
     const count = random.chance(0.05) ? 20_000 : random.int(20);
     const root = random.int(n);
-    const scanning = op.endsWith('scan');
-    const floats = type.startsWith('float') && !scanning;
-    const reduceOp = random.pick(['sum', 'prod', 'min', 'max', ...(floats ? ['avg'] : [])]);
+    const ops = rule.ops ?? ['sum'];
+    const reduceOp = random.pick(ops.filter((one) => one !== 'avg' || type.startsWith('float')));
     const given = Array.from({ length: n }, () =>
       drawn(random, type, rule.in === 'all' ? n * count : count),
     );
     const inputs = given.map(plain);
-    const reduced = (ranks: number) =>
-      inputs[0]!.map((_, i) => combine[reduceOp]!(inputs.slice(0, ranks).map((one) => one[i]!)));
-    const facts: Drawn = { n, count, root, reduced, inputs };
+    const facts: Facts = {
+      n,
+      count,
+      root,
+      inputs,
+      reduced: (ranks) => reduced(reduceOp, inputs.slice(0, ranks)),
+    };
     const length = rule.out === 'all' ? n * count : count;
     const withOut = op !== 'broadcast' && random.chance(0.5);
     const out =
@@ -116,7 +63,7 @@ export class LocalCollectives implements Family {
         ? zeros(type, length)
         : Array.from({ length: n }, () => zeros(type, length));
     const options = {
-      ...(rule.reduces ? { op: reduceOp } : {}),
+      ...(rule.ops === undefined ? {} : { op: reduceOp }),
       ...(rule.root === undefined ? {} : { root }),
       ...(withOut ? { out } : {}),
       ...(random.chance(0.3) ? { timeoutMs: 5000 } : {}),

@@ -5,7 +5,7 @@ import { Communicator } from '../../../lib/index.js';
 import type { NeighborWindow } from '../../../lib/index.js';
 import { ringGraph } from '../../../lib/topology/index.js';
 import type { Random } from '../support/random.js';
-import { loose, right, same } from './call.js';
+import { becomes, loose, right, same } from './call.js';
 import type { Call, Family, Loose } from './call.js';
 
 /** Only a wrong call is ended: a right one may wait for a busy machine. */
@@ -122,9 +122,7 @@ export class Ranks implements Family {
               () => a['send']!(...args),
               () => b.receive(into, { from: 0, tag }),
             ),
-      check: () => {
-        same(into, [...data], 'what was received');
-      },
+      check: becomes(into, [...data], 'what was received'),
     };
   }
 

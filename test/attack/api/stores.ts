@@ -1,7 +1,7 @@
 // A key-value store against a table of what it should hold.
 import { KVStore, SGD } from '../../../lib/index.js';
 import type { Random } from '../support/random.js';
-import { loose, right, same } from './call.js';
+import { becomes, loose, right } from './call.js';
 import type { Call, Family } from './call.js';
 
 const devices = 2;
@@ -51,17 +51,13 @@ export class Stores implements Family {
           assigned();
           await this.#kv.pull(key, out);
         },
-        check: () => {
-          same(out, sum, 'push');
-        },
+        check: becomes(out, sum, 'push'),
       },
       {
         name: 'KVStore.pull',
         args: [key, out, { priority }],
         run: (...args) => kv['pull']!(...args),
-        check: () => {
-          same(out, before, 'pull');
-        },
+        check: becomes(out, before, 'pull'),
       },
       {
         name: 'KVStore.pushPull',
@@ -70,21 +66,17 @@ export class Stores implements Family {
           await kv['pushPull']!(...args);
           assigned();
         },
-        check: () => {
-          same(out, sum, 'pushPull');
-        },
+        check: becomes(out, sum, 'pushPull'),
       },
       {
         name: 'KVStore.rowSparsePull',
         args: [key, out, [0], {}],
         run: (...args) => kv['rowSparsePull']!(...args),
-        check: () => {
-          same(
-            out,
-            before.map((x, i) => (i === 0 ? x : 0)),
-            'rowSparsePull',
-          );
-        },
+        check: becomes(
+          out,
+          before.map((x, i) => (i === 0 ? x : 0)),
+          'rowSparsePull',
+        ),
       },
       this.#stepped(key, before, random),
       {
@@ -115,17 +107,13 @@ export class Stores implements Family {
           await kv['broadcast']!(...args);
           this.#held.set(other, [...value]);
         },
-        check: () => {
-          same(copy, [...value], 'broadcast');
-        },
+        check: becomes(copy, [...value], 'broadcast'),
       },
       {
         name: 'KVStore.pull of a list',
         args: [[key], [[out]]],
         run: (...args) => kv['pull']!(...args),
-        check: () => {
-          same(out, before, 'pull of a list');
-        },
+        check: becomes(out, before, 'pull of a list'),
       },
       {
         name: 'KVStore.setLearningRate',
@@ -140,9 +128,11 @@ export class Stores implements Family {
             await this.#kv.setOptimizer(null);
           }
         },
-        check: () => {
-          same(out, before.map((x) => x - 1), 'a step of half the rate'); // prettier-ignore
-        },
+        check: becomes(
+          out,
+          before.map((x) => x - 1),
+          'a step of half the rate',
+        ),
       },
       this.#kv.numServers > 0
         ? {
@@ -162,9 +152,11 @@ export class Stores implements Family {
                 await this.#kv.setUpdater(null);
               }
             },
-            check: () => {
-              same(out, before.map(() => -2), 'an updater'); // prettier-ignore
-            },
+            check: becomes(
+              out,
+              before.map(() => -2),
+              'an updater',
+            ),
           },
       {
         name: 'KVStore.setGradientCompression',
@@ -211,9 +203,7 @@ export class Stores implements Family {
         await this.#kv.setOptimizer(null);
         this.#held.set(key, [...out]);
       },
-      check: () => {
-        same(out, expected, 'an optimizer in the store');
-      },
+      check: becomes(out, expected, 'an optimizer in the store'),
     };
   }
 
