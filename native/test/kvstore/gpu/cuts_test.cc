@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -16,12 +17,10 @@
 namespace gradlink::test {
 namespace {
 
-std::shared_ptr<Optimizer> optimizerOf(const std::string& name) {
-  OptimizerSpec spec;
-  spec.name = name;
-  spec.numbers = {{"wd", 0.01}};
-  if (name == "sgd") spec.numbers["momentum"] = 0.9;
-  return Optimizer::create(spec);
+std::shared_ptr<Optimizer> decaying(const std::string& name) {
+  std::map<std::string, double> numbers = {{"wd", 0.01}};
+  if (name == "sgd") numbers["momentum"] = 0.9;
+  return optimizerOf(name, std::move(numbers));
 }
 
 /// value := value + received, at once.
@@ -137,7 +136,7 @@ class GpuCuts : public testing::Test {
     for (Driven* one : both()) body(*one);
   }
   void set(const std::string& optimizer) {
-    onBoth([&](Driven& one) { one.store().setOptimizer(optimizerOf(optimizer)); });
+    onBoth([&](Driven& one) { one.store().setOptimizer(decaying(optimizer)); });
   }
   void expectSameAfterPushes(const std::string& what, int pushes = 2) {
     onBoth([&](Driven& one) {
@@ -183,7 +182,7 @@ TEST_F(GpuCuts, RulesChangeAmidPushes) {
     const auto ticket = waiter.ticket();
     ticket->expect();
     for (const char* name : {"sgd", "lamb", "adam", "adam", "lars", "sgd"}) {
-      one.store().setOptimizer(optimizerOf(name));
+      one.store().setOptimizer(decaying(name));
       one.pushWithoutWaiting(ticket);
       one.pushWithoutWaiting(ticket);
     }
