@@ -251,7 +251,7 @@ describe('a world of processes with several GPUs', () => {
             code: 'ERR_TIMEOUT',
             rank: p === 0 ? 2 : 0,
             message: expect.stringContaining(
-              p === 0 ? 'process 1 (ranks 2 and 3)' : 'process 0 (ranks 0 and 1)',
+              p === 0 ? 'process 1 (ranks 2, 3)' : 'process 0 (ranks 0, 1)',
             ) as string,
           }),
         ]);

@@ -69,7 +69,7 @@ describe('a world over TCP', () => {
     const came = [0, 2].map((rank) => scripts.start(meets(1500), placeOf(rank, 4, port)));
     for (const report of reportsOf(await ends(came))) {
       expect(report).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
-      expect((report as Error).message).toMatch(/ranks 1 and 3 of 4 .*127\.0\.0\.1:/);
+      expect((report as Error).message).toMatch(/ranks 1, 3 of 4 .*127\.0\.0\.1:/);
     }
   });
 
