@@ -18,7 +18,11 @@ const child = join(folder, 'child.mjs');
 /** The entries are those that users import: dist. */
 const entries: Readonly<Record<string, string>> = {
   'lib/index.js': 'index.js',
+  'lib/measure/index.js': 'measure.js',
+  'lib/models/index.js': 'models.js',
+  'lib/optimizers/decentralised/index.js': 'decentralised.js',
   'lib/topology/index.js': 'topology.js',
+  'lib/train/index.js': 'tfjs.js',
 };
 const toDist: Plugin = {
   name: 'to-dist',

@@ -8,6 +8,8 @@ export interface Call {
   readonly run: (...args: unknown[]) => unknown;
   /** Throws where the result of the right call is wrong. */
   readonly check?: (result: unknown) => void;
+  /** The code that the right call ends with on this machine. */
+  readonly refusedWith?: readonly string[];
 }
 
 /** Calls of one kind, on objects that they share. */
@@ -22,6 +24,12 @@ export interface Family {
 /** An object whose methods are called past their types. */
 export type Loose = Record<string, (...args: unknown[]) => unknown>;
 export const loose = (object: object): Loose => object as Loose;
+
+/** A family without anything shared. */
+export function plainFamily(next: (random: Random) => Call): Family {
+  const nothing = () => Promise.resolve();
+  return { next, renew: nothing, close: nothing };
+}
 
 export function right(holds: boolean, what: string): void {
   if (!holds) throw new Error(`wrong result: ${what}`);

@@ -5,8 +5,12 @@ import { openSync, writeSync } from 'node:fs';
 import { GradlinkError, KVStore } from '../../../lib/index.js';
 import { Random } from '../support/random.js';
 import { LocalCollectives } from './collectives.js';
+import { plainFamily } from './call.js';
 import type { Call, Family } from './call.js';
 import { OwnError, defectOf } from './defects.js';
+import { nextFigure } from './figures.js';
+import { nextGraph } from './graphs.js';
+import { nextNumber } from './numbers.js';
 import { Ranks } from './ranks.js';
 import { Stores } from './stores.js';
 
@@ -69,10 +73,18 @@ async function run(call: Call, args: readonly unknown[], what: string): Promise<
 
 async function makeRight(family: Family, call: Call, what: string): Promise<void> {
   try {
-    call.check?.(await run(call, call.args, what));
-    figures.succeeded += 1;
+    const result = await run(call, call.args, what);
+    if (call.refusedWith === undefined) {
+      call.check?.(result);
+      figures.succeeded += 1;
+    } else {
+      fault(`${what}: expected ${call.refusedWith.join(' or ')}`);
+    }
   } catch (error) {
-    fault(`${what}: right, but ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
+    const { code } = error as { code?: string };
+    if (call.refusedWith?.includes(code ?? '') === true) figures.refused += 1;
+    else
+      fault(`${what}: right, but ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
     if (error instanceof GradlinkError && !error.usable) await family.renew();
   }
 }
@@ -98,6 +110,9 @@ const ofOneProcess = async (): Promise<[number, Family][]> => [
   [5, new LocalCollectives()],
   [2, await Ranks.open()],
   [3, await Stores.local()],
+  [2, plainFamily(nextGraph)],
+  [3, plainFamily(nextNumber)],
+  [3, plainFamily(nextFigure)],
 ];
 const ofAWorker = async (): Promise<[number, Family][]> => [
   [1, await Stores.open(() => KVStore.create('dist_sync'))],
