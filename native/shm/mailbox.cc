@@ -62,7 +62,9 @@ class PeerWatch final : public Watch {
 }  // namespace
 
 Mailboxes::Mailboxes(Session& session)
-    : session_(session), peers_(static_cast<std::size_t>(session.size())) {}
+    : session_(session),
+      tails_(static_cast<std::size_t>(session.size())),
+      heads_(static_cast<std::size_t>(session.size())) {}
 
 void Mailboxes::put(int destination, std::uint64_t at, const void* data, std::size_t bytes) {
   const std::size_t size = session_.segment().mailboxBytes();
@@ -93,37 +95,9 @@ void Mailboxes::get(int source, std::uint64_t at, void* data, std::size_t bytes)
   copyBytes(static_cast<std::byte*>(data) + first, ring, bytes - first);
 }
 
-// A reader that sees one of the new words also sees that the previous copy is invalid.
-void Mailboxes::writeLatest(Mailbox& box, std::uint64_t head, const Envelope& envelope,
-                            const void* data) {
-  Latest latest{envelope, {}};
-  copyBytes(latest.data, data, std::min(envelope.bytes(), sizeof(latest.data)));
-  std::uint64_t words[Mailbox::kLatestWords];
-  static_assert(sizeof(words) == sizeof(latest));
-  std::memcpy(words, &latest, sizeof(words));
-  box.latestEnd.store(0, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < Mailbox::kLatestWords; ++i) {
-    box.latest[i].store(words[i], std::memory_order_release);
-  }
-  box.latestEnd.store(head, std::memory_order_release);
-}
-
-/// Whether the message at `tail` is the last one before `head` and its copy is complete.
-bool Mailboxes::readLatest(const Mailbox& box, std::uint64_t tail, std::uint64_t head,
-                           Latest& latest) {
-  if (box.latestEnd.load(std::memory_order_acquire) != head) return false;
-  std::uint64_t words[Mailbox::kLatestWords];
-  for (std::size_t i = 0; i < Mailbox::kLatestWords; ++i) {
-    words[i] = box.latest[i].load(std::memory_order_acquire);
-  }
-  if (box.latestEnd.load(std::memory_order_relaxed) != head) return false;
-  std::memcpy(&latest, words, sizeof(words));
-  return head - tail == sizeof(StreamEnvelope) + padded(latest.envelope.bytes());
-}
-
 bool Mailboxes::hasRoom(int destination, std::size_t bytes) {
   const Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
-  std::uint64_t& tail = peer(destination).tail;
+  std::uint64_t& tail = tails_[static_cast<std::size_t>(destination)];
   const std::uint64_t most = tail + session_.segment().mailboxBytes();
   const std::uint64_t needed = box.head.load(std::memory_order_relaxed) + bytes;
   if (needed <= most) return true;
@@ -175,9 +149,6 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   put(destination, head, &header, sizeof(header));
   if (!envelope.isLong) put(destination, head + sizeof(header), data, bytes);
   head += needed;
-  if (std::exchange(peer(destination).answered, false) && !envelope.isLong) {
-    writeLatest(box, head, envelope, data);
-  }
   box.head.store(head, std::memory_order_release);
   waiter.raise(theirMail);
   if (!envelope.isLong) return;
@@ -226,7 +197,7 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   Flag& theirMail = session_.segment().rank(source).mail;
   std::uint64_t tail = box.tail.load(std::memory_order_relaxed) + sizeof(StreamEnvelope);
-  std::uint64_t& head = peer(source).head;
+  std::uint64_t& head = heads_[static_cast<std::size_t>(source)];
   const std::size_t bytes = header.envelope.bytes();
   readUpTo(source, tail);
   if (!session_.betweenProcesses()) {
@@ -264,21 +235,16 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
 bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTimeout,
                          Received& received) {
   const Mailbox& box = session_.segment().mailbox(source, session_.rank());
-  std::uint64_t& head = peer(source).head;
+  std::uint64_t& head = heads_[static_cast<std::size_t>(source)];
   for (;;) {
     const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
-    // For messages that were known before, the line may be on its way back to the sender.
-    const bool looks = head == tail;
-    if (looks) head = box.head.load(std::memory_order_acquire);
+    if (head == tail) head = box.head.load(std::memory_order_acquire);
     if (head == tail) return false;
-    Latest latest{};
-    const bool isLatest = looks && readLatest(box, tail, head, latest);
-    StreamEnvelope header{latest.envelope, 0};
-    if (!isLatest) get(source, tail, &header, sizeof(header));
+    StreamEnvelope header;
+    get(source, tail, &header, sizeof(header));
     const Envelope& envelope = header.envelope;
     const bool matches = envelope.tag == wanted.tag;
     if (envelope.isLong && !matches) return false;
-    peer(source).answered = true;
     if (matches) {
       checkFits(source, envelope, wanted);
       received = {source, envelope.count};
@@ -288,18 +254,11 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, CallTimeout& callTime
       return true;
     }
     const std::size_t bytes = envelope.bytes();
-    const auto take = [&](void* data) {
-      if (isLatest && bytes <= sizeof(latest.data)) {
-        copyBytes(data, latest.data, bytes);
-      } else {
-        get(source, tail + sizeof(header), data, bytes);
-      }
-    };
     if (matches) {
-      take(wanted.data);
+      get(source, tail + sizeof(header), wanted.data, bytes);
     } else {
       auto data = std::make_unique<std::byte[]>(bytes);
-      take(data.get());
+      get(source, tail + sizeof(header), data.get(), bytes);
       unexpected_.push_back({source, envelope, std::move(data)});
     }
     readUpTo(source, tail + sizeof(header) + padded(bytes));
@@ -319,7 +278,7 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
     if (takeFrom(source, wanted, callTimeout, received)) return received;
     // Not the flag: every sender writes that.
     const Mailbox& box = session_.segment().mailbox(source, session_.rank());
-    const std::uint64_t seen = peer(source).head;
+    const std::uint64_t seen = heads_[static_cast<std::size_t>(source)];
     session_.waiter().awaitWhen(
         mail, [&] { return box.head.load(std::memory_order_acquire) != seen; }, watch);
   }

@@ -39,16 +39,6 @@ class Mailboxes {
                 CallTimeout& callTimeout);
   void checkFits(int source, const Envelope& envelope, const Wanted& wanted);
 
-  /// The format beside a mailbox's head.
-  struct Latest {
-    Envelope envelope;
-    std::byte data[Mailbox::kLatestWords * sizeof(std::uint64_t) - sizeof(Envelope)];
-  };
-  static void writeLatest(Mailbox& box, std::uint64_t head, const Envelope& envelope,
-                          const void* data);
-  static bool readLatest(const Mailbox& box, std::uint64_t tail, std::uint64_t head,
-                         Latest& latest);
-
   void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);
   void get(int source, std::uint64_t at, void* data, std::size_t bytes);
   bool hasRoom(int destination, std::size_t bytes);
@@ -57,18 +47,9 @@ class Mailboxes {
 
   Session& session_;
   StoreStyle style_;
-  /// The last known state of another rank: each look costs a cache line transfer.
-  struct Peer {
-    /// Its progress in reading, and in writing.
-    std::uint64_t tail = 0;
-    std::uint64_t head = 0;
-    /// Whether it has sent a message since the last one to it, and so may wait for the next. In a
-    /// row of messages, copying the latest would only disturb its reading.
-    bool answered = true;
-  };
-  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-
-  std::vector<Peer> peers_;
+  /// Cached counters of the other side: each look costs a cache line transfer.
+  std::vector<std::uint64_t> tails_;
+  std::vector<std::uint64_t> heads_;
   std::deque<Unexpected> unexpected_;
   int firstSource_ = 0;
 };

@@ -69,12 +69,6 @@ struct alignas(kLine) Failure {
 
 struct Mailbox {
   alignas(kLine) std::atomic<std::uint64_t> head;  // bytes written
-  /// A copy of the last short message, or of its beginning, in the line that a receiver polls: one
-  /// line crosses between the cores instead of two or three. `latestEnd`: its end; 0 while it is
-  /// written.
-  static constexpr std::size_t kLatestWords = 6;
-  std::atomic<std::uint64_t> latestEnd;
-  std::atomic<std::uint64_t> latest[kLatestWords];
   alignas(kLine) std::atomic<std::uint64_t> tail;  // bytes read
   /// For the long message at the tail: whether the receiver has started, and is done.
   enum Answer : std::uint32_t { none, wanted, taken };
