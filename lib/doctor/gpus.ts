@@ -102,7 +102,7 @@ const confidential: Finding = {
   status: 'degraded',
   text: 'confidential computing is on: what passes between GPUs and the host is encrypted',
   advice:
-    'copies to and from the host are slower, and figures of p2p have the time of launches in them: nvidia-smi conf-compute shows the mode',
+    'copies to and from the host are slower, and the figures of p2p include the time of launches: nvidia-smi conf-compute shows the mode',
 };
 
 /** A note if the process does not see all of the machine's GPUs. */

@@ -95,11 +95,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
     return this.#native.disposed;
   }
 
-  /**
-   * @internal The allocation, the same object for all its slices.
-   *
-   * @internal What was allocated: the same object for all slices of it.
-   */
+  /** @internal The allocation, the same object for all its slices. */
   get buffer(): object {
     return this.#native.buffer;
   }

@@ -131,11 +131,7 @@ export class DistributedOptimizer extends tf.Optimizer implements Wrapper {
     return this.#times;
   }
 
-  /**
-   * @internal The counters for {@link broadcastOptimizerState}, which decide the next synchronisation.
-   *
-   * @internal What {@link broadcastOptimizerState} takes to all ranks: when they meet next is counted here.
-   */
+  /** @internal The counters for {@link broadcastOptimizerState}, which decide the next synchronisation. */
   get [wrapper](): Wrapper[typeof wrapper] {
     const { op = 'avg', compression = 'none' } = this.#options;
     const own = { passes: this.#passes, steps: this.#steps };

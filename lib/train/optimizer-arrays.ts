@@ -1,8 +1,9 @@
 // An optimizer's state as named arrays for checkpoints, whole and bit-exact, independent of sharding. Names use
 // properties and positions, because variable names differ between processes.
 //
-// optimizer/iterations the number of steps optimizer/accBeta1 a variable that every rank has
-// optimizer/accumulatedFirstMoment/3/m the state of variable 3, with TensorFlow.js's suffix
+//   optimizer/iterations                   the number of steps
+//   optimizer/accBeta1                     a variable that every rank has
+//   optimizer/accumulatedFirstMoment/3/m   the state of variable 3, with TensorFlow.js's suffix
 import type { Variable } from '@tensorflow/tfjs-core';
 
 import type { CallOptions } from '../communicator/calls/types.js';

@@ -172,8 +172,8 @@ export abstract class CountedCollectives<
    * Combines the data of all ranks and gives rank r `counts[r]` elements of the result.
    *
    * @param data - of the same length on all ranks.
-   * @param options - `counts`, `op`, `out`, `dtype`, `timeoutMs`, `signal`. Without `counts` the parts are equal, the
-   *   first ranks taking one element more.
+   * @param options - `counts`, `op`, `out`, `dtype`, `timeoutMs`, `signal`. Without `counts` the parts are as equal as
+   *   possible: a remainder goes to the first ranks, one element each.
    */
   async reduceScatterV<D extends A>(
     data: D,

@@ -309,11 +309,7 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
     }
   }
 
-  /**
-   * @internal Closes the nodes' communicators after their operations.
-   *
-   * @internal Ends the communicators of nodes, once their operations have.
-   */
+  /** @internal Closes the nodes' communicators after their operations. */
   protected async closeNodes(): Promise<void> {
     await this.#lane;
     await Promise.all([this.#nodes?.node.close(), this.#nodes?.leaders?.close()]);

@@ -208,11 +208,7 @@ export abstract class GroupHierarchy extends GroupPairs {
     return mine;
   }
 
-  /**
-   * @internal Closes the nodes' communicators after their operations.
-   *
-   * @internal Ends the communicators of nodes, once their operations have.
-   */
+  /** @internal Closes the nodes' communicators after their operations. */
   protected async closeNodes(): Promise<void> {
     await this.#lane;
     if (this.#nodes !== undefined) await closeAll(this.#nodes);

@@ -119,11 +119,7 @@ export class GradientReducer {
     return (this.#next ?? this.#layout).plan;
   }
 
-  /**
-   * @internal The buckets of the current pass, or of the last one, with their arrays.
-   *
-   * @internal The buckets of the pass that is open or, between passes, was the last, with their arrays.
-   */
+  /** @internal The buckets of the current pass, or of the last one, with their arrays. */
   get buckets(): readonly Bucket[] {
     return this.#layout.buckets;
   }

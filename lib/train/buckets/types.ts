@@ -111,11 +111,7 @@ export interface PassOptions {
   readonly scale?: number | undefined;
   /** False: only accumulates in the buckets, for a later reduction. True when absent. */
   readonly reduce?: boolean | undefined;
-  /**
-   * @internal Each rank gets only its part of each bucket; the rest is undefined. The same on every rank.
-   *
-   * @internal Each rank gets its part of each bucket alone; the rest may hold anything. The same on every rank.
-   */
+  /** @internal Each rank gets only its part of each bucket; the rest may hold anything. The same on every rank. */
   readonly part?: boolean | undefined;
 }
 
@@ -133,11 +129,7 @@ export interface JoinedPasses {
   readonly before?: (() => unknown) | undefined;
   /** Called after the reduction. */
   readonly after?: (() => unknown) | undefined;
-  /**
-   * @internal As in {@link PassOptions} of the others' passes.
-   *
-   * @internal As in the {@link PassOptions} of the others' passes.
-   */
+  /** @internal As in {@link PassOptions} of the others' passes. */
   readonly part?: boolean | undefined;
 }
 

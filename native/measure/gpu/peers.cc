@@ -38,13 +38,12 @@ bool makeRoom(cuda::Device& from) {
 bool grant(const PeerAccess::Pair& way) {
   cuda::Device& from = cuda::Device::get(way.first);
   cuda::Device& to = cuda::Device::get(way.second);
+  const bool had = from.reachesAlready(to);
+  bool reaches = from.enablePeer(to);
+  while (!reaches && from.canReach(to) && makeRoom(from)) reaches = from.enablePeer(to);
+  if (!reaches) return false;
   auto& users = granted().users;
-  if (!users.contains(way) && !from.reachesAlready(to)) {
-    bool reaches = from.enablePeer(to);
-    while (!reaches && from.canReach(to) && makeRoom(from)) reaches = from.enablePeer(to);
-    if (!reaches) return false;
-    users[way] = 0;
-  }
+  if (!had) users.try_emplace(way, 0);
   if (const auto ours = users.find(way); ours != users.end()) ++ours->second;
   return true;
 }
