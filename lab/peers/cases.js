@@ -1,6 +1,6 @@
 // What is measured: cases, in each of which the contenders take turns, and how much of each is one run.
-import { gloo, messages, neighbors, plain, shared } from './contenders.js';
-import { mpich, mpiMessages, openMpi, openMpiXhc } from './mpis.js';
+import { gloo, messages, neighbors, plain, serving, shared } from './contenders.js';
+import { mpich, mpiMessages, openMpi, openMpiXhc, ucc } from './mpis.js';
 import { osu } from './osu.js';
 import { local, measured, memory, overhead } from './ours.js';
 import { overMpis } from './over-mpi.js';
@@ -35,8 +35,8 @@ const staged = { ...shared, sizesOf: (sizes) => sizes.filter((bytes) => bytes >=
 const ofStore = [distSync, distSyncShared, psLite];
 
 // With more ranks than cores only their waiting would show of MPI's transports, and Gloo takes a second for the largest.
-const ofTwo = [plain, staged, openMpi(), openMpiXhc, mpich, osu, gloo];
-const ofFour = [plain, staged, openMpi(), openMpiXhc, mpich, osu];
+const ofTwo = [plain, staged, openMpi(), openMpiXhc, mpich, ucc, ...serving, osu, gloo];
+const ofFour = [plain, staged, openMpi(), openMpiXhc, mpich, ucc, osu];
 
 /** @type {Plan} */
 const full = {

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { answers } from './children.js';
 import { messageKinds, openMpi } from './mpis.js';
-import { here, list, work } from './work.js';
+import { builtWaived, here, list, work } from './work.js';
 
 /**
  * @typedef {{ranks: number, sizes: number[], places: ('in' | 'out')[], seconds: number}} Case
@@ -64,7 +64,7 @@ export const messages = {
 const pythons = ['/usr/bin/python3', 'python3'];
 const hasGloo = ['-c', 'import torch.distributed as d; assert d.is_available()'];
 let python;
-let rendezvous = 0;
+let jobs = 0;
 
 /** @type {Contender} */
 export const gloo = {
@@ -78,7 +78,7 @@ export const gloo = {
   },
   places: ['in'],
   programs: ({ ranks, sizes, seconds }) => {
-    const meeting = join(work, `gloo-${++rendezvous}`);
+    const meeting = join(work, `gloo-${++jobs}`);
     return Array.from({ length: ranks }, (_, rank) => ({
       command: python,
       args: [here('gloo_allreduce.py'), list(sizes), String(seconds), meeting],
@@ -86,6 +86,35 @@ export const gloo = {
     }));
   },
 };
+
+/**
+ * The all-reduce that a server of language models brings for its processes on one host: shm_allreduce.cc, built with it. It
+ * spins without end, so that it takes part only where each rank has a core.
+ * @returns {Contender}
+ */
+function inSharedMemory(id, name) {
+  const variable = `GRADLINK_PEERS_${id.toUpperCase()}`;
+  return {
+    id,
+    label: `${name}, shared memory`,
+    waived: () => builtWaived(variable, 'build-shm.sh'),
+    places: ['in'],
+    programs: ({ ranks, sizes, seconds }) => {
+      const job = `gradlink-peers-${process.pid}-${++jobs}`;
+      return Array.from({ length: ranks }, (_, rank) => ({
+        command: process.env[variable] ?? '',
+        args: [list(sizes), String(seconds), job],
+        env: { RANK: String(rank), WORLD_SIZE: String(ranks), OMP_NUM_THREADS: '1' },
+      }));
+    },
+  };
+}
+
+export const serving = [
+  inSharedMemory('deepspeed', 'DeepSpeed'),
+  inSharedMemory('sglang', 'sglang'),
+  inSharedMemory('vllm', 'vLLM'),
+];
 
 export const plain = gradlink('plain');
 export const shared = gradlink('shared');

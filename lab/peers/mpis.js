@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { answers } from './children.js';
-import { here, list, work } from './work.js';
+import { builtWaived, here, list, work } from './work.js';
 
 /** @typedef {import('./contenders.js').Contender} Contender */
 
@@ -38,6 +38,10 @@ function mpiWaived(compiler, launcher, packages, program) {
 const distribution = { compiler: 'mpicc.openmpi', launcher: 'mpirun.openmpi' };
 
 function openMpiPrograms({ compiler, launcher }, parameters, variables = {}, program) {
+  return openMpiJob(launcher, parameters, variables, () => mpiProgram(compiler, program).output);
+}
+
+function openMpiJob(launcher, parameters, variables, program) {
   return ({ ranks, sizes, places, seconds }) => [
     {
       command: launcher,
@@ -45,7 +49,7 @@ function openMpiPrograms({ compiler, launcher }, parameters, variables = {}, pro
         ...['--allow-run-as-root', '--oversubscribe', '-n', String(ranks)],
         ...Object.entries(parameters).flatMap(([name, value]) => ['--mca', name, value]),
         ...Object.entries(variables).flatMap(([name, value]) => ['-x', `${name}=${value}`]),
-        ...[mpiProgram(compiler, program).output, list(sizes), list(places), String(seconds)],
+        ...[program(), list(sizes), list(places), String(seconds)],
       ],
     },
   ];
@@ -103,6 +107,25 @@ const newer = (prefix) => ({
   compiler: join(prefix, 'bin', 'mpicc'),
   launcher: join(prefix, 'bin', 'mpirun'),
 });
+
+const uccVariable = 'GRADLINK_PEERS_UCC';
+
+/** UCC's own all-reduce over UCX's shared memory; Open MPI only starts the ranks. @type {Contender} */
+export const ucc = {
+  id: 'ucc',
+  label: 'UCC over UCX',
+  waived: () =>
+    answers(distribution.launcher)
+      ? builtWaived(uccVariable, 'build-ucc.sh')
+      : `${distribution.launcher} not installed (apt-get install openmpi-bin)`,
+  places: ['in', 'out'],
+  programs: openMpiJob(
+    distribution.launcher,
+    {},
+    { UCX_TLS: 'posix,sysv,self' },
+    () => process.env[uccVariable] ?? '',
+  ),
+};
 
 /** By its number in coll_tuned; `segment` in bytes, 0 where it has none. */
 const algorithm = (number, segment = 0) => ({

@@ -1,7 +1,6 @@
 // Parameter servers: gradlink's distributed store and ps-lite, one worker and one server each.
 import { randomInt } from 'node:crypto';
-import { accessSync, constants } from 'node:fs';
-import { here, list } from './work.js';
+import { builtWaived, here, list } from './work.js';
 
 /**
  * @param {'plain' | 'shared'} arrays
@@ -37,16 +36,7 @@ export const psLiteVariable = 'GRADLINK_PEERS_PS_LITE';
 export const psLite = {
   id: 'ps-lite',
   label: 'ps-lite (loopback)',
-  waived: () => {
-    const program = process.env[psLiteVariable] ?? '';
-    if (program === '') return `${psLiteVariable} names no program (lab/peers/build-ps-lite.sh)`;
-    try {
-      accessSync(program, constants.X_OK);
-      return undefined;
-    } catch (error) {
-      return `${psLiteVariable}: ${error.message}`;
-    }
-  },
+  waived: () => builtWaived(psLiteVariable, 'build-ps-lite.sh'),
   places: ['store'],
   programs: ({ sizes, seconds }) => {
     const common = {

@@ -17,6 +17,10 @@ const labels = {
   'openmpi-tuned': 'best tuned',
   'openmpi-xhc': 'Open MPI, XHC',
   mpich: 'MPICH',
+  ucc: 'UCC',
+  deepspeed: 'DeepSpeed',
+  sglang: 'sglang',
+  vllm: 'vLLM',
   osu: 'OSU',
   gloo: 'Gloo',
 };

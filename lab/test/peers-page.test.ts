@@ -1,4 +1,4 @@
-// ps-lite among the peers of lab/peers, built and made up, and the page of two machines.
+// Peers of lab/peers that scripts build, made up and built, and the page of two machines.
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,10 +20,10 @@ interface Collected {
   readonly waivers: { readonly contender: string }[];
 }
 
-describe('ps-lite', () => {
+describe('peers that scripts build', () => {
   let work: string;
   beforeAll(async () => {
-    work = await mkdtemp(join(tmpdir(), 'gradlink-peers-ps-lite-'));
+    work = await mkdtemp(join(tmpdir(), 'gradlink-peers-built-'));
   });
   afterAll(() => rm(work, { recursive: true, force: true }));
 
@@ -32,38 +32,61 @@ describe('ps-lite', () => {
       env: { ...process.env, ...env },
       timeout: 230_000,
     });
-  const measured = async (program: string) => {
-    const output = join(work, 'stores.json');
-    const env = { ...process.env, GRADLINK_PEERS_PS_LITE: program };
-    const args = ['--quick', '--case', 'stores/ps-lite', '--output', output];
+  const measured = async (name: string, variable: string, program: string) => {
+    const output = join(work, 'measured.json');
+    const env = { ...process.env, [variable]: program };
+    const args = ['--quick', '--case', name, '--output', output];
     await run(process.execPath, [join(folder, 'run.js'), ...args], { env, timeout: 200_000 });
     return JSON.parse(await readFile(output, 'utf8')) as Collected;
   };
 
-  it('is a scheduler, a server and a worker, whose lines are records', async () => {
-    const program = join(work, 'ps_lite');
-    const line = '{"bytes": 1048576, "place": "store", "wrong": 0, "seconds": [0.25]}';
+  /** A program that writes down how it was started, and whose `printing` process prints a record. */
+  const madeUp = async (started: string, printing: string, place: string) => {
+    const program = join(work, 'made-up');
+    const line = `{"bytes": 1048576, "place": "${place}", "wrong": 0, "seconds": [0.25]}`;
     await writeFile(
       program,
-      `#!/bin/sh\necho "$DMLC_ROLE $*" >> ${work}/roles\n[ $DMLC_ROLE = worker ] && echo '${line}'\nexit 0\n`,
+      `#!/bin/sh\necho "${started}" >> ${work}/started-${place}\n[ ${printing} ] && echo '${line}'\nexit 0\n`,
     );
     await chmod(program, 0o755);
-    const { records, waivers } = await measured(program);
+    return program;
+  };
+  const startedAs = async (place: string) => {
+    const lines = (await readFile(join(work, `started-${place}`), 'utf8')).trim().split('\n');
+    return new Set(lines.map((line) => line.split(' ')[0]));
+  };
+
+  it('of ps-lite are a scheduler, a server and a worker, whose lines are records', async () => {
+    const program = await madeUp('$DMLC_ROLE', '$DMLC_ROLE = worker', 'store');
+    const { records, waivers } = await measured(
+      'stores/ps-lite',
+      'GRADLINK_PEERS_PS_LITE',
+      program,
+    );
     expect(waivers).toEqual([]);
     expect(records).toMatchObject([{ contender: 'ps-lite', bytes: 2 ** 20, seconds: [0.25] }]);
-    const roles = (await readFile(join(work, 'roles'), 'utf8')).trim().split('\n').sort();
-    expect(new Set(roles.map((role) => role.split(' ')[0]))).toEqual(
-      new Set(['scheduler', 'server', 'worker']),
-    );
+    expect(await startedAs('store')).toEqual(new Set(['scheduler', 'server', 'worker']));
   });
 
-  it('is built from its sources, and gives back what was pushed', async (context) => {
+  it('of vLLM are ranks of one thread each, under a name of their own', async () => {
+    const program = await madeUp('$RANK/$WORLD_SIZE/$OMP_NUM_THREADS/$2', '$RANK = 0', 'in');
+    const { records, waivers } = await measured('processes-2/vllm', 'GRADLINK_PEERS_VLLM', program);
+    expect(waivers).toEqual([]);
+    expect(records).toMatchObject([{ contender: 'vllm', bytes: 2 ** 20, seconds: [0.25] }]);
+    expect(await startedAs('in')).toEqual(new Set(['0/2/1/0.005', '1/2/1/0.005']));
+  });
+
+  it('of ps-lite is built from its sources, and gives back what was pushed', async (context) => {
     const sources = process.env.GRADLINK_PS_LITE_SOURCES ?? '';
     if (sources === '') context.skip('GRADLINK_PS_LITE_SOURCES names no checkout of dmlc/ps-lite');
     const program = join(work, 'built', 'ps_lite');
     const { stdout } = await script('build-ps-lite.sh', [program]);
     expect(stdout).toBe(`GRADLINK_PEERS_PS_LITE=${program}\n`);
-    const { records, waivers } = await measured(program);
+    const { records, waivers } = await measured(
+      'stores/ps-lite',
+      'GRADLINK_PEERS_PS_LITE',
+      program,
+    );
     expect(waivers).toEqual([]);
     expect(records.map(({ bytes }) => bytes)).toEqual([65536, 2 ** 20]);
     expect(records).toMatchObject([{ wrong: 0 }, { wrong: 0 }]);
@@ -74,8 +97,15 @@ describe('ps-lite', () => {
     ['build-ps-lite.sh', ['out'], /src\/van\.cc of github\.com\/dmlc\/ps-lite/],
     ['build-openmpi.sh', [], /\bfolder to\b/],
     ['build-openmpi.sh', ['out'], /ompi\/mca\/coll\/xhc /],
+    ['build-shm.sh', [], /\bPROGRAM$/m],
+    ['build-shm.sh', ['out'], /\(DeepSpeed\).*\(sglang\).*\(vLLM\)/],
+    ['build-ucc.sh', [], /\bfolder to\b/],
+    ['build-ucc.sh', ['out'], /ucc\.h of github\.com\/openucx\/ucc/],
   ])('%s %j says what was expected', async (name, args, message) => {
-    const env = { GRADLINK_PS_LITE_SOURCES: work, GRADLINK_OPENMPI_SOURCES: work };
+    const variables = ['PS_LITE', 'OPENMPI', 'SHM', 'UCC'].map(
+      (peer) => `GRADLINK_${peer}_SOURCES`,
+    );
+    const env = Object.fromEntries(variables.map((variable) => [variable, work]));
     await expect(script(name, args, env)).rejects.toMatchObject({
       stderr: expect.stringMatching(message) as string,
     });

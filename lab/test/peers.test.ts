@@ -90,6 +90,16 @@ describe('targets', () => {
     expect(row(records, /best tuned/)).toMatchObject({ value: 1.4, reached: false });
   });
 
+  test('the fastest of the peers counts, whoever it is', () => {
+    const records = [
+      record('gradlink-plain', 64 * MiB, 'in', 1),
+      record('openmpi', 64 * MiB, 'in', 5),
+      record('ucc', 64 * MiB, 'in', 2),
+      record('vllm', 64 * MiB, 'in', 1.25),
+    ];
+    expect(row(records, /8 bytes to 64 MiB: the fastest/)).toMatchObject({ value: 1.25 });
+  });
+
   test('limits are judged from below, times from above', () => {
     const rows = evaluate({
       records: [],

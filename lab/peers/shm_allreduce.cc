@@ -1,0 +1,136 @@
+// The peer's side of run.js: times all-reduces of float32 in shared memory that servers of language
+// models bring for their own processes, in place; they have no other form (allreduce_loop.h).
+// build-shm.sh compiles it with one of them.
+//
+//   RANK=0 WORLD_SIZE=2 shm_allreduce BYTES,BYTES,... SECONDS NAME     NAME: new for each job
+#include <torch/all.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+static int rank, size;
+
+#include "allreduce_loop.h"
+
+#if defined(GRADLINK_VLLM)
+
+#ifdef GRADLINK_VLLM_THREADS
+int64_t init_shm_manager(const std::string&, int64_t size, int64_t rank, int64_t threads);
+#else
+int64_t init_shm_manager(const std::string&, int64_t size, int64_t rank);
+#endif
+std::string join_shm_manager(int64_t, const std::string&);
+void shm_allreduce(int64_t, torch::Tensor&);
+
+static int64_t manager;
+
+static void join(const std::string& name) {
+#ifdef GRADLINK_VLLM_THREADS
+  manager = init_shm_manager(name, size, rank, 1);
+#else
+  manager = init_shm_manager(name, size, rank);
+#endif
+  // All must have made their memory before one looks for it, and vLLM leaves that to its callers.
+  const auto made = [&](int r) { return "/dev/shm/" + name + "-made-" + std::to_string(r); };
+  fclose(fopen(made(rank).c_str(), "w"));
+  for (int r = 0; r < size; ++r) {
+    while (access(made(r).c_str(), F_OK) != 0) usleep(1000);
+  }
+  join_shm_manager(manager, name);
+}
+static void call(torch::Tensor& data) { shm_allreduce(manager, data); }
+
+#else
+
+#ifdef GRADLINK_DEEPSPEED
+void shm_initialize(int size, int rank, char* address, char* port);
+#else
+void shm_initialize(int size, int rank, const char* address, const char* port);
+#endif
+void all_reduce_outer_loop(torch::Tensor& data, size_t count, int bytes);
+
+static void join(const std::string& name) {
+  std::string address = "gradlink";
+  std::string port = name;
+  shm_initialize(size, rank, address.data(), port.data());
+}
+static void call(torch::Tensor& data) {
+  const auto count = static_cast<size_t>(data.numel());
+  all_reduce_outer_loop(data, count, static_cast<int>(count * sizeof(float)));
+}
+
+#endif
+
+static void sum(std::vector<float>& values) {
+  auto tensor = torch::from_blob(values.data(), {static_cast<int64_t>(values.size())});
+  call(tensor);
+}
+
+static void reduce(float* in, float* /*out*/, int count) {
+  // Made once a size: it would take longer than a small call.
+  static torch::Tensor tensor;
+  if (!tensor.defined() || tensor.data_ptr() != in || tensor.numel() != count) {
+    tensor = torch::from_blob(in, {count});
+  }
+  call(tensor);
+}
+static float expectedAt(int i) { return sumAt(i); }
+
+static void meet() {
+  // As long as what it computes with at once.
+  static std::vector<float> nothing(64);
+  sum(nothing);
+}
+static double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+static void largest(const double* own, double* of_all, int count) {
+  const auto width = static_cast<size_t>(count);
+  std::vector<float> all(static_cast<size_t>(size) * width);
+  for (size_t i = 0; i < width; ++i) all[static_cast<size_t>(rank) * width + i] = (float)own[i];
+  sum(all);
+  for (size_t i = 0; i < width; ++i) {
+    of_all[i] = 0;
+    for (size_t at = i; at < all.size(); at += width)
+      of_all[i] = std::max<double>(of_all[i], all[at]);
+  }
+}
+static double agreed(double own) {
+  std::vector<float> box(64, rank == 0 ? (float)own : 0.0F);
+  sum(box);
+  return box[0];
+}
+
+// Once all have mapped it, the memory needs no name; they would leave it behind.
+static void removeNames(const std::string& name) {
+  meet();
+  if (rank != 0) return;
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
+    if (file.path().string().find(name) != std::string::npos) files.push_back(file.path());
+  }
+  for (const auto& file : files) std::filesystem::remove(file);
+}
+
+int main(int argc, char** argv) {
+  const char* const own = getenv("RANK");
+  const char* const all = getenv("WORLD_SIZE");
+  if (argc != 4 || own == nullptr || all == nullptr) {
+    fprintf(stderr, "usage: RANK=0 WORLD_SIZE=2 shm_allreduce BYTES,BYTES,... SECONDS NAME\n");
+    return 2;
+  }
+  rank = atoi(own);
+  size = atoi(all);
+  torch::set_num_threads(1);
+  join(argv[3]);
+  removeNames(argv[3]);
+  measureAll(argv[1], "in", atof(argv[2]));
+  meet();
+  return 0;
+}
