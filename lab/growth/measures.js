@@ -147,23 +147,25 @@ export const measures = [
     of: 'CPU time of a rank, all-reduce of 8 bytes, one host',
     by: 'ranks',
     unit: 's',
-    wanted: 'logarithmic',
+    wanted: 'linear',
     sizes: ranks,
     from,
     waived: always,
+    // As many calls of all sizes: what a process does once would grow with fewer.
     cost: (size, seconds) =>
-      secondsOf(launched(['-n', size], 'rank.js', 'calls', 8, Math.ceil((seconds * 1e4) / size))),
+      secondsOf(launched(['-n', size], 'rank.js', 'calls', 8, Math.ceil(seconds * 1e4))),
   },
   {
     id: 'ranks-data',
-    of: 'all-reduce of 1 MiB, one host',
+    // More than caches hold, whatever the number of ranks.
+    of: 'all-reduce of 16 MiB, one host',
     by: 'ranks',
     unit: 's',
     wanted: 'linear',
     sizes: ranks,
     from,
     waived: always,
-    cost: reduced(MiB),
+    cost: reduced(16 * MiB),
   },
   {
     id: 'hosts-small',
@@ -240,7 +242,7 @@ export const measures = [
   },
   {
     id: 'workers',
-    of: 'push and pull of 1 MiB, dist_sync, one server',
+    of: 'push and pull of 16 MiB, dist_sync, one server',
     by: 'workers of a server',
     unit: 's',
     wanted: 'linear',
@@ -253,7 +255,7 @@ export const measures = [
         launched(
           ['-n', size, '-s', 1],
           'worker.js',
-          ...[1, MiB, Math.max(5, Math.round((seconds * 200) / size))],
+          ...[1, 16 * MiB, Math.max(5, Math.round((seconds * 200) / size))],
         ),
       ),
   },
