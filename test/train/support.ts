@@ -1,9 +1,10 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type { Scalar, Tensor2D, Variable } from '@tensorflow/tfjs-core';
 
-import { Communicator } from '../../lib/communicator/communicator.js';
 import { useBackend } from '../../lib/train/backends.js';
 import { testBackend } from '../support/training.js';
+
+export { asRanks } from '../support/ranks.js';
 
 /** Makes ready what the project's tests compute with: plain JavaScript where it says nothing. */
 export async function useTestBackend(): Promise<void> {
@@ -14,16 +15,6 @@ export async function useTestBackend(): Promise<void> {
 /** Numbers between -1 and 1 that look like nothing in particular; the same each time. */
 export function sines(count: number, step: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => Math.sin(1 + i * step));
-}
-
-/** Runs `body` side by side as each rank of a group in this process. */
-export async function asRanks<T>(
-  size: number,
-  body: (comm: Communicator) => Promise<T>,
-): Promise<T[]> {
-  await using group = Communicator.local(size);
-  const ranks = await group.openRanks();
-  return await Promise.all(ranks.map((comm) => body(comm)));
 }
 
 /** One of each kind that TensorFlow.js has. */
