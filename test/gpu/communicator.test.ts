@@ -16,7 +16,7 @@ import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { commonDtypes, type CommonDType } from '../../lib/tensor/dtype.js';
 import { errorWith } from '../support/errors.js';
-import { arrayOf, floats, valuesOf } from '../support/numbers.js';
+import { arrayOf, valuesOf } from '../support/numbers.js';
 import { expectCall, input, methods, reduced, type Kind } from '../support/collective-rules.js';
 import { together } from '../support/subjects.js';
 
@@ -97,30 +97,6 @@ describe.each(sizes)('on %i GPUs', (n) => {
     await group.barrier();
   });
 
-  it.each(floats)('scales what is summed, of %s', async (dtype) => {
-    const inputs = inputsOf(dtype, 'sum', 13).map((values) => values.map((one) => one * 2));
-    const alike = await group.allReduce(await buffersOf(dtype, inputs), { scale: 0.5 });
-    const halved = reduced('sum', inputs).map((one) => one / 2);
-    await expectValues(
-      alike,
-      all.map(() => halved),
-    );
-    const both = { scale: 0.25, postscale: 2 };
-    await expectValues(
-      await group.allReduce(await buffersOf(dtype, inputs), both),
-      all.map(() => halved),
-    );
-
-    const scale = all.map((rank) => rank + 1);
-    const weighted = reduced(
-      'sum',
-      inputs.map((values, rank) => values.map((one) => one * (rank + 1))),
-    );
-    const datas = await buffersOf(dtype, inputs);
-    await expectValues([await group.reduce(datas, { scale, op: 'sum' })], [weighted]);
-    group.allReduceSync(await buffersOf(dtype, inputs), { scale });
-  });
-
   it('takes parts of buffers', async () => {
     const wholes = await buffersOf('int32', inputsOf('int32', 'sum', 8));
     group.allReduceSync(wholes.map((one) => one.slice(2, 5)));
@@ -155,12 +131,12 @@ describe('a communicator of GPUs', () => {
     const strayed = [...datas];
     strayed[last] = blank(0, 'float32', 4);
     if (last > 0) {
-      await expect(group.allReduce(strayed)).rejects.toMatchObject({
-        code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(
+      await expect(group.allReduce(strayed)).rejects.toThrow(
+        errorWith(
+          'ERR_INVALID_ARG_TYPE',
           new RegExp(`gpu:${last} for data.*rank ${last}.*4 float32 on gpu:0`),
-        ) as string,
-      });
+        ),
+      );
       await expect(group.allReduce(datas, { out: strayed })).rejects.toThrow(
         new RegExp(`gpu:${last} for out.*rank ${last}`),
       );
@@ -252,10 +228,9 @@ describe('a communicator of GPUs', () => {
   });
 
   it('refuses GPUs given twice, and those that are not there', async () => {
-    await expect(Communicator.nccl({ gpus: [0, 0] })).rejects.toMatchObject({
-      code: 'ERR_INVALID_ARG_VALUE',
-      message: expect.stringMatching(/gpu:0 .*several/) as string,
-    });
+    await expect(Communicator.nccl({ gpus: [0, 0] })).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /gpu:0 .*several/),
+    );
     await expect(Communicator.nccl({ gpus: [gpus.length] })).rejects.toThrow(
       new RegExp(`no gpu:${gpus.length}`),
     );
@@ -264,23 +239,6 @@ describe('a communicator of GPUs', () => {
     );
     await expect(Communicator.nccl({ gpus: [0.5] })).rejects.toThrow(/for gpus\[0\], got 0.5/);
     await expect(Communicator.nccl({ timeoutMs: 0 })).rejects.toThrow(RangeError);
-  });
-
-  it('is closed once', async () => {
-    const datas = zeros();
-    const pending = group.allReduce(datas);
-    await Promise.all([group.close(), group.close(), pending]);
-    await expect(group.allReduce(datas)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
-    expect(() => group.barrierSync()).toThrow(/closed/);
-  });
-
-  it('is ended by an abort', async () => {
-    group.abort('enough');
-    await expect(group.allReduce(zeros())).rejects.toMatchObject({
-      code: 'ERR_ABORTED',
-      usable: false,
-      message: expect.stringContaining('enough') as string,
-    });
   });
 
   it('ties options to the buffers by types', () => {
