@@ -145,16 +145,10 @@ describe('a link that nothing is wrong with', () => {
     expect(cases.map(({ verdict }) => verdict.level)).toEqual(['good', 'poor']);
   });
 
-  it.each([
-    ['NVLink-C2C to the host', ['-t', '0', '1'], { GRADLINK_FAKE_FAULTS: 'c2c' }],
-    [
-      'NVLinks of which NVML says not where they lead',
-      ['-t', '4', '5'],
-      { GRADLINK_FAKE_FAULTS: 'nvlink-remote=unknown' },
-    ],
-  ])('is not judged against PCIe: %s', async (_, args, env) => {
-    const { cases } = await measure(args, env);
-    expect(cases.length).toBeGreaterThanOrEqual(8);
+  it('is not judged against PCIe: NVLink-C2C, and NVLinks of which NVML says not where they lead', async () => {
+    const env = { GRADLINK_FAKE_FAULTS: 'c2c,nvlink-remote=unknown' };
+    const { cases } = await measure(['-t', '0', '1', '4', '5'], env);
+    expect(cases.length).toBeGreaterThanOrEqual(2 * 4 + 12);
     for (const { limit, verdict } of cases) {
       expect(limit).toBeNull();
       expect(verdict).toMatchObject({ level: 'good', text: expect.not.stringMatching(/PCIe/) });
@@ -327,11 +321,5 @@ describe('failures', () => {
     expect(help).toMatch(/^See .*troubleshooting\.md#/);
     expect(more).toEqual([]);
     expect(stderr).toMatch(message);
-  });
-
-  it('the list of cases needs no driver', async () => {
-    const { code, stdout } = await runScript('p2p.js', ['--list'], noDriver);
-    expect(code).toBe(0);
-    expect(stdout.match(/^ ?\d+ \w+$/gm)).toHaveLength(35);
   });
 });

@@ -2,13 +2,14 @@ import * as tf from '@tensorflow/tfjs-core';
 import type { Scalar, Tensor2D, Variable } from '@tensorflow/tfjs-core';
 
 import { useBackend } from '../../lib/train/backends.js';
+import type { BackendName } from '../../lib/train/names.js';
 import { testBackend } from '../support/training.js';
 
 export { asRanks } from '../support/ranks.js';
 
-/** Makes ready what the project's tests compute with: plain JavaScript where it says nothing. */
-export async function useTestBackend(): Promise<void> {
-  const { engine } = await useBackend(testBackend ?? 'cpu', { allowCpu: true });
+/** Makes ready what the project's tests compute with, or, where it says nothing, `otherwise`: plain JavaScript. */
+export async function useTestBackend(otherwise: BackendName = 'cpu'): Promise<void> {
+  const { engine } = await useBackend(testBackend ?? otherwise, { allowCpu: true });
   if (tf.getBackend() !== engine) throw new Error(`expected ${engine}, got ${tf.getBackend()}`);
 }
 
