@@ -23,7 +23,7 @@ const everything = (counts: readonly number[]): string => `${world(counts)}
   const parts = (await data(size)).map((one, i) => one.slice(0, ranks[i] + 1));
   const scattered = ranks.includes(root) ? (await data(100 * size))[ranks.indexOf(root)] : undefined;
   const right = [
-    await lasts(await group.allReduce(await data(), { scale: lengths.filter((_, rank) => ranks.includes(rank)) })),
+    await lasts(await group.allReduce(await data(), { scale: lengths.filter((_, rank) => ranks.includes(rank)), postscale: 3 })),
     await lasts(await group.reduceScatter(await data(100 * size))),
     await lasts(await group.allToAll(await data(100 * size))),
     await lasts(await group.scan(await data())),
@@ -51,7 +51,7 @@ function expectAll(reports: readonly unknown[], counts: readonly number[]): void
     const ranks = Array.from({ length: count }, () => next++);
     const each = (value: (rank: number) => number): number[] => ranks.map(value);
     const right = [
-      each(() => (sum * (2 * size + 1)) / 3),
+      each(() => sum * (2 * size + 1)),
       each(() => sum),
       each(() => size),
       each((rank) => ((rank + 1) * (rank + 2)) / 2),

@@ -290,12 +290,14 @@ describe('order', () => {
 describe('close', () => {
   it('waits for what is pending, and is final', async () => {
     const kv = await KVStore.create('local');
-    await kv.init('a', filled(1 << 20, 0));
-    const out = filled(1 << 20, 0);
+    await kv.init(['a', 'b'], [filled(1 << 20, 0), filled(1 << 20, 2)]);
+    const [out, both] = [filled(1 << 20, 0), filled(1 << 20, 0)];
     const value = filled(1 << 20, 4);
     const pending = [kv.push('a', value), kv.pull('a', out)];
+    // The second has not begun.
+    pending.push(kv.pull('a', both), kv.pull('b', both));
     await kv.close();
-    expect(out[7]).toBe(4);
+    expect([out[7], both[7]]).toEqual([4, 2]);
     await Promise.all(pending);
     await kv.close();
     for (const call of [

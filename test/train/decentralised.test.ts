@@ -93,6 +93,7 @@ test('the wrapped optimizer follows the formula of each algorithm', async () => 
   });
   const same = apart[0]!.map((value, step) => value === apart[1]![step]);
   expect(same.indexOf(true)).toBe(7);
+  expect(apart[0]![7]).toBe(0.5 - 8);
   // Changes of -1 and -0.5: (1 - 0.25) * -1 + (1 - 1) * -0.5.
   expect(await after('adasum')).toEqual([-0.75, 0.25]);
 });
