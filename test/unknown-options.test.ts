@@ -1,6 +1,4 @@
 // Every public function that takes options refuses those it does not know, and names the one that was meant.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,6 +10,7 @@ import * as methods from '../lib/optimizers/decentralised/index.js';
 import { ringGraph, toDot, toMermaid } from '../lib/topology/index.js';
 import * as tfjs from '../lib/train/index.js';
 import { optionNames, optionsObject } from '../lib/checks.js';
+import { folderOfAllTests } from './support/folders.js';
 
 /** Past the types, as JavaScript would call. */
 type Loose = Record<string, (...args: unknown[]) => unknown>;
@@ -22,17 +21,16 @@ let rank: Loose;
 let window: Loose;
 let kv: Loose;
 let folder: string;
+folderOfAllTests((made) => (folder = made));
 beforeAll(async () => {
   const [one] = (await group.openRanks()) as [Communicator];
   rank = loose(one);
   window = loose(await one.createWindow(new Float32Array(2)));
   kv = loose(await KVStore.create('local'));
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-options-'));
 });
 afterAll(async () => {
   await kv['close']?.();
   await group.close();
-  rmSync(folder, { recursive: true });
 });
 
 const data = () => new Float32Array(2);

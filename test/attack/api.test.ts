@@ -1,19 +1,23 @@
 // The public interface under random calls: at least half of them right, with right results, the others with one defect.
 // Each round is a process of its own, so that a crash is one round that names its seed.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { build } from 'esbuild';
 import type { Plugin } from 'esbuild';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 
+import { folderOfAllTests } from '../support/folders.js';
+import { runWith } from '../support/gpu-commands.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
 
 const root = join(import.meta.dirname, '../..');
-const folder = mkdtempSync(join(tmpdir(), 'gradlink-attack-api-'));
-const child = join(folder, 'child.mjs');
+let folder = '';
+let child = '';
+folderOfAllTests((made) => {
+  folder = made;
+  child = join(folder, 'child.mjs');
+});
 
 /** The entries are those that users import: dist. */
 const entries: Readonly<Record<string, string>> = {
@@ -39,35 +43,12 @@ beforeAll(async () => {
   const common = { bundle: true, platform: 'node', format: 'esm', target: 'node20' } as const;
   await build({ ...common, entryPoints, outfile: child, plugins: [toDist], logLevel: 'silent' });
 });
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
 
 interface Figures {
   readonly calls: number;
   readonly succeeded: number;
   readonly refused: number;
   readonly faults: readonly string[];
-}
-
-interface Ended {
-  readonly status: string;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function runNode(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
-  const started = spawn(process.execPath, args, { env: { ...process.env, ...env } });
-  const text = { stdout: '', stderr: '' };
-  for (const stream of ['stdout', 'stderr'] as const) {
-    started[stream].setEncoding('utf8').on('data', (chunk: string) => (text[stream] += chunk));
-  }
-  return new Promise((resolve, reject) => {
-    started.on('error', reject);
-    started.on('close', (code, signal) => {
-      resolve({ status: signal ?? String(code), ...text });
-    });
-  });
 }
 
 /** A worker with two servers, or a process alone. */
@@ -81,9 +62,10 @@ async function round(seed: number, kind: 'alone' | 'dist', calls: number): Promi
   };
   const launch = [join(root, 'bench/gradlink.js'), 'launch', '-n', '1', '-s', '2', '--'];
   const program = kind === 'dist' ? [...launch, process.execPath, child] : [child];
-  const { status, stdout, stderr } = await runNode(program, env);
+  const { code, signal, stdout, stderr } = await runWith(process.execPath, program, env);
   const line = /\{"calls":.*\}/.exec(stdout)?.[0];
-  if (status !== '0' || line === undefined) {
+  if (code !== 0 || line === undefined) {
+    const status = signal ?? String(code);
     const last = readFileSync(log, 'utf8').trim();
     throw new Error(`seed ${env.GRADLINK_API_SEED}, ${status} at ${last}: ${stderr.slice(-2000)}`);
   }

@@ -9,6 +9,7 @@ import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
 import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
 import type { CheckpointRanks, NamedArray } from '../../lib/train/checkpoints/types.js';
 import { readTensors, writeTensors } from '../../lib/train/checkpoints/tensor-file.js';
+import { noPeers } from '../support/ranks.js';
 import { warningsOfTests } from '../support/warnings.js';
 import { alterationsOf } from './support/altered.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
@@ -28,14 +29,6 @@ function checkTyped(error: unknown, how: string): void {
   if (error instanceof GradlinkError || /^ERR_(INVALID|OUT)_/.test(String(code))) return;
   throw new Error(`an untyped error, ${how}: ${String(error)}`, { cause: error });
 }
-
-/** One rank that hears no other. */
-const alone: CheckpointRanks = {
-  rank: 0,
-  size: 1,
-  allReduce: () => Promise.resolve(),
-  broadcast: () => Promise.resolve(),
-};
 
 function arraysOf(random: Random): NamedArray[] {
   return Array.from({ length: 1 + random.int(3) }, (_, at) => {
@@ -102,16 +95,18 @@ describe('altered files', () => {
       for (const { how, bytes } of alterationsOf(whole, random, drawn)) {
         for (const file of files) writeFileSync(file, bytes);
         const told = `${name}, ${how}`;
-        const loaded = await loadCheckpoint(both!, alone, labels);
+        const loaded = await loadCheckpoint(both!, noPeers, labels);
         if (loaded?.checkpoint.step !== 1) throw new Error(`taken for good: ${told}`);
         expect(loaded.arrays, told).toEqual(before![0]);
-        const failure = await loadCheckpoint(last!, alone, labels).catch((error: unknown) => error);
+        const failure = await loadCheckpoint(last!, noPeers, labels).catch(
+          (error: unknown) => error,
+        );
         if (!(failure instanceof GradlinkError)) throw new Error(`${told}: ${String(failure)}`);
         expect(failure.message).toMatch(/^no checkpoint .*: .*checkpoint-2/);
         altered += 1;
       }
       for (const file of files) writeFileSync(file, whole);
-      expect((await loadCheckpoint(both!, alone, labels))?.arrays).toEqual(after![0]);
+      expect((await loadCheckpoint(both!, noPeers, labels))?.arrays).toEqual(after![0]);
       await new Promise(setImmediate);
       expect(warnings).toHaveLength(altered);
       warnings.length = 0;

@@ -11,9 +11,11 @@ import { Baselines } from '../../lib/compare/index.js';
 import { KVStore } from '../../lib/index.js';
 import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
 import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
-import type { CheckpointRanks, NamedArray } from '../../lib/train/checkpoints/types.js';
+import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 import { madeRun } from '../support/comparing.js';
+import { runWith, type Ended } from '../support/gpu-commands.js';
 import { until } from '../support/launching.js';
+import { noPeers } from '../support/ranks.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
 import { folderOfEachTest } from '../support/folders.js';
 
@@ -57,41 +59,18 @@ beforeEach(() => {
   );
 });
 
-interface Killed {
-  /** Undefined where it came to its end. */
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-}
-
 /** Runs a program that is killed before its `at`-th call that changes something in `inside`. */
-async function killedAt(at: number, inside: string, argv: readonly string[]): Promise<Killed> {
-  const child = spawn(process.execPath, ['--import', pathToFileURL(killer).href, ...argv], {
-    env: {
-      ...process.env,
-      KILLED_AT: String(at),
-      KILLED_IN: inside,
-      XDG_DATA_HOME: inside,
-      XDG_STATE_HOME: inside,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
+async function killedAt(at: number, inside: string, argv: readonly string[]): Promise<Ended> {
+  const ended = await runWith(process.execPath, ['--import', pathToFileURL(killer).href, ...argv], {
+    KILLED_AT: String(at),
+    KILLED_IN: inside,
+    XDG_DATA_HOME: inside,
+    XDG_STATE_HOME: inside,
   });
-  let stdout = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
-    child.on('close', (...ended) => {
-      resolve(ended);
-    });
-  });
-  if (signal !== 'SIGKILL' && code !== 0) throw new Error(`ended with ${code}: ${stdout}`);
-  return { signal, stdout };
+  const { code, signal } = ended;
+  if (signal !== 'SIGKILL' && code !== 0) throw new Error(JSON.stringify(ended));
+  return ended;
 }
-
-const alone: CheckpointRanks = {
-  rank: 0,
-  size: 1,
-  allReduce: () => Promise.resolve(),
-  broadcast: () => Promise.resolve(),
-};
 
 const arrays = (step: number): NamedArray[] => [
   { name: 'w', shape: [1000], data: new Float32Array(1000).fill(step) },
@@ -132,11 +111,11 @@ describe('a save that is killed', () => {
       const at = random.int(mostCalls.checkpoints);
       const { signal, stdout } = await killedAt(at, inside, [script]);
       const saved = Number([...stdout.matchAll(/saved (\d)/g)].at(-1)?.[1] ?? 0);
-      const loaded = await loadCheckpoint(inside, alone, {});
+      const loaded = await loadCheckpoint(inside, noPeers, {});
       const step = loaded?.checkpoint.step ?? 0;
       expect([saved, saved + 1]).toContain(step);
       if (loaded !== undefined) expect(loaded.arrays).toEqual(arrays(step));
-      await saveCheckpoint(inside, alone, { step: 9, samplesSeen: 9, labels: {} }, arrays(9));
+      await saveCheckpoint(inside, noPeers, { step: 9, samplesSeen: 9, labels: {} }, arrays(9));
       const staying = [...(step === 0 ? [] : [`checkpoint-${step}`]), 'checkpoint-9'];
       expect(readdirSync(inside)).toEqual(staying);
       const files = ['complete.json', 'rank-0.safetensors'];

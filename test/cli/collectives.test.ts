@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import '../support/known-limits.js';
 import { GradlinkError } from '../../lib/errors.js';
 import { collectives, type CaseResult, type Report } from '../../lib/measure/index.js';
 import { native } from '../../lib/native/load.js';
@@ -12,14 +13,6 @@ import { gradlink } from '../support/cli.js';
 import { parseReport } from '../support/measure.js';
 import { words } from '../support/words.js';
 import { folderOfAllTests } from '../support/folders.js';
-
-// Takes a third of a second each time; the acceptance runs measure the real one.
-vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
-  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
-}));
-vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
-  measureLoop: () => Promise.resolve(2e10),
-}));
 
 let scratch = '';
 folderOfAllTests((made) => (scratch = made));
@@ -202,13 +195,6 @@ describe('reports', () => {
     expect(written.cases).toHaveLength(2);
     expect(written.run.options).toMatchObject({ collective: 'all_reduce', ranks: 2, iters: 3 });
   });
-
-  it('go to standard output as CSV and Markdown', async () => {
-    const csv = await run('all_reduce', '-b', '64', '-e', '64', '--format', 'csv');
-    expect(csv.stdout).toMatch(/^name,status,/);
-    const markdown = await run('all_reduce', '-b', '64', '-e', '64', '--format', 'markdown');
-    expect(markdown.stdout).toMatch(/^## gradlink collectives\n/);
-  });
 });
 
 describe('failures', () => {
@@ -257,22 +243,10 @@ describe('failures', () => {
 
 describe('-I, -K and -S', () => {
   it('a line for each case, with the samples that count and the time of day', async () => {
-    const { code, stdout } = await gradlink(
-      [
-        'collectives',
-        'all_gather',
-        '-n',
-        '2',
-        '-b',
-        '1K',
-        '-e',
-        '1K',
-        '--iters',
-        '9',
-        '-p',
-        '0',
-      ].concat(['-I', '1', '-K', '4', '-S', '1', '--format', 'json']),
-    );
+    const { code, stdout } = await gradlink([
+      ...words('collectives all_gather -n 2 -b 1K -e 1K --iters 9 -p 0'),
+      ...words('-I 1 -K 4 -S 1 --format json'),
+    ]);
     expect(code).toBe(0);
     const report = parseReport(stdout);
     for (const one of report.cases.filter(hasMeasurement)) {

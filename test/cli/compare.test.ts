@@ -128,28 +128,15 @@ describe('gradlink compare', () => {
     expect(stdout).toContain('3 runs)');
   });
 
-  it.each([
-    ['nothing.json', /RUN: .*nothing\.json/],
-    ['broken.json', /--format json .*invalid JSON/],
-    ['other.json', /schema version 7/],
-    ['shape.json', /\/cases .*array/],
-  ])('says what is wrong with %s', async (name, message) => {
-    const good = write('good.json', { seed: 1 });
-    writeFileSync(join(folder, 'broken.json'), '{');
-    writeFileSync(join(folder, 'other.json'), '{"schemaVersion": 7}');
-    writeFileSync(
-      join(folder, 'shape.json'),
-      JSON.stringify({ ...madeRun({ seed: 1 }), cases: 3 }),
-    );
-    const { code, stdout, stderr } = await gradlink(['compare', good, join(folder, name)]);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(message);
-  });
-
   it('refuses a third run and a tolerance that is none', async () => {
     const base = write('base.json', { seed: 1 });
     expect((await gradlink(['compare', base, base, base])).stderr).toMatch(/runs, got 3\b/);
     expect((await gradlink(['compare', base, base, '--tolerance', 'x'])).code).toBe(2);
+    const none = await gradlink(['compare', base, join(folder, 'nothing.json')]);
+    expect(none).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/nothing\.json/) as string,
+    });
   });
 });
 
@@ -183,7 +170,6 @@ describe('gradlink baseline', () => {
 
   it.each([
     [['save', '../v1', 'RUN'], /letters, .*got '\.\.\/v1'/],
-    [['save', 'v1', '/nowhere.json'], /ENOENT/],
     [['use', 'v9'], /'v9'.*none yet\b/],
   ])('says what is wrong with %j', async (argv, message) => {
     const { code, stderr } = await gradlink(['baseline', ...argv]);

@@ -35,6 +35,12 @@ describe('gradlink', () => {
     expect(stderr).toContain('Usage: gradlink');
   });
 
+  it('starts no server by hand', async () => {
+    const { code, stderr } = await gradlink(['serve']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('gradlink launch -s');
+  });
+
   it('loads each command under the name that it registers', async () => {
     for (const [name, load] of Object.entries(commands)) {
       const program = new Command().enablePositionalOptions();
@@ -54,19 +60,6 @@ describe('gradlink', () => {
       expect(stdout).toContain(`Usage: gradlink ${name}`);
       expect(stdout, `an example of ${name}`).toMatch(new RegExp(`^ *\\$ gradlink .*${name}`, 'm'));
     }
-  });
-
-  it.each([
-    [['mesure'], 'measure'],
-    [['help', 'mesure'], 'measure'],
-    [['measure', '--kv-stor', 'device'], '--kv-store'],
-    [['collectives', 'all_reduce', '--stepfaktor', '2'], '--stepfactor'],
-    [['compare', 'a', 'b', '--tolerence', '3'], '--tolerance'],
-    [['baseline', 'lst'], 'list'],
-  ])('names the nearest to %j', async (argv, nearest) => {
-    const { code, stderr } = await gradlink(argv);
-    expect(code).toBe(2);
-    expect(stderr).toContain(`mean ${nearest}?`);
   });
 
   it.each([

@@ -1,29 +1,19 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
+import '../support/known-limits.js';
 import { KVStore } from '../../lib/kvstore/kvstore.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { iterations, measure, parseReport } from '../support/measure.js';
 import { words } from '../support/words.js';
 
-// Takes a third of a second each time; the acceptance runs measure the real one.
-vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
-  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
-}));
-vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
-  measureLoop: () => Promise.resolve(2e10),
-}));
-
 let scratch = '';
+folderOfAllTests((made) => (scratch = made));
 beforeAll(() => {
   // These tests are about machines without GPUs.
   vi.stubEnv('GRADLINK_CUDA_LIBRARY', '/nonexistent/libcuda.so.1');
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-measure-'));
-});
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import '../support/known-limits.js';
 import type { Keys, StoreCallOptions } from '../../lib/kvstore/calls.js';
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { optimizerNames } from '../../lib/optimizers/index.js';
@@ -10,14 +11,6 @@ import { gradlink } from '../support/cli.js';
 import { iterations, measure, parseReport, small } from '../support/measure.js';
 import { words } from '../support/words.js';
 import { folderOfAllTests } from '../support/folders.js';
-
-// Takes a third of a second each time; the acceptance runs measure the real one.
-vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
-  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
-}));
-vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
-  measureLoop: () => Promise.resolve(2e10),
-}));
 
 let scratch = '';
 folderOfAllTests((made) => (scratch = made));
@@ -127,12 +120,6 @@ describe('what is run', () => {
       ...words('--cpus 2 --optimizer adam --dtype float16 --num-batches 2'),
     );
     expect(code).toBe(0);
-  });
-
-  it('takes None for no optimizer, as the original does', async () => {
-    const { code, stderr } = await measure(...words('--cpus 2 --optimizer None --num-batches 1'));
-    expect(code).toBe(0);
-    expect(stderr).toContain("optimizer='None'");
   });
 
   it.each(['2bit', '1bit'])(

@@ -1,36 +1,24 @@
 // --output and its kin, on disks that are full and to what is no file.
-import { spawnSync } from 'node:child_process';
 import {
   chownSync,
-  closeSync,
-  constants,
-  lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
-  readSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
+import '../support/known-limits.js';
 import { outlivesTerminal } from '../../lib/cli/surroundings.js';
 import { gradlink } from '../support/cli.js';
 import { madeRun } from '../support/comparing.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 import { folderOfEachTest } from '../support/folders.js';
-
-vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
-  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
-}));
-vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
-  measureLoop: () => Promise.resolve(2e10),
-}));
 
 let folder: string;
 let run: string;
@@ -128,26 +116,6 @@ describe('an output', () => {
       Object.keys(JSON.parse(stdout) as object),
     );
     expect(text).toMatch(/^\w/);
-  });
-
-  it('goes into a FIFO, a device and an open descriptor', async () => {
-    const fifo = join(folder, 'fifo');
-    expect(spawnSync('mkfifo', [fifo]).status).toBe(0);
-    const reader = openSync(fifo, constants.O_RDWR);
-    const argv = ['compare', run, run, '--format', 'json', '--output'];
-    expect((await gradlink([...argv, fifo])).code).toBe(0);
-    const read = Buffer.alloc(65_536);
-    const text = read.toString('utf8', 0, readSync(reader, read));
-    closeSync(reader);
-    expect(JSON.parse(text)).toMatchObject({ regressed: false });
-    expect(lstatSync(fifo).isFIFO()).toBe(true);
-    expect((await gradlink([...argv, '/dev/null'])).code).toBe(0);
-    expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
-    const file = join(folder, 'file');
-    const descriptor = openSync(file, 'w');
-    expect((await gradlink([...argv, `/dev/fd/${descriptor}`])).code).toBe(0);
-    closeSync(descriptor);
-    expect(readFileSync(file, 'utf8')).toBe(text);
   });
 });
 

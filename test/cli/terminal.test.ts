@@ -88,6 +88,10 @@ describe('names', () => {
 
   it.each([
     [['collectives', 'all_redcue'], 'all_reduce'],
+    [['mesure'], 'measure'],
+    [['help', 'mesure'], 'measure'],
+    [['baseline', 'lst'], 'list'],
+    [['measure', '--kv-stor', 'device'], '--kv-store'],
     [['measure', '--network', 'resnt'], 'resnet'],
     [['measure', '--kv-store', 'devic'], 'device'],
     [['models', 'alexnt'], 'alexnet'],

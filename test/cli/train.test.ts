@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { gradlink } from '../support/cli.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 describe('gradlink train', () => {
   it.each([
@@ -24,10 +24,8 @@ describe('gradlink train', () => {
 });
 
 describe('a plan of somebody else', () => {
-  const scratch = mkdtempSync(join(tmpdir(), 'gradlink-plan-'));
-  afterAll(() => {
-    rmSync(scratch, { recursive: true });
-  });
+  let scratch = '';
+  folderOfAllTests((made) => (scratch = made));
 
   it.each([
     // Words that become arguments.

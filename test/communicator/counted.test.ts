@@ -3,6 +3,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import { dtypes } from '../../lib/tensor/dtype.js';
+import { arrayOf, valuesOf } from '../support/numbers.js';
 
 let group: LocalGroup | undefined;
 let ranks: readonly Communicator[] = [];
@@ -24,15 +26,6 @@ const range = (n: number) => Array.from({ length: n }, (_, i) => i);
 const countOf = (scale: number, from: number, to: number) => scale * ((from * 2 + to) % 4);
 const block = (scale: number, from: number, to: number) =>
   range(countOf(scale, from, to)).map((i) => (from * 31 + to * 7 + i) % 128);
-
-const types = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-} as const;
 
 /** One call as a group makes it and as ranks do, which must give the same. */
 const both = async <T>(
@@ -122,34 +115,15 @@ describe.each(sizes)('%i ranks', (n) => {
   });
 });
 
-it.each(Object.entries(types))('moves and sums %s', async (_, Type) => {
+it.each(dtypes)('moves and sums %s', async (name) => {
   const whole = await make(3);
-  const datas = [Type.of(1, 2, 3), Type.of(4), Type.of(5, 6)] as Int32Array[];
-  const [first] = await whole.allGatherV(datas);
-  expect(first).toEqual({ data: Type.of(1, 2, 3, 4, 5, 6), counts: [3, 1, 2] });
-  const sums = await whole.reduceScatterV(
-    [1, 2, 3].map((by) => Type.of(by, 2 * by)) as Int32Array[],
-  );
-  expect(sums.map(({ data }) => [...data])).toEqual([[6], [12], []]);
-});
-
-it.each(['float16', 'bfloat16', 'int64'] as const)('moves %s', async (dtype) => {
-  const whole = await make(2);
-  if (dtype === 'int64') {
-    const results = await whole.allToAllV([BigInt64Array.of(1n, 2n), BigInt64Array.of(-3n)], {
-      splits: [
-        [0, 2],
-        [1, 0],
-      ],
-    });
-    expect(results.map(({ data }) => data)).toEqual([
-      BigInt64Array.of(-3n),
-      BigInt64Array.of(1n, 2n),
-    ]);
-    return;
-  }
-  const results = await whole.allGatherV([Uint16Array.of(0x3c00), new Uint16Array(0)], { dtype });
-  expect(results.map(({ data }) => [...data])).toEqual([[0x3c00], [0x3c00]]);
+  const dtype = name as 'float16';
+  const arrays = (...lists: number[][]) => lists.map((values) => arrayOf(dtype, values));
+  const [first] = await whole.allGatherV(arrays([1, 2, 3], [], [5, 6]), { dtype });
+  expect(valuesOf(dtype, first!.data)).toEqual([1, 2, 3, 5, 6]);
+  expect(first!.counts).toEqual([3, 0, 2]);
+  const sums = await whole.reduceScatterV(arrays([1, 2], [2, 4], [3, 6]), { dtype });
+  expect(sums.map(({ data }) => valuesOf(dtype, data))).toEqual([[6], [12], []]);
 });
 
 describe('places', () => {

@@ -1,16 +1,9 @@
 // Small sums that go together.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import type { LocalGroup } from '../../lib/index.js';
-import { Communicator } from '../../lib/index.js';
+import { ranksOfTests } from '../support/ranks.js';
 
-let local: LocalGroup | undefined;
-afterEach(() => local?.close());
-
-async function make(n: number): Promise<readonly Communicator[]> {
-  local = Communicator.local(n);
-  return await local.openRanks();
-}
+const make = ranksOfTests();
 
 const value = (rank: number, array: number, i: number) => ((rank + 1) * (array + 3) + i) % 31;
 
@@ -47,7 +40,6 @@ describe('setFusion', () => {
         );
         for (const data of datas) expectSame(data, sums(n, lengths));
       }
-      await local!.close();
     }
   });
 
@@ -65,27 +57,6 @@ describe('setFusion', () => {
     // In step again.
     const more = await Promise.all(ranks.map((one) => one.allReduce(Float32Array.of(1))));
     expect(more.map(([sum]) => sum)).toEqual([2, 2]);
-  });
-
-  it('lets a call be dropped that has not begun', async () => {
-    const ranks = await make(2);
-    for (const one of ranks) one.setFusion();
-    // Nothing behind it begins before the other rank comes.
-    const gate = ranks[0]!.barrier();
-    const dropped = new AbortController();
-    const calls = [
-      ranks[0]!.allReduce(Float32Array.of(2), { signal: dropped.signal }),
-      ranks[0]!.allReduce(Float32Array.of(3)),
-    ];
-    const settled = Promise.allSettled(calls);
-    dropped.abort(new Error('not needed'));
-    // The other rank never makes the call that was dropped.
-    const others = [ranks[1]!.barrier(), ranks[1]!.allReduce(Float32Array.of(3))];
-    const [first, second] = await settled;
-    await gate;
-    expect(first).toMatchObject({ status: 'rejected', reason: { message: 'not needed' } });
-    expect(second).toMatchObject({ status: 'fulfilled', value: Float32Array.of(6) });
-    await Promise.all(others);
   });
 
   it('says what its options may be', async () => {

@@ -4,62 +4,23 @@ import { describe, expect, it } from 'vitest';
 import type { Communicator } from '../../lib/communicator/communicator.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { dtypeNames } from '../../lib/tensor/dtype.js';
-import { fullyConnectedGraph } from '../../lib/topology/index.js';
 import { errorWith } from '../support/errors.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 import { codeOf, ranksOfTests } from '../support/ranks.js';
 
 const open = ranksOfTests();
-const sizes = [1, 2, 3, 4, 7];
-/** The greatest numbers; of 64 bits those that float64 holds. */
+/** The greatest numbers. */
 const ends = {
   int8: 2 ** 7 - 1,
   uint8: 2 ** 8 - 1,
   int16: 2 ** 15 - 1,
   int32: 2 ** 31 - 1,
   uint32: 2 ** 32 - 1,
-  int64: 2 ** 53 - 1,
-  uint64: 2 ** 53 - 1,
 };
-const integers = ['int8', 'uint8', 'int16', 'int32', 'uint32', 'int64', 'uint64'] as const;
 
 /** On every rank, the arrays at once. */
 const onAll = <T>(ranks: readonly Communicator[], run: (one: Communicator, rank: number) => T) =>
   Promise.all(ranks.map(run));
-
-describe.each(sizes)('integers of %i ranks', (n) => {
-  it.each(n === 3 ? integers : (['int32'] as const))(
-    'average %s as allReduce does, in place and not, blocking too',
-    async (dtype) => {
-      const ranks = await open(n);
-      ranks.forEach((one) => one.setTopology(fullyConnectedGraph(n)));
-      for (const length of [0, 1, 13, 70_001]) {
-        const data = (rank: number) =>
-          arrayOf(
-            dtype,
-            // Sums wrap around, but those of 64 bits.
-            Array.from({ length }, (_, i) => ends[dtype] - (i % 7) - 2 * rank),
-          );
-        const want = await onAll(ranks, (one, rank) =>
-          one.allReduce(data(rank) as Int32Array, { op: 'avg' }),
-        );
-        const got = await onAll(ranks, (one, rank) =>
-          one.neighborAllReduce(data(rank) as Int32Array),
-        );
-        expect(got).toEqual(want);
-        const apart = await onAll(ranks, (one, rank) => {
-          const out = arrayOf(dtype, new Array<number>(length).fill(0));
-          return one.neighborAllReduce(data(rank) as Int32Array, { out: out as Int32Array });
-        });
-        expect(apart).toEqual(want);
-      }
-      if (n === 1) {
-        const one = ranks[0]!;
-        expect(one.neighborAllReduceSync(Int16Array.of(-3))).toEqual(Int16Array.of(-3));
-      }
-    },
-  );
-});
 
 describe('nodes of integers', () => {
   it('divide sums once, and weigh them like ranks', async () => {

@@ -22,10 +22,7 @@ describe('arrays of a pending operation', () => {
     const mine = data();
     const pending = a.allReduce(mine);
     const error = await a.allReduce(mine).then(String, (thrown: unknown) => thrown);
-    expect(error).toMatchObject({
-      code: 'ERR_BUFFER_IN_USE',
-      message: expect.stringMatching(/allReduce writes.*allReduce.*writing/) as string,
-    });
+    expect(error).toEqual(errorWith('ERR_BUFFER_IN_USE', /allReduce writes.*allReduce.*writing/));
     await Promise.all([pending, b.allReduce(data())]);
     await Promise.all([a.allReduce(mine), b.allReduce(data())]);
     expect([...mine]).toEqual([3, 6, 9, 12]);

@@ -1,6 +1,5 @@
 // What a caller names a collective stands in its errors, in those of ranks whose calls differ, and on timelines.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -13,6 +12,12 @@ import {
   SGD,
   sparseAllReduce,
 } from '../../lib/index.js';
+import { folderOfAllTests } from '../support/folders.js';
+import { ranksOfTests } from '../support/ranks.js';
+
+const open = ranksOfTests();
+let folder = '';
+folderOfAllTests((made) => (folder = made));
 
 const floats = (count: number) => new Float32Array(count);
 
@@ -55,8 +60,7 @@ describe('names and keys are text: a lone surrogate is refused', () => {
       Promise.resolve().then(() => new SGD({ lrMult: { [name]: 2 } })),
   };
   it.each(Object.entries(named))('%s', async (_, call) => {
-    await using group = Communicator.local(1);
-    const [comm] = await group.openRanks();
+    const [comm] = await open(1);
     for (const name of odd) {
       await expect(call(comm!, name)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
     }
@@ -66,8 +70,7 @@ describe('names and keys are text: a lone surrogate is refused', () => {
 
 describe('a named collective', () => {
   it('shows the names of all on each rank, where calls do not fit together', async () => {
-    await using group = Communicator.local(2);
-    const [first, second] = await group.openRanks();
+    const [first, second] = await open(2);
     const errors = await Promise.all([
       failed(first!.allReduce(floats(4), { name: 'grad/conv1' })),
       failed(second!.broadcast(floats(4), { name: 'weights' })),
@@ -81,8 +84,7 @@ describe('a named collective', () => {
   });
 
   it('shows them of calls with factors, of calls that go together, and beside one without', async () => {
-    await using group = Communicator.local(2);
-    const [first, second] = await group.openRanks();
+    const [first, second] = await open(2);
     const scaled = first!.allReduce(floats(4), { name: 'scaled', scale: 0.5, postscale: 2 });
     expectNames(await Promise.all([failed(scaled), failed(second!.barrier())]), ['scaled']);
     for (const one of [first!, second!]) one.setFusion();
@@ -93,16 +95,14 @@ describe('a named collective', () => {
   });
 
   it('shows those of blocking twins', async () => {
-    await using group = Communicator.local(2);
-    const [first, second] = await group.openRanks();
+    const [first, second] = await open(2);
     const awaited = failed(first!.allReduce(floats(4), { name: 'awaited' }));
     expect(() => second!.allReduceSync(floats(5), { name: 'blocking' })).toThrow(/'awaited'/);
     expectNames([await awaited], ['awaited', 'blocking']);
   });
 
   it('shows it where a rank does not come, and in its blocking twin', async () => {
-    await using group = Communicator.local(2);
-    const [first, second] = await group.openRanks();
+    const [first, second] = await open(2);
     const late = failed(first!.barrier({ name: 'epoch 3', timeoutMs: 50 }));
     expect((await late).message).toMatch(/^barrier 'epoch 3': /);
     expect(() => second!.allGatherSync(floats(1), { name: 'losses' })).toThrow(
@@ -111,8 +111,7 @@ describe('a named collective', () => {
   });
 
   it('shows it where its array is in use', async () => {
-    await using group = Communicator.local(2);
-    const [first, second] = await group.openRanks();
+    const [first, second] = await open(2);
     const data = floats(2);
     const one = first!.allReduce(data, { name: 'grad' });
     await expect(first!.allReduce(data, { name: 'again' })).rejects.toThrow(
@@ -122,22 +121,16 @@ describe('a named collective', () => {
   });
 
   it('names need not be equal, and stand on the timeline', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'gradlink-names-'));
-    try {
-      await using group = Communicator.local(2);
-      const [first, second] = await group.openRanks();
-      first!.startTimeline(join(folder, 'trace.json'));
-      const [sum] = await Promise.all([
-        first!.allReduce(floats(2).fill(1), { name: 'mine' }),
-        second!.allReduce(floats(2).fill(2), { name: 'yours' }),
-      ]);
-      expect([...sum]).toEqual([3, 3]);
-      first!.stopTimeline();
-      const text = readFileSync(join(folder, 'trace.rank-0.json'), 'utf8');
-      expect(text).toContain(`"allReduce 'mine'"`);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const [first, second] = await open(2);
+    first!.startTimeline(join(folder, 'trace.json'));
+    const [sum] = await Promise.all([
+      first!.allReduce(floats(2).fill(1), { name: 'mine' }),
+      second!.allReduce(floats(2).fill(2), { name: 'yours' }),
+    ]);
+    expect([...sum]).toEqual([3, 3]);
+    first!.stopTimeline();
+    const text = readFileSync(join(folder, 'trace.rank-0.json'), 'utf8');
+    expect(text).toContain(`"allReduce 'mine'"`);
   });
 
   it('of a group in one process too', async () => {

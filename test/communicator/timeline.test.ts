@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -8,6 +8,7 @@ import { mergeTimelines } from '../../lib/files/timeline.js';
 import { errorWith } from '../support/errors.js';
 import { ranksOfTests } from '../support/ranks.js';
 import { folderOfEachTest } from '../support/folders.js';
+import { spansIn } from '../support/timelines.js';
 
 const open = ranksOfTests();
 let folder: string;
@@ -15,19 +16,6 @@ folderOfEachTest((made) => (folder = made));
 afterEach(() => {
   vi.unstubAllEnvs();
 });
-
-interface Event {
-  readonly name: string;
-  readonly ph: string;
-  readonly pid: number;
-  readonly ts: number;
-  readonly dur: number;
-  readonly args: { readonly bytes: number; readonly waitedMs: number };
-}
-const eventsIn = (file: string): Event[] =>
-  (JSON.parse(readFileSync(file, 'utf8')) as { traceEvents: Event[] }).traceEvents.filter(
-    ({ ph }) => ph === 'X',
-  );
 
 describe('the timeline of a communicator', () => {
   it('has each operation of each rank, one after the other', async () => {
@@ -49,7 +37,7 @@ describe('the timeline of a communicator', () => {
     await Promise.all(ranks.map((one) => one.barrier()));
     const files = ranks.map((_, rank) => join(folder, `trace.rank-${rank}.json`));
     files.forEach((path, rank) => {
-      const events = eventsIn(path);
+      const events = spansIn(path);
       expect(events.map(({ name, args }) => [name, args.bytes])).toEqual([
         ['allReduce', 4000],
         ['broadcast', 24],
@@ -65,7 +53,7 @@ describe('the timeline of a communicator', () => {
     });
     const merged = join(folder, 'all.json');
     mergeTimelines(files, merged);
-    expect(eventsIn(merged)).toHaveLength(10);
+    expect(spansIn(merged)).toHaveLength(10);
   });
 
   it('says in ms how long an operation waited for the one before it', async () => {
@@ -77,7 +65,7 @@ describe('the timeline of a communicator', () => {
     while (performance.now() < waiting + 3);
     await Promise.all([...calls, other!.barrier(), other!.barrier()]);
     one!.stopTimeline();
-    const [, second] = eventsIn(join(folder, 'trace.rank-0.json'));
+    const [, second] = spansIn(join(folder, 'trace.rank-0.json'));
     expect(second!.args.waitedMs).toBeGreaterThanOrEqual(3);
     expect(second!.args.waitedMs).toBeLessThan(performance.now() - issuedAt);
   });
@@ -91,9 +79,9 @@ describe('the timeline of a communicator', () => {
     }).toThrow(/call stopTimeline\(\) first/);
     group.allReduceSync([new Float32Array(1), new Float32Array(1)]);
     await group.allReduce([new Float32Array(70_000), new Float32Array(70_000)]);
-    expect(eventsIn(file)).toEqual([]);
+    expect(spansIn(file)).toEqual([]);
     await group.close();
-    expect(eventsIn(file).map(({ name }) => name)).toEqual(['allReduce', 'allReduce']);
+    expect(spansIn(file).map(({ name }) => name)).toEqual(['allReduce', 'allReduce']);
 
     const ranks = await open(2);
     ranks[0]!.startTimeline(file);
@@ -102,7 +90,7 @@ describe('the timeline of a communicator', () => {
       ranks[1]!.allReduce(new Float32Array(2)),
     ]);
     ranks[0]!.stopTimeline();
-    expect(eventsIn(join(folder, 'group.rank-0.json')).map(({ name }) => name)).toEqual([
+    expect(spansIn(join(folder, 'group.rank-0.json')).map(({ name }) => name)).toEqual([
       'allReduce',
     ]);
   });
@@ -112,9 +100,7 @@ describe('the timeline of a communicator', () => {
     const world = await Communicator.world();
     await world.barrier();
     await world.close();
-    expect(eventsIn(join(folder, 'world.rank-0.json')).map(({ name }) => name)).toEqual([
-      'barrier',
-    ]);
+    expect(spansIn(join(folder, 'world.rank-0.json')).map(({ name }) => name)).toEqual(['barrier']);
   });
 
   it('says which file cannot be written', async () => {

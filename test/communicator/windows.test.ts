@@ -1,25 +1,20 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { Communicator } from '../../lib/communicator/communicator.js';
-import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import type { Communicator } from '../../lib/communicator/communicator.js';
 import type { NeighborWindow } from '../../lib/communicator/windows/window.js';
 import type { WindowOptions } from '../../lib/communicator/calls/types.js';
 import { exponentialTwoGraph, meshGrid2DGraph, ringGraph } from '../../lib/topology/index.js';
 import type { Topology } from '../../lib/topology/index.js';
 import { errorWith } from '../support/errors.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
+import { ranksOfTests } from '../support/ranks.js';
 
-let group: LocalGroup | undefined;
+const openRanks = ranksOfTests();
 let ranks: readonly Communicator[] = [];
 const make = async (n: number, graph: Topology = exponentialTwoGraph(n), weighted = false) => {
-  group = Communicator.local(n);
-  ranks = await group.openRanks();
+  ranks = await openRanks(n);
   ranks.forEach((one) => one.setTopology(graph, { weighted }));
 };
-afterEach(async () => {
-  await group?.close();
-  group = undefined;
-});
 
 const open = (datas: readonly Float64Array[], options?: WindowOptions) =>
   Promise.all(ranks.map((one, rank) => one.createWindow(datas[rank]!, options)));
@@ -60,7 +55,6 @@ describe('windows', () => {
           });
           await free(windows);
         }
-        await group?.close();
       }
     },
   );
@@ -135,7 +129,6 @@ describe('windows', () => {
         expect(window.array[0]).toBeCloseTo(want, 10);
       });
       await free(windows);
-      await group?.close();
     }
   });
 

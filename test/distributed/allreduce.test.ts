@@ -34,35 +34,11 @@ it(
     report([servers.length, worker.bytesReduced > 0, kv.numDeadNodes()]);
     report((await outcome((async () => kv.placement())())).code);
     report((await outcome(kv.setGradientCompression({ type: '2bit' }))).code);
+    report((await outcome(kv.setServerProfiler('profile.json'))).code);
     await kv.close();
     `,
     );
-    const reports = [true, [0, true, 0], 'ERR_UNSUPPORTED', 'ERR_UNSUPPORTED'];
+    const reports = [true, [0, true, 0], 'ERR_UNSUPPORTED', 'ERR_UNSUPPORTED', 'ERR_UNSUPPORTED'];
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
   },
 );
-
-it('who leaves is no longer waited for', async () => {
-  const { workers } = await runJob(
-    scripts,
-    { workers: 3, servers: 0 },
-    `
-    ${helpers}
-    const kv = await KVStore.create('allreduce');
-    await kv.init('a', filled(10, 0));
-    const out = filled(10, 0);
-    for (let batch = 0; batch < 2 + kv.rank; batch++) {
-      await kv.pushPull('a', filled(10, kv.rank + 1), out);
-      report(out[9]);
-    }
-    await kv.leave();
-    await kv.close();
-    `,
-  );
-  expect(workers.map(({ reports }) => reports)).toEqual([
-    [6, 6],
-    [6, 6, 5],
-    [6, 6, 5, 3],
-  ]);
-  for (const worker of workers) expect(worker).toMatchObject(well);
-});

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { Scripts, well } from '../support/processes.js';
-import { busy, fails, helpers, runJob, startJob, tolerates } from './support.js';
+import { Scripts } from '../support/processes.js';
+import { busy, fails, helpers, runJob, startJob } from './support.js';
 
 const scripts = new Scripts();
 afterAll(() => scripts.remove());
@@ -68,19 +68,6 @@ describe('dist_sync', () => {
     await job.ended;
     expect(first.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: absent });
     expect((first.reports[0] as Error).message).toMatch(said);
-  });
-});
-
-describe('dist_async', () => {
-  it('goes on without a worker that died, where that is tolerated', async () => {
-    const job = startJob(scripts, { workers: 3, servers: 2 }, tolerates(1), {
-      GRADLINK_TOLERATE_WORKER_LOSS: '1',
-    });
-    await Promise.all(job.workers.map((worker) => worker.said('begun')));
-    job.workers[1]!.child.kill('SIGKILL');
-    const { workers, servers } = await job.ended;
-    for (const rank of [0, 2]) expect(workers[rank]).toMatchObject({ ...well, reports: [1, true] });
-    for (const server of servers) expect(server).toMatchObject(well);
   });
 });
 

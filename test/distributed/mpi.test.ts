@@ -1,37 +1,26 @@
 // The stores of several workers over MPI: gradlink launch starts workers and servers with a real mpirun.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { Scripts } from '../support/processes.js';
-import { exchanges, helpers } from './support.js';
+import { Launches } from '../support/launching.js';
+import { reportsIn, Scripts } from '../support/processes.js';
+import { exchanges } from './support.js';
 
 const scripts = new Scripts();
-afterAll(() => scripts.remove());
-
-const library = new URL('../../dist/index.js', import.meta.url).href;
-const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
+const launches = new Launches();
+afterAll(async () => {
+  await scripts.remove();
+  await launches.remove();
+});
 
 /** Its exit status and what it printed. */
-async function launch(
-  mpi: string,
-  args: readonly string[],
-  source: string,
-): Promise<{ code: number | null; output: string; reports: unknown[] }> {
-  const command = ['launch', '--launcher', 'mpi', ...args, process.execPath];
-  const child = spawn(process.execPath, [gradlink, ...command, scripts.write(source)], {
-    env: { ...process.env, GRADLINK_MPI: mpi },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  child.stdout.on('data', (chunk) => (output += String(chunk)));
-  child.stderr.on('data', (chunk) => (output += String(chunk)));
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  const reports = output
-    .split('\n')
-    .filter((line) => line.startsWith('report '))
-    .map((line) => JSON.parse(line.slice('report '.length)) as unknown);
-  return { code, output, reports };
+async function launch(mpi: string, args: readonly string[], source: string) {
+  const { code, stdout, stderr } = await launches.run(
+    ['--launcher', 'mpi', ...args, process.execPath, scripts.write(source)],
+    { env: { GRADLINK_MPI: mpi } },
+  );
+  return { code, output: stdout + stderr, reports: reportsIn(stdout) };
 }
 
 describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
@@ -71,37 +60,5 @@ describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
       [2, 3],
       [2, 3],
     ]);
-  });
-
-  mpiTest('allreduce steps parts of keys on the workers, to the bit as all of them', async () => {
-    const source = `
-      ${helpers}
-      const { SGD } = await import(${JSON.stringify(library)});
-      // Sums that depend on their order.
-      const numbers = (seed, length) =>
-        Float32Array.from({ length }, (_, i) => Math.sin(seed * 1000 + i));
-      const results = [];
-      for (const shardOptimizer of [false, true]) {
-        const kv = await KVStore.create('allreduce', { shardOptimizer });
-        const keys = ['small', 'large'];
-        const lengths = [70, 50_001];
-        await kv.init(keys, lengths.map((length) => numbers(1, length)));
-        await kv.setOptimizer(new SGD({ learningRate: 0.1, momentum: 0.9 }));
-        const outs = lengths.map((length) => filled(length, 0));
-        for (let round = 0; round < 3; round++) {
-          const gradients = lengths.map((length) => numbers(10 * round + kv.rank, length));
-          await kv.pushPull(keys, gradients, outs);
-        }
-        results.push(Buffer.concat(outs.map(({ buffer }) => Buffer.from(buffer))));
-        await kv.close();
-      }
-      report(results[0].equals(results[1]));
-    `;
-    for (const ranksPerNode of ['1', '2', '3']) {
-      const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
-      const { code, output, reports } = await launch(mpi, ['-n', '3', ...env], source);
-      expect(code, output).toBe(0);
-      expect(reports, `${ranksPerNode} a host`).toEqual([true, true, true]);
-    }
   });
 });

@@ -8,7 +8,6 @@ import { helpers, runJob } from './support.js';
 const scripts = new Scripts();
 afterAll(() => scripts.remove());
 
-const size = { workers: 3, servers: 2 };
 // 1200 x 1100 is above the bound of 1,000,000 elements: cut over the servers.
 const keys = `
   ${helpers}
@@ -21,66 +20,6 @@ const keys = `
 
 const allWell = (count: number, reports: unknown[]) =>
   Array.from({ length: count }, () => expect.objectContaining({ ...well, reports }) as unknown);
-
-it('check_default_keys and check_big_default_keys', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `
-    ${keys}
-    const kv = await KVStore.create('dist_sync');
-    for (const key of [3, 5, 7, 99]) await kv.init(key, filled(lengths[key], 1));
-    await kv.setOptimizer(new Test({ rescaleGrad: rate }));
-    const n = kv.numWorkers;
-    const right = [];
-    for (const key of [3, 99]) {
-      const grad = filled(lengths[key], kv.rank + 1);
-      const out = filled(lengths[key], 0);
-      for (let i = 0; i < 3; i++) {
-        await kv.push(key, grad);
-        await kv.pull(key, out);
-        right.push(same(out, ((n + 1) * n * rate) / 2 * (i + 1) + 1));
-      }
-    }
-    report(right);
-    await kv.close();
-    `,
-  );
-  expect(workers).toEqual(allWell(3, [[true, true, true, true, true, true]]));
-});
-
-it.each(['before', 'after'])(
-  'gradient compression, set %s init: 2bit keeps what it does not send',
-  async (when) => {
-    const { workers } = await runJob(
-      scripts,
-      size,
-      `
-    ${keys}
-    const kv = await KVStore.create('dist_sync');
-    const compress = () => kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
-    if (${String(when === 'before')}) await compress();
-    await kv.init([3, 99], [filled(small, 0), filled(big, 0)]);
-    if (${String(when === 'after')}) await compress();
-    await kv.setOptimizer(new Test({ rescaleGrad: rate }));
-    const n = kv.numWorkers;
-    const steps = [];
-    for (const key of [3, 99]) {
-      const out = filled(lengths[key], -1);
-      for (const value of [0.4, 0.4, 0.2, 0, 0.5, 10]) {
-        await kv.push(key, filled(lengths[key], value));
-        await kv.pull(key, out);
-        steps.push(same(out, out[0]) ? out[0] / n / rate : NaN);
-      }
-    }
-    report(steps);
-    await kv.close();
-    `,
-    );
-    const steps = [0, 0.5, 1, 1, 1.5, 2];
-    expect(workers).toEqual(allWell(3, [[...steps, ...steps]]));
-  },
-);
 
 it('set_optimizer: worker 0 alone, as its nightly tests have it; a barrier of another worker is none of it', async () => {
   const { workers } = await runJob(

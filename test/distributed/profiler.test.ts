@@ -1,45 +1,27 @@
 // What servers note of their work: MXNet's profiler with profile_process='server', whose nightly test
 // (test_server_profiling.py) looks for a file of each server that parses.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 
 import { mergeTimelines } from '../../lib/files/timeline.js';
+import { errorWith } from '../support/errors.js';
+import { folderOfEachTest } from '../support/folders.js';
 import { Scripts, well } from '../support/processes.js';
+import { eventsIn, type Event } from '../support/timelines.js';
 import { helpers, runJob } from './support.js';
 
 const scripts = new Scripts();
-const root = mkdtempSync(join(tmpdir(), 'gradlink-profiler-'));
-afterAll(async () => {
-  await scripts.remove();
-  rmSync(root, { recursive: true });
-});
+afterAll(() => scripts.remove());
 
 let folder: string;
 let file: string;
-let tests = 0;
-beforeEach(() => {
-  folder = join(root, String(tests++));
-  mkdirSync(folder);
+folderOfEachTest((made) => {
+  folder = made;
   file = join(folder, 'profile.json');
 });
 const ofServer = (server: number) => join(folder, `profile.server-${server}.json`);
-
-interface Event {
-  readonly name: string;
-  readonly ph: 'M' | 'X' | 'i';
-  readonly pid: number;
-  readonly tid: number;
-  readonly ts: number;
-  readonly dur: number;
-  readonly args: { key?: string; worker?: number; pushes?: number; bytes: number; name?: string };
-}
-
-function eventsOf(path: string): Event[] {
-  return (JSON.parse(readFileSync(path, 'utf8')) as { traceEvents: Event[] }).traceEvents;
-}
 
 const sum = (events: readonly Event[]) => events.reduce((all, { args }) => all + args.bytes, 0);
 const called = (events: readonly Event[], name: string, key?: string) =>
@@ -85,7 +67,7 @@ describe('setServerProfiler', () => {
       await kv.close();`,
       );
       for (const ended of [...workers, ...servers]) expect(ended).toMatchObject(well);
-      const all = [0, 1].map((server) => eventsOf(ofServer(server)));
+      const all = [0, 1].map((server) => eventsIn(ofServer(server)));
       const events = all.flat();
 
       // Three steps of two workers: each byte is received, merged in a step, and answered.
@@ -131,34 +113,9 @@ describe('setServerProfiler', () => {
         }
       }
       mergeTimelines([ofServer(0), ofServer(1)], join(folder, 'all.json'));
-      expect(eventsOf(join(folder, 'all.json'))).toHaveLength(events.length);
+      expect(eventsIn(join(folder, 'all.json'))).toHaveLength(events.length);
     },
   );
-
-  it("every worker calls it, from before the init on, as MXNet's test does", async () => {
-    const { workers } = await runJob(
-      scripts,
-      size,
-      `${helpers}
-      import { SGD } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
-      const kv = await KVStore.create('dist_sync');
-      const length = 1200 * 1200;
-      await kv.setServerProfiler(${JSON.stringify(file)});
-      await kv.init('99', filled(length, 1));
-      if (kv.rank === 0) await kv.setOptimizer(new SGD());
-      for (let i = 0; i < 10; ++i) {
-        kv.push('99', filled(length, kv.rank + 1));
-        await kv.pull('99', filled(length, 0));
-      }
-      await kv.barrier();
-      await kv.setServerProfiler(null);
-      await kv.close();`,
-    );
-    for (const ended of workers) expect(ended).toMatchObject(well);
-    const events = [0, 1].flatMap((server) => eventsOf(ofServer(server)));
-    expect(sum(called(events, 'receive push', '99'))).toBe(10 * 2 * 4 * 1200 * 1200);
-    expect(sum(called(events, 'receive init', '99'))).toBe(4 * 1200 * 1200);
-  });
 
   it('tells merging from updating, and the time of an updater', async () => {
     const { workers } = await runJob(
@@ -182,7 +139,7 @@ describe('setServerProfiler', () => {
       await kv.close();`,
     );
     for (const ended of workers) expect(ended).toMatchObject(well);
-    const events = [0, 1].flatMap((server) => eventsOf(ofServer(server)));
+    const events = [0, 1].flatMap((server) => eventsIn(ofServer(server)));
     const work = (key: string) =>
       events
         .filter(({ name, args }) => (name === 'merge' || name === 'update') && args.key === key)
@@ -225,10 +182,7 @@ describe('setServerProfiler', () => {
     );
     for (const ended of servers) expect(ended).toMatchObject(well);
     expect(workers[1]).toMatchObject(well);
-    const failed = (message: RegExp) => ({
-      code: 'ERR_SYSTEM',
-      message: expect.stringMatching(message) as string,
-    });
+    const failed = (message: RegExp) => errorWith('ERR_SYSTEM', message);
     expect(workers[0]).toMatchObject({
       ...well,
       reports: [
@@ -241,10 +195,10 @@ describe('setServerProfiler', () => {
     });
     // The second start of worker 0 did not end the first.
     for (const server of [0, 1]) {
-      const events = eventsOf(join(folder, `other.server-${server}.json`));
+      const events = eventsIn(join(folder, `other.server-${server}.json`));
       expect(called(events, 'update', 'big')).toHaveLength(2);
     }
-    expect(called(eventsOf(ofServer(0)), 'update')).toEqual([]);
+    expect(called(eventsIn(ofServer(0)), 'update')).toEqual([]);
   });
 
   it('a worker that fails to begin does not end what another has begun', async () => {
@@ -265,7 +219,7 @@ describe('setServerProfiler', () => {
     expect(workers[1]).toMatchObject({ ...well, reports: ['ERR_SYSTEM'] });
     // Nobody ended it: the store's end did.
     for (const server of [0, 1]) {
-      expect(called(eventsOf(ofServer(server)), 'update', 'big')).toHaveLength(4);
+      expect(called(eventsIn(ofServer(server)), 'update', 'big')).toHaveLength(4);
     }
     expect(existsSync(`${ofServer(0)}2`)).toBe(false);
   });
@@ -287,22 +241,5 @@ describe('setServerProfiler', () => {
     );
     const text = expect.stringMatching(/server-[01]\.json.*another store/) as unknown;
     expect(workers[0]).toMatchObject({ ...well, reports: [text] });
-  });
-
-  it('needs servers', async () => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 1, servers: 0 },
-      `for (const type of ['local', 'allreduce']) {
-        const kv = await KVStore.create(type);
-        report(await outcome(kv.setServerProfiler('profile.json')));
-        await kv.close();
-      }`,
-    );
-    const refused = expect.objectContaining({
-      code: 'ERR_UNSUPPORTED',
-      message: expect.stringMatching(/setServerProfiler.*servers/) as string,
-    }) as unknown;
-    expect(workers[0]).toMatchObject({ ...well, reports: [refused, refused] });
   });
 });

@@ -92,6 +92,45 @@ describe('dist_sync', () => {
     }
   });
 
+  it('of pushes and pulls of rows moves the rows alone', async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 2, servers: 2 },
+      `
+      ${helpers}
+      import { RowSparse, SGD } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+      // Cut over both servers, in pieces that rows of 24 elements do not fit.
+      const rows = (indices) =>
+        new RowSparse({ indices, data: filled(24 * indices.length, 1), shape: [20_000, 24] });
+      const kv = await KVStore.create('dist_sync', { bigArrayBound: 10_000 });
+      await kv.init('big', rows([]));
+      await kv.setOptimizer(new SGD());
+      const moved = async () => {
+        const { worker } = await kv.report();
+        const sum = (list) => list.reduce((a, b) => a + b, 0);
+        return [sum(worker.bytesSent), sum(worker.bytesReceived)];
+      };
+      const ids = Array.from({ length: 10 }, (_, i) => i * 1999);
+      const before = await moved();
+      for (let step = 0; step < 10; ++step) {
+        await kv.push('big', rows(ids));
+        await kv.rowSparsePull('big', rows([]), ids);
+      }
+      const after = await moved();
+      report(after.map((bytes, i) => bytes - before[i]));
+      await kv.close();
+      `,
+    );
+    for (const worker of workers) {
+      expect(worker).toMatchObject(well);
+      for (const bytes of worker.reports[0] as number[]) {
+        // Ten times ten rows of 96 bytes, of 1.9 MB.
+        expect(bytes).toBeGreaterThanOrEqual(9600);
+        expect(bytes).toBeLessThan(50_000);
+      }
+    }
+  });
+
   it('two stores at once, and one after the other', async () => {
     const { workers, servers } = await runJob(
       scripts,

@@ -160,21 +160,3 @@ export const fails = `
   await kv.init(['a', 'b'], [filled(100, 0), filled(3000000, 0)]);
   throw new Error('unforeseen');
 `;
-
-/** Goes on without the worker that dies once all have begun. */
-export const tolerates = (dies: number): string => `
-  ${helpers}
-  const kv = await KVStore.create('dist_async');
-  await kv.init('a', filled(10, 0));
-  say('begun');
-  if (kv.rank === ${String(dies)}) {
-    setInterval(() => undefined, 1000);
-    await new Promise(() => undefined);
-  }
-  const out = filled(10, 0);
-  while (kv.numDeadNodes() === 0) await kv.pushPull('a', filled(10, kv.rank + 1), out);
-  for (let i = 0; i < 10; i++) await kv.pushPull('a', filled(10, 4), out);
-  report(kv.numDeadNodes());
-  report(same(out, out[0]));
-  await kv.close();
-`;

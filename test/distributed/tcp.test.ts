@@ -1,21 +1,15 @@
 // The stores of several workers over TCP: workers by torchrun's variables, servers by hand.
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 
 import { netns, onHosts } from '../support/hosts.js';
-import { Scripts, well, type Ended } from '../support/processes.js';
-import { busy, exchanges, runJob, startTcpJob } from './support.js';
+import { Scripts, well } from '../support/processes.js';
+import { exchanges, runJob, startTcpJob } from './support.js';
 
 const scripts = new Scripts();
 afterEach(() => scripts.remove());
 
 const size = { workers: 2, servers: 2 };
 const perNode = (count: string): Record<string, string> => ({ GRADLINK_RANKS_PER_NODE: count });
-
-/** Who has lost a rank, and knows it by its name. */
-function expectLost({ reports: [lost] }: Ended, rank: number, name: string): void {
-  expect(lost).toMatchObject({ code: 'ERR_PEER_LOST', rank });
-  expect((lost as Error).message).toMatch(new RegExp(`\\b${name}\\b`));
-}
 
 it('sums, places keys as in shared memory, and ends the servers with the workers', async () => {
   const source = `${exchanges} report(kv.placement()); await kv.close();`;
@@ -47,33 +41,6 @@ it('leaves the servers out of worlds, and of stores that need none', async () =>
   ];
   for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
   for (const server of servers) expect(server).toMatchObject({ ...well, reports: [] });
-});
-
-describe.each(['1', '2'])('with %s ranks a host', (count) => {
-  it('a server that is killed is named on all workers', async () => {
-    const job = await startTcpJob(scripts, size, busy('dist_sync'), perNode(count));
-    await Promise.all(job.workers.map((worker) => worker.said('begun')));
-    job.servers[1]!.child.kill('SIGKILL');
-    const { workers } = await job.ended;
-    for (const worker of workers) {
-      expect(worker).toMatchObject({ code: 0, signal: null });
-      expectLost(worker, 3, 'server 1');
-    }
-  });
-
-  // Worker 0 is where all meet.
-  it.each([0, 1])('worker %i that is killed is named, and ends the servers', async (killed) => {
-    const job = await startTcpJob(scripts, size, busy('dist_sync'), perNode(count));
-    await Promise.all(job.workers.map((worker) => worker.said('begun')));
-    job.workers[killed]!.child.kill('SIGKILL');
-    const { workers, servers } = await job.ended;
-    expect(workers[1 - killed]).toMatchObject({ code: 0, signal: null });
-    expectLost(workers[1 - killed]!, killed, `worker ${String(killed)}`);
-    for (const server of servers) {
-      expect(server).toMatchObject({ code: 1, signal: null });
-      expectLost(server, killed, `worker ${String(killed)}`);
-    }
-  });
 });
 
 it('a server that never comes is named, by stores and worlds', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
+import { errorWith } from '../support/errors.js';
 import { Launches } from '../support/launching.js';
 import { Scripts, well } from '../support/processes.js';
 import { helpers, runJob } from './support.js';
@@ -78,30 +79,6 @@ describe('serveJob({ updater })', () => {
     expect(big[0]!.length + big[1]!.length).toBe(300_001);
   });
 
-  it('steps each push by itself in an asynchronous store', async () => {
-    const { workers } = await runJob(
-      scripts,
-      {
-        workers: 3,
-        servers: 1,
-        serving:
-          'updater: (key, received, stored) => stored.forEach((one, i) => (stored[i] = one + 2 * received[i])),',
-      },
-      `
-      ${lengths}
-      const kv = await KVStore.create('dist_async');
-      await kv.init(keys, zeros());
-      for (let i = 0; i < 4; i += 1) await kv.push(keys, keys.map((key) => filled(lengths[key], kv.rank + 1)));
-      await kv.barrier();
-      const outs = zeros();
-      await kv.pull(keys, outs);
-      report(outs.every((out) => same(out, 48)));
-      await kv.close();
-      `,
-    );
-    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
-  });
-
   it('rejects what ran it with what it threw, leaves the value, and goes on', async () => {
     const { workers, servers } = await runJob(
       scripts,
@@ -134,10 +111,8 @@ describe('serveJob({ updater })', () => {
       await kv.close();
       `,
     );
-    const failure = (key: string): object => ({
-      code: 'ERR_SYSTEM',
-      message: expect.stringMatching(new RegExp(`updater.*key ${key}.*: too large$`)) as string,
-    });
+    const failure = (key: string): object =>
+      errorWith('ERR_SYSTEM', new RegExp(`updater.*key ${key}.*: too large$`));
     const reports = [failure('small'), failure('big'), 'ERR_SYSTEM', [true, true], [true, true]];
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
     expect(servers[0]).toMatchObject({ ...well, reports: [storeReport] });

@@ -4,8 +4,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 
+import '../support/known-limits.js';
 import { gpuFindings } from '../../lib/doctor/gpus.js';
 import {
   addonFindings,
@@ -32,14 +33,6 @@ import { environment, report } from '../support/reports.js';
 import { sweepRun } from '../support/page-runs.js';
 import { expectSample, shapeOf } from '../support/samples.js';
 import { root } from '../support/walks.js';
-
-// What a comparison is not about.
-vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
-  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
-}));
-vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
-  measureLoop: () => Promise.resolve(2e10),
-}));
 
 let folder = '';
 folderOfEachTest((made) => (folder = made));

@@ -1,42 +1,29 @@
 // The site that `npm run docs` makes, in a browser: every guide, and of the reference the longest names.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { noBrowser, startBrowser } from '../support/browser.js';
+import { noBrowser, pagesOfTests } from '../support/browser.js';
+import { folderOfAllTests } from '../support/folders.js';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const root = join(import.meta.dirname, '..', '..');
 
 let site = '';
-let browser: Browser | undefined;
+folderOfAllTests((made) => (site = made));
 beforeAll(async () => {
   if (noBrowser !== undefined) return;
-  site = mkdtempSync(join(tmpdir(), 'gradlink-site-'));
   const typedoc = join(root, 'node_modules', '.bin', 'typedoc');
   await promisify(execFile)(typedoc, ['--skipErrorChecking', '--out', site], { cwd: root });
-  browser = await startBrowser();
 }, 300_000);
-afterAll(async () => {
-  await browser?.close();
-  rmSync(site, { recursive: true, force: true });
-});
+const newPage = pagesOfTests();
 
 describe('the site', () => {
-  beforeEach((context) => {
-    if (noBrowser !== undefined) context.skip(noBrowser);
-  });
-
-  async function open(width: number): Promise<Page> {
-    if (browser === undefined) throw new Error(noBrowser);
-    return await browser.newPage({ bypassCSP: true, viewport: { width, height: 800 } });
-  }
+  const open = (width: number) => newPage({ bypassCSP: true, viewport: { width, height: 800 } });
 
   it('scrolls down only, on a phone', async () => {
     const pages = readdirSync(site, { recursive: true, encoding: 'utf8' }).filter((file) =>

@@ -256,16 +256,6 @@ describe('what goes wrong', () => {
     expect(value.cases.some(({ status }) => status === 'error')).toBe(true);
   });
 
-  it('a library without symmetric windows registers locally', async () => {
-    // Without a deadline: it must not pass here.
-    const args = ['all_reduce', '-g', '2', '-R', '2', ...quick];
-    const { code, report: value } = await reportOf('collectives.js', args, {
-      GRADLINK_FAKE_FAULTS: 'nccl-version=22005',
-    });
-    expect(code).toBe(0);
-    expect(value.cases[0]?.parameters.registration).toBe('local');
-  });
-
   it('the limit is that of the links where NCCL has no estimate', async () => {
     const args = ['all_reduce', '-g', '4', '-b', '4M', '-e', '4M', '--iters', '1', '-w', '0'];
     const { report: value } = await reportOf('collectives.js', args, {

@@ -1,12 +1,12 @@
 // The kernels' machine code where a package has it, in cubins/ beside the addon: GPUs load it, and compile nothing.
 // @module-tag full
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
+import { folderOfEachTest } from '../support/folders.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 import { onRealGpus } from './setup/fakes.js';
@@ -26,10 +26,10 @@ const compilingMs = 300_000;
 
 describe('cubins', () => {
   let folder: string;
+  folderOfEachTest((made) => (folder = made));
   let scripts: GpuScripts;
   beforeEach((context) => {
     scripts = new GpuScripts();
-    folder = mkdtempSync(join(tmpdir(), 'gradlink-cubins-'));
     const { reason, cubins = [] } = makeCubins();
     if (reason !== undefined) context.skip(reason);
     const capability = gpuDevices()[0]?.computeCapability ?? '';
@@ -38,10 +38,7 @@ describe('cubins', () => {
     for (const { file } of cubins) copyFileSync(file, join(folder, 'cubins', basename(file)));
     copyFileSync(join(root, 'build/Release/gradlink.node'), join(folder, 'gradlink.node'));
   }, compilingMs);
-  afterEach(async () => {
-    await scripts.remove();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterEach(() => scripts.remove());
 
   /** On the stand-in whatever is compiled fails; a real driver says the same. */
   const nothingCompiled = onRealGpus
@@ -70,18 +67,6 @@ describe('cubins', () => {
       ...well,
       reports: [expect.stringMatching(/^cubin sm_\d+$/) as string],
     });
-  });
-
-  it('spare the driver all compiling', async () => {
-    const ended = await scripts.run(
-      summed,
-      scripts.env({ ...nothingCompiled, GRADLINK_CUBINS: join(folder, 'cubins') }),
-    );
-    expect(ended).toMatchObject({
-      ...well,
-      reports: [[2, 4, 6, 8, 10], expect.stringMatching(/^cubin sm_\d+$/) as string],
-    });
-    scripts.expectNothingLeft();
   });
 
   it('can be left out, for drivers that are to compile', async () => {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
+import { gpuShares } from '../../lib/measure/machine/gpu-share.js';
 import { native } from '../../lib/native/load.js';
 
 it('devices tells what each GPU is', () => {
@@ -63,4 +64,16 @@ it('libraries are told with their files', () => {
   expect(libraries.ncclFile).toContain('libnccl');
   expect(libraries.ncclVersion).toMatch(/^2\.\d+\.\d+$/);
   expect(libraries.driverRelease).toMatch(/^\d+\.\d+/);
+});
+
+it('gpuShares is the mean of what the GPUs tell', () => {
+  const known = gpuDevices().flatMap(({ health }) => health?.utilizationPercent ?? []);
+  const share = gpuShares()?.();
+  if (known.length === 0) expect(share).toBeUndefined();
+  else {
+    expect(share).toBeGreaterThanOrEqual(0);
+    expect(share).toBeLessThanOrEqual(1);
+  }
+  // The stand-ins' GPUs are busy in 37 of 100 moments.
+  if (process.env.GRADLINK_GPU_TESTS !== 'real') expect(share).toBeCloseTo(0.37, 10);
 });

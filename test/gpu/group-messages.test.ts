@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { needs, reportsOf, world } from '../support/world-groups.js';
+import { needs, reportsOf, sizeOf, world } from '../support/world-groups.js';
 
 const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
@@ -61,7 +61,7 @@ describe('neighbours in a world of processes with several GPUs', () => {
   it.for([{ counts: [3] }, { counts: [2, 2] }, { counts: [1, 0, 2] }])(
     'average over the topology and by weights, $counts GPUs in the processes',
     async ({ counts }, context) => {
-      const size = counts.reduce((sum, one) => sum + Math.max(one, 1), 0);
+      const size = sizeOf(counts);
       needs(size, context);
       const source = `${world(counts)}
         const single = counts[process_] === 0;

@@ -2,13 +2,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { needs, reportsOf, world } from '../support/world-groups.js';
+import { needs, reportsOf, sizeOf, world } from '../support/world-groups.js';
 
 const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
-
-const sizeOf = (counts: readonly number[]): number =>
-  counts.reduce((sum, one) => sum + Math.max(one, 1), 0);
 
 /** All elements of each buffer. */
 const allOf = `

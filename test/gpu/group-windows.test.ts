@@ -2,13 +2,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { needs, reportsOf, world } from '../support/world-groups.js';
+import { needs, reportsOf, sizeOf, world } from '../support/world-groups.js';
 
 const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
-
-const sizeOf = (counts: readonly number[]): number =>
-  counts.reduce((sum, one) => sum + Math.max(one, 1), 0);
 
 /** A window of each rank held here, of what its GPU is given; a Communicator's too. */
 const opened = `
@@ -108,28 +105,6 @@ describe('windows of a world of processes with several GPUs', () => {
     expect(await reportsOf(scripts, [2, 0], source)).toEqual([
       [0, ['ERR_TIMEOUT', 0], 'got it', 'got it'],
       [0],
-    ]);
-  });
-
-  it('are refused on all ranks where they do not fit, and can be opened again', async (context) => {
-    needs(4, context);
-    const source = `${world([2, 2])} ${opened}
-      for (const length of [process_ === 0 ? 100 : 90, 100]) {
-        const how = await outcome(windowsOf((rank) => rank, {}, length).then(async (windows) => {
-          await each(windows, (one) => one.put());
-          await group.barrier();
-          report(await lasts(await each(windows, (one) => one.update())));
-          for (const one of windows) await one.free();
-        }));
-        report(how === 'done' ? how : [how.code, how.message]);
-      }
-      await group.close();
-    `;
-    const refused = ['ERR_MISMATCH', expect.stringMatching(/rank 0.*rank 2.*counts/)];
-    // The exponential graph of four: each averages with the ranks 1 and 2 before it.
-    expect(await reportsOf(scripts, [2, 2], source)).toEqual([
-      [refused, [expect.closeTo(5 / 3, 5), expect.closeTo(4 / 3, 5)], 'done'],
-      [refused, [expect.closeTo(1, 5), expect.closeTo(2, 5)], 'done'],
     ]);
   });
 });

@@ -6,7 +6,6 @@ import { gpuCount, spread } from '../support/gpu-arrays.js';
 import { runScript } from '../support/gpu-commands.js';
 import { iterations, measure, parseReport } from '../support/measure.js';
 import { onRealGpus } from './setup/fakes.js';
-import { words } from '../support/words.js';
 
 // Copies of a quarter of a gigabyte: the process below makes the real ones.
 vi.mock('../../lib/measure/machine/gpu-copy-limit.js', () => ({
@@ -17,24 +16,6 @@ const four = spread(4).join(',');
 const quick = ['--num-batches', '2'];
 
 describe('as a process', () => {
-  it(
-    'node bench/measure.js --kv-store device --gpus 0,1,2,3',
-    { timeout: 180_000, tags: 'full' },
-    async () => {
-      const { code, stdout, stderr } = await runScript('measure.js', [
-        ...words('--kv-store device --gpus'),
-        four,
-      ]);
-      expect(code, stderr).toBe(0);
-      expect(stdout).toContain('verdict');
-      const lines = iterations(stderr);
-      expect(lines.map(([iteration]) => iteration)).toEqual([1, 2, 3, 4, 5]);
-      expect(lines.map((line) => line[3])).toEqual([0, 0, 0, 0, 0]);
-      expect(stderr).toMatch(/arrays = 157.*size = 240\.165536 MB/);
-      expect(stderr).toContain(`gpus='${four}'`);
-    },
-  );
-
   it('without a driver: one clear message, status 2', async () => {
     const { code, stdout, stderr } = await runScript('measure.js', ['--gpus', '0,1,2'], {
       GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1',

@@ -1,6 +1,7 @@
 // `gradlink p2p` on whatever GPUs there are: every case runs or says why not.
 import { describe, expect, it } from 'vitest';
 
+import { p2pCases } from '../../lib/measure/p2p/cases.js';
 import { run as runP2p } from '../../lib/measure/p2p/p2p-run.js';
 import { hasMeasurement, type CaseResult, type Report } from '../../lib/results/result.js';
 import { native } from '../../lib/native/load.js';
@@ -18,32 +19,8 @@ async function report(...argv: string[]): Promise<{ code: number; value: Report 
   return { code, value: parseReport(stdout) };
 }
 
-// nvbandwidth's, in its order.
-const engineCases = (engine: string): string[] => [
-  `host_to_device_memcpy_${engine}`,
-  `device_to_host_memcpy_${engine}`,
-  `host_to_device_bidirectional_memcpy_${engine}`,
-  `device_to_host_bidirectional_memcpy_${engine}`,
-  `device_to_device_memcpy_read_${engine}`,
-  `device_to_device_memcpy_write_${engine}`,
-  `device_to_device_bidirectional_memcpy_read_${engine}`,
-  `device_to_device_bidirectional_memcpy_write_${engine}`,
-  `all_to_host_memcpy_${engine}`,
-  `all_to_host_bidirectional_memcpy_${engine}`,
-  `host_to_all_memcpy_${engine}`,
-  `host_to_all_bidirectional_memcpy_${engine}`,
-  `all_to_one_write_${engine}`,
-  `all_to_one_read_${engine}`,
-  `one_to_all_write_${engine}`,
-  `one_to_all_read_${engine}`,
-];
-const names = [
-  ...engineCases('ce'),
-  ...engineCases('sm'),
-  'host_device_latency_sm',
-  'device_to_device_latency_sm',
-  'device_local_copy',
-];
+// Which they are: test/measure/p2p/cases.test.ts.
+const names = p2pCases.map(({ name }) => name);
 
 const named = (cases: readonly CaseResult[], name: string): CaseResult[] =>
   cases.filter((one) => one.name === name);
@@ -60,6 +37,23 @@ it('says about how long it takes, before the first case and after each', async (
   expect(told[0]?.left).toBeGreaterThan(0);
   expect(told[2]?.left).toBeGreaterThan(0);
   expect(told[3]?.left).toBe(0);
+});
+
+it('its bar counts the figures of all cases on a terminal, and is nowhere else', async () => {
+  const argv = ['p2p', '-b', '1', '-i', '1', '--loop-count', '1'];
+  const cases = ['-t', 'host_to_device_memcpy_ce', 'device_to_device_memcpy_write_ce'];
+  const { code, stdout, stderr } = await gradlink([...argv, ...cases], { terminal: true });
+  expect(code).toBe(0);
+  const drawn = [...stderr.matchAll(/(\d+)\/(\d+) figures/g)].map(([, done, total]) => [
+    Number(done),
+    Number(total),
+  ]);
+  const total = drawn[0]![1]!;
+  expect(total).toBeGreaterThan(1);
+  expect(drawn[0]).toEqual([0, total]);
+  expect(drawn.at(-1)).toEqual([total, total]);
+  expect(stdout).not.toContain('figures');
+  expect((await gradlink([...argv, ...cases])).stderr).toBe('');
 });
 
 describe('gradlink p2p', () => {
@@ -109,19 +103,6 @@ describe('gradlink p2p', () => {
         expect({ from, by }).toEqual({ from, by: from });
         expect(to).not.toBe(from);
       }
-    }
-  });
-
-  it('tells the GPUs, and counts local copies as read and written', async () => {
-    const { value } = await report('-t', 'device_local_copy');
-    expect(value.gpus?.devices).toHaveLength(gpus);
-    for (const result of value.cases.filter(hasMeasurement)) {
-      expect(result.bytes).toBe(2 ** 20);
-      expect(result.busBandwidth.bytesPerSecond).toBeCloseTo(
-        2 * result.algorithmBandwidth.bytesPerSecond,
-        -3,
-      );
-      expect(result.busBandwidth.formula).toContain('read + written');
     }
   });
 

@@ -1,23 +1,14 @@
 // How processes and worker threads with GPUs meet, fail and end.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts, aGroup } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 
 const gpus = gpuDevices().length;
-/** Ranks that are processes: one a GPU. */
-const size = Math.min(gpus, 3);
 
 const scripts = new GpuScripts();
 afterEach(() => scripts.remove());
-
-const aWorld = `
-  const comm = await Communicator.world({ backend: 'nccl' });
-  const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
-  await data.fill(comm.rank + 1);
-`;
-const total = (size * (size + 1)) / 2;
 
 describe('a process', () => {
   it('with idle communicators, buffers and pinned arrays exits by itself', async () => {
@@ -29,15 +20,6 @@ describe('a process', () => {
       scripts.env(),
     );
     expect(ended).toMatchObject({ ...well, reports: [[2 * gpus, 2 * gpus, 0, 0]] });
-    scripts.expectNothingLeft();
-  });
-
-  it('that has closed and disposed of everything exits by itself', async () => {
-    const ended = await scripts.run(
-      `${aGroup} await group.close(); buffers.forEach((one) => one.dispose()); report('closed');`,
-      scripts.env(),
-    );
-    expect(ended).toMatchObject({ ...well, reports: ['closed'] });
     scripts.expectNothingLeft();
   });
 
@@ -129,26 +111,6 @@ describe('a worker thread', () => {
 });
 
 describe('ranks that are processes', () => {
-  it('meet, combine what their GPUs hold, and exit by themselves', async () => {
-    const ranks = scripts.startRanks(
-      size,
-      `${aWorld}
-      await comm.allReduce(data);
-      report([comm.rank, comm.gpus[0], (await data.slice(998).copyTo()).join()]);
-      const all = await comm.allGather(data.slice(0, 1), { out: DeviceBuffer.alloc(comm.rank, 'float32', comm.size) });
-      report((await all.copyTo()).join());`,
-      scripts.env(),
-    );
-    const ended = await Promise.all(ranks.map((one) => one.ended));
-    expect(ended).toMatchObject(
-      ended.map((_, rank) => ({
-        ...well,
-        reports: [[rank, rank, `${total},${total}`], new Array<number>(size).fill(total).join()],
-      })),
-    );
-    scripts.expectNothingLeft();
-  });
-
   it('one alone exchanges with nobody', async () => {
     const ended = await scripts.run(
       `const comm = await Communicator.world({ backend: 'nccl' });
@@ -167,23 +129,5 @@ describe('ranks that are processes', () => {
     );
     expect(ended).toMatchObject({ ...well, reports: [[3, 3, 3, 3], 0, [3, 3, 3, 3]] });
     scripts.expectNothingLeft();
-  });
-});
-
-describe('of several ranks', () => {
-  beforeEach((context) => {
-    if (gpus < 2) context.skip('needs 2 GPUs');
-  });
-
-  it('one that never comes is named', async () => {
-    const job = `absent-${process.pid}`;
-    const ended = await scripts.run(
-      `report(await outcome(Communicator.world({ backend: 'nccl', timeoutMs: 200 })));`,
-      scripts.env({ GRADLINK_JOB: job, GRADLINK_RANK: '0', GRADLINK_SIZE: '2' }),
-    );
-    expect(ended).toMatchObject({
-      ...well,
-      reports: [{ code: 'ERR_TIMEOUT', message: expect.stringMatching(/: 1\./) as string }],
-    });
   });
 });

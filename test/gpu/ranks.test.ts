@@ -54,64 +54,6 @@ describe.skipIf(gpuDevices().length < size)('each rank of one process', () => {
     expect(await Promise.all(datas.map(only))).toEqual(sums);
     datas.forEach((one) => one.dispose());
   });
-
-  it.each(['float32', 'float64', 'float16'] as const)(
-    'averages %s with neighbours',
-    async (dtype) => {
-      const got = await onEach(async (comm, rank) => {
-        const [next, before] = [(rank + 1) % size, (rank + 3) % size];
-        using data = await filled(rank, dtype, 8 * rank);
-        await comm.neighborAllReduce(data, {
-          selfWeight: 0.5,
-          srcWeights: { [before]: 0.25 },
-          dstWeights: { [next]: 1 },
-        });
-        const dynamic = await only(data);
-        using pair = await filled(rank, dtype, 4 * rank);
-        await comm.pairGossip(pair, { peer: rank ^ 1, selfWeight: 0.5, pairWeight: 0.25 });
-        using nodes = await filled(rank, dtype, 4 * rank);
-        await comm.setMachineTopology(undefined, { ranksPerNode: 2 });
-        await comm.hierarchicalNeighborAllReduce(nodes);
-        return [dynamic, await only(pair), await only(nodes)];
-      });
-      expect(got).toEqual(
-        all.map((rank) => [4 * rank + 2 * ((rank + 3) % size), 2 * rank + (rank ^ 1), 6]),
-      );
-    },
-  );
-
-  it('reaches into windows of its neighbours', async () => {
-    const got = await onEach(async (comm, rank) => {
-      using data = await filled(rank, 'float32', 4 * (rank + 1));
-      const window = await comm.createWindow(data, { zeroInit: true });
-      await window.put();
-      await window.accumulate(data);
-      await comm.barrier();
-      const versions = window.versions();
-      await window.updateThenCollect();
-      const collected = await only(window.array);
-      // The array is live: what the program writes there is what the others get.
-      await window.array.fill(4 * (rank + 1));
-      await comm.barrier();
-      await window.get();
-      await comm.barrier();
-      using out = await filled(rank, 'float32', 0);
-      await window.update({ selfWeight: 1, srcWeights: window.sources, out });
-      const got = await only(out);
-      await window.free();
-      const kept = await only(window.array);
-      window.array.dispose();
-      return [Object.values(versions), collected, got, kept];
-    });
-    const valueOf = (rank: number) => 4 * ((rank % size) + 1);
-    const others = (rank: number) => valueOf(rank + 3) + valueOf(rank + 2);
-    expect(got).toEqual(
-      all.map((rank) => {
-        const own = valueOf(rank);
-        return [[1, 1], own + 2 * others(rank), own + others(rank), own];
-      }),
-    );
-  });
 });
 
 describe.skipIf(gpuDevices().length < 2)('ranks', () => {
@@ -142,14 +84,5 @@ describe.skipIf(gpuDevices().length < 2)('ranks', () => {
     expect(opened).toBe(false);
     const [first] = await opening;
     await expect(first!.barrier()).rejects.toThrow(errorWith('ERR_ABORTED', /too early/));
-  });
-
-  it('of one GPU sum with themselves', async () => {
-    await using alone = await Communicator.nccl({ gpus: [1] });
-    const [one] = await alone.openRanks();
-    using data = DeviceBuffer.alloc(1, 'float32', 2);
-    await data.copyFrom(Float32Array.of(1, 2));
-    await one!.allReduce(data, { scale: 2 });
-    expect(await data.copyTo()).toEqual(Float32Array.of(2, 4));
   });
 });

@@ -1,5 +1,5 @@
 // Buffers that NCCL knows: from a group, from ranks of one process, and from processes of a job.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
@@ -7,8 +7,6 @@ import { gpuDevices } from '../../lib/gpu/devices.js';
 import { native } from '../../lib/native/load.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { errorWith } from '../support/errors.js';
-import { GpuScripts } from '../support/gpu-processes.js';
-import { well } from '../support/processes.js';
 
 const size = Math.min(gpuDevices().length, 2);
 const gpus = Array.from({ length: size }, (_, rank) => rank);
@@ -70,33 +68,5 @@ describe('buffers of allocRegistered', () => {
     expect(none.map(({ length, registration }) => [length, registration])).toEqual(
       gpus.map(() => [0, null]),
     );
-  });
-});
-
-describe('processes', () => {
-  let scripts: GpuScripts;
-  beforeEach(() => {
-    scripts = new GpuScripts();
-  });
-  afterEach(() => scripts.remove());
-
-  it.skipIf(size < 2)('register together, and exit with what nobody gave back', async () => {
-    const ranks = scripts.startRanks(
-      size,
-      `const comm = await Communicator.world({ backend: 'nccl' });
-      const data = await comm.allocRegistered('float32', 1000);
-      const gone = await comm.allocRegistered('float32', 1000);
-      gone.dispose();
-      await data.fill(comm.rank + 1);
-      await comm.allReduce(data);
-      report([(await data.copyTo())[999], data.registration]);`,
-      scripts.env(),
-    );
-    const ended = await Promise.all(ranks.map((one) => one.ended));
-    const sum = (size * (size + 1)) / 2;
-    for (const rank of ended) {
-      expect(rank).toMatchObject({ ...well, reports: [[sum, windows ? 'symmetric' : null]] });
-    }
-    scripts.expectNothingLeft();
   });
 });

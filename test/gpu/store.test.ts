@@ -3,8 +3,6 @@ import { afterEach, describe, expect, expectTypeOf, it } from 'vitest';
 
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
 import type { DeviceArrays } from '../../lib/kvstore/arrays.js';
-import { RowSparse } from '../../lib/kvstore/row-sparse.js';
-import { Adam } from '../../lib/optimizers/index.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { closeAll, filled, open } from '../kvstore/support.js';
 import { errorWith } from '../support/errors.js';
@@ -95,62 +93,6 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     await kv.pull('w', outs);
     expect(await allNumbers(outs)).toEqual(gpus.map(() => full(2, 10 * n + 5)));
   });
-
-  it('takes arrays of the host beside those of GPUs, and rounds that nobody awaits', async () => {
-    const kv = await create();
-    const [length, rounds] = [5000, 6];
-    await kv.init('w', filled(length, 0));
-    // Every other one, from the first or the second on.
-    const mixed = (first: number, value: number) =>
-      Promise.all(
-        gpus.map(async (gpu, i) =>
-          i % 2 === first ? filled(length, value) : await onGpu(gpu, full(length, value)),
-        ),
-      );
-    const [grads, outs] = [await mixed(0, 1), await mixed(1, 0)];
-    const seen: Float32Array[] = [];
-    const calls: Promise<void>[] = [];
-    for (let round = 0; round < rounds; ++round) {
-      seen.push(filled(length, -1));
-      calls.push(kv.push('w', grads), kv.pull('w', grads), kv.pull('w', seen[round]!));
-    }
-    calls.push(kv.pull('w', outs));
-    await Promise.all(calls);
-    const ends = (array: ArrayLike<number>) => [array[0], array[length - 1]];
-    const sums = seen.map((_, round) => n ** (round + 1));
-    expect(seen.map(ends)).toEqual(sums.map((sum) => [sum, sum]));
-    for (const out of [...grads, ...outs]) {
-      const array = out instanceof DeviceBuffer ? await out.copyTo() : (out as Float32Array);
-      expect(ends(array)).toEqual([n ** rounds, n ** rounds]);
-    }
-  });
-
-  it.skipIf(type === 'nccl' && n < 2)('pulls and steps rows', async () => {
-    const shape = [20_001, 3] as const;
-    const size = shape[0] * shape[1];
-    const kv = await create();
-    const alone = await open('device', { devices: 1 });
-    for (const one of [kv, alone]) {
-      await one.init('w', new Float32Array(size), { shape });
-      await one.setOptimizer(new Adam());
-    }
-    // Every second row: as many parts as there can be, next to all of a key that takes few pages.
-    for (const step of [4000, 2, 1]) {
-      const indices = Array.from({ length: Math.ceil(shape[0] / step) }, (_, i) => i * step);
-      const data = Float32Array.from({ length: 3 * indices.length }, (_, i) => Math.cos(step + i));
-      const rows = new RowSparse({ indices, data, shape });
-      for (const one of [kv, alone]) await one.push('w', rows);
-    }
-    const [value, expected] = [new Float32Array(size), new Float32Array(size)];
-    await kv.pull('w', value);
-    await alone.pull('w', expected);
-    // Not compared whole: the report of a difference would take half a minute.
-    expect(value.findIndex((one, i) => one !== expected[i])).toBe(-1);
-    const out = new RowSparse({ indices: [], data: new Float32Array(0), shape });
-    await kv.rowSparsePull('w', out, [4, 1, 4]);
-    expect([...out.indices]).toEqual([1, 4]);
-    expect(out.data).toEqual(Float32Array.of(...value.slice(3, 6), ...value.slice(12, 15)));
-  });
 });
 
 describe('what does not fit is refused', () => {
@@ -196,10 +138,9 @@ describe('what does not fit is refused', () => {
     await expect(open('nccl', { devices: named([0, 0]) })).rejects.toThrow(
       errorWith('ERR_UNSUPPORTED', /each GPU/),
     );
-    await expect(open('nccl', { devices: 2 })).rejects.toMatchObject({
-      code: 'ERR_BACKEND_UNAVAILABLE',
-      message: expect.stringContaining('needs GPUs') as string,
-    });
+    await expect(open('nccl', { devices: 2 })).rejects.toThrow(
+      errorWith('ERR_BACKEND_UNAVAILABLE', /needs GPUs/),
+    );
   });
 
   it('natively too, where TypeScript is bypassed', async () => {

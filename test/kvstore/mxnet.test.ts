@@ -96,11 +96,6 @@ describe.each(kinds)('$kind keys', ({ single, list }) => {
   });
 });
 
-it('keeps the name of its type', async () => {
-  const kv = await open('local_allreduce_cpu');
-  expect(kv.type).toBe('local_allreduce_cpu');
-});
-
 it('several keys are pulled into one array, where the last of them stays', async () => {
   const kv = await open('local');
   await kv.init([1, 2, 3], [filled(4, 1), filled(4, 2), filled(4, 3)]);

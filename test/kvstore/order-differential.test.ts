@@ -1,15 +1,16 @@
 // Random operations on few arrays, some of which overlap, that nobody awaits: as if each had been awaited.
 import { afterEach, expect, it } from 'vitest';
 
-import { closeAll, open, random } from './support.js';
+import { Random } from '../attack/support/random.js';
+import { closeAll, open } from './support.js';
 
 afterEach(closeAll);
 
 const width = 3;
 
 it.each(Array.from({ length: 12 }, (_, seed) => [seed]))('seed %d', async (seed) => {
-  const next = random(seed + 100);
-  const below = (limit: number) => Math.floor(next() * limit);
+  const random = new Random(seed + 100);
+  const below = (limit: number) => random.int(limit);
   // Small ones are done on the spot where nothing is pending, large ones take threads.
   const length = width * (seed % 3 === 0 ? 20_000 : 1 + below(50));
   const kv = await open(seed % 2 === 0 ? 'local' : 'device', { devices: 2 });

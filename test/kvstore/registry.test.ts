@@ -15,11 +15,6 @@ class TestStore {
 declare module '../../lib/kvstore/registry.js' {
   interface RegisteredStores {
     OwnStore: TestStore;
-    teststore: {
-      broadcast(key: string, value: Float32Array, outs: Float32Array[]): void;
-      pushPull(key: string, values: Float32Array[]): void;
-      isCapable(capability: string): boolean;
-    };
     later: TestStore;
   }
 }
@@ -31,28 +26,6 @@ it('create makes what was registered, in any case, with the options as they came
   expect(store).toBeInstanceOf(TestStore);
   expect(store.options).toBe(options);
   expect(await KVStore.create('OWNSTORE' as 'OwnStore')).toBeInstanceOf(TestStore);
-});
-
-it("is MXNet's teststore: one key again and again, no optimizers (test_kvstore_custom.py)", async () => {
-  KVStore.register('teststore', () => ({
-    broadcast: (_key: string, value: Float32Array, outs: Float32Array[]): void => {
-      for (const out of outs) out.set(value);
-    },
-    pushPull: (_key: string, values: Float32Array[]): void => {
-      const sum = values.reduce((all, value) => all + value[0]!, 0);
-      for (const value of values) value.fill(sum);
-    },
-    isCapable: (): boolean => false,
-  }));
-  const kv = await KVStore.create('teststore');
-  const outs = [new Float32Array(1), new Float32Array(1)];
-  for (let times = 0; times < 2; times += 1) kv.broadcast('3', Float32Array.of(1), outs);
-  expect(outs).toEqual([Float32Array.of(1), Float32Array.of(1)]);
-  for (const right of [2, 4]) {
-    kv.pushPull('3', outs);
-    expect(outs).toEqual([Float32Array.of(right), Float32Array.of(right)]);
-  }
-  expect(kv.isCapable('optimizer')).toBe(false);
 });
 
 it('a factory may be asynchronous, and what it throws is what create rejects with', async () => {

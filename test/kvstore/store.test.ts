@@ -8,7 +8,10 @@ import { native } from '../../lib/native/load.js';
 import { errorWith } from '../support/errors.js';
 import { closeAll, filled, open } from './support.js';
 
-afterEach(closeAll);
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await closeAll();
+});
 
 describe('types', () => {
   it.each([
@@ -48,6 +51,15 @@ describe('types', () => {
     await expect(KVStore.create('allreduce', options)).rejects.toThrow(name);
   });
 
+  it("takes MXNet's bound of arrays, and names the variable where it is none", async () => {
+    vi.stubEnv('MXNET_KVSTORE_BIGARRAY_BOUND', 'many');
+    await expect(KVStore.create('allreduce')).rejects.toThrow('MXNET_KVSTORE_BIGARRAY_BOUND');
+    const kv = await KVStore.create('horovod', { bigArrayBound: 5 });
+    // That nobody launched: alone.
+    expect(kv).toMatchObject({ type: 'horovod', rank: 0, numWorkers: 1, numServers: 0 });
+    await kv.close();
+  });
+
   it('of one process has nothing to leave, to tell and to report', async () => {
     const kv = await open('local');
     expect(kv.numServers).toBe(0);
@@ -55,6 +67,9 @@ describe('types', () => {
     await kv.leave();
     await expect(kv.sendCommandToServers('x')).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
     await expect(kv.report()).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
+    await expect(kv.setServerProfiler('x')).rejects.toThrow(
+      errorWith('ERR_UNSUPPORTED', /servers/),
+    );
     expect(() => kv.placement()).toThrow(errorWith('ERR_UNSUPPORTED', /dist_sync.*dist_async/));
   });
 
@@ -202,19 +217,6 @@ describe('arrays', () => {
 });
 
 describe('rows', () => {
-  it('may come as any array of numbers, for one output or each', async () => {
-    const kv = await open('local');
-    await kv.init('e', Float64Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] });
-    const out = new Float64Array(6).fill(9);
-    await kv.rowSparsePull('e', out, BigInt64Array.of(2n, 0n));
-    expect([...out]).toEqual([1, 2, 0, 0, 5, 6]);
-    await kv.rowSparsePull('e', out, []);
-    expect([...out]).toEqual([0, 0, 0, 0, 0, 0]);
-    const other = new Float64Array(6);
-    await kv.rowSparsePull('e', [out, other], [[1], Int32Array.of(0)]);
-    expect([...out, ...other]).toEqual([0, 0, 3, 4, 0, 0, 1, 2, 0, 0, 0, 0]);
-  });
-
   it('must be there', async () => {
     const kv = await open('local');
     await kv.init('e', filled(6, 1), { shape: [3, 2] });
@@ -251,6 +253,31 @@ describe('order', () => {
     expect(ended.filter((rank, position) => rank >= position + width)).toEqual([]);
   });
 
+  it('a failure between calls that share an array ends its own call alone', async () => {
+    const kv = await open('local');
+    await kv.init(['a', 'b'], [filled(4, 1), filled(4, 2)]);
+    const array = filled(4, 0);
+    let updates = 0;
+    await kv.setUpdater((_, received, stored) => {
+      if (++updates === 2) throw new Error('no');
+      stored.set(received as never);
+    });
+    const calls = [
+      kv.push('a', array),
+      kv.pull('b', array),
+      kv.push('a', array),
+      kv.pull('a', array),
+    ];
+    const ends = await Promise.allSettled(calls);
+    expect(ends.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ]);
+    expect(array).toEqual(filled(4, 0));
+  });
+
   it.each([[1.5], [2 ** 31], ['1']])('refuses the priority %j', async (priority) => {
     const kv = await open('local');
     await kv.init('a', filled(1, 0));
@@ -263,12 +290,14 @@ describe('order', () => {
 describe('close', () => {
   it('waits for what is pending, and is final', async () => {
     const kv = await KVStore.create('local');
-    await kv.init('a', filled(1 << 20, 0));
-    const out = filled(1 << 20, 0);
+    await kv.init(['a', 'b'], [filled(1 << 20, 0), filled(1 << 20, 2)]);
+    const [out, both] = [filled(1 << 20, 0), filled(1 << 20, 0)];
     const value = filled(1 << 20, 4);
     const pending = [kv.push('a', value), kv.pull('a', out)];
+    // The second has not begun.
+    pending.push(kv.pull('a', both), kv.pull('b', both));
     await kv.close();
-    expect(out[7]).toBe(4);
+    expect([out[7], both[7]]).toEqual([4, 2]);
     await Promise.all(pending);
     await kv.close();
     for (const call of [

@@ -18,14 +18,3 @@ export async function closeAll(): Promise<void> {
 export function filled(length: number, value: number): Float32Array<ArrayBuffer> {
   return new Float32Array(length).fill(value);
 }
-
-/** Numbers in [0, 1) that are the same in every run (mulberry32). */
-export function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -7,6 +7,7 @@ import { Communicator, KVStore } from '../../lib/index.js';
 import { network } from '../../lib/models/index.js';
 import * as topology from '../../lib/topology/index.js';
 import { Batches, syntheticImages, syntheticTokens, Timeline } from '../../lib/train/index.js';
+import { errorWith } from '../support/errors.js';
 
 type Made = new (...args: unknown[]) => object;
 const Topology = topology.Topology as unknown as Made;
@@ -93,8 +94,5 @@ describe('memory that JavaScript shows', () => {
 
 it('a group of more ranks than can have threads opens none', async () => {
   await using group = Communicator.local(5000);
-  await expect(group.openRanks()).rejects.toMatchObject({
-    code: 'ERR_OUT_OF_RANGE',
-    message: expect.stringContaining('4096') as string,
-  });
+  await expect(group.openRanks()).rejects.toThrow(errorWith('ERR_OUT_OF_RANGE', /4096/));
 });

@@ -60,28 +60,9 @@ export const instances: Readonly<Record<string, Maker>> = {
     () => new main.RowSparse({ indices: [0], data: new Float32Array(2), shape: [3, 2] }),
   ),
   ...Object.fromEntries(
-    (
-      [
-        'AdaDelta',
-        'AdaGrad',
-        'Adam',
-        'AdaMax',
-        'AdamW',
-        'DCASGD',
-        'FTML',
-        'Ftrl',
-        'GroupAdaGrad',
-        'LAMB',
-        'LARS',
-        'LBSGD',
-        'Nadam',
-        'RMSProp',
-        'SGD',
-        'SGLD',
-        'Signum',
-        'Test',
-      ] as const
-    ).map((name) => [name, plain(() => new main[name]())]),
+    Object.entries(main as unknown as Record<string, new () => object>)
+      .filter(([, value]) => value.prototype instanceof main.Optimizer)
+      .map(([name, value]) => [name, plain(() => new value())]),
   ),
   FactorScheduler: plain(() => new main.FactorScheduler({ step: 1 })),
   FunctionScheduler: plain(() => new main.FunctionScheduler({ rate: () => 1, updates: 1 })),

@@ -45,19 +45,4 @@ describe.each(flavours)('under mpirun of %s', (flavour) => {
       ],
     });
   });
-
-  it('GRADLINK_TRANSPORT asks for MPI', { tags: 'smoke' }, async (context) => {
-    const program = mpirunOf(flavour, context);
-    const ended = await startJob(
-      scripts,
-      program,
-      2,
-      `const comm = await Communicator.world();
-       report([comm.backend, comm.size, (await comm.allReduce(Int32Array.of(1)))[0]]);
-       await comm.close();`,
-      { GRADLINK_TRANSPORT: 'mpi', GRADLINK_NUM_WORKERS: '2' },
-    ).ended;
-    const report = ['mpi', 2, 2];
-    expect(ended).toMatchObject({ code: 0, stderr: '', reports: [report, report] });
-  });
 });

@@ -1,13 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { isPrivileged } from '../../lib/native/privileged.js';
+import { folderOfAllTests } from '../support/folders.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'gradlink-privileged-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+let folder = '';
+folderOfAllTests((made) => (folder = made));
 
 describe('a process has more rights than who started it', () => {
   it.each([

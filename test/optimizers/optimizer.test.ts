@@ -203,39 +203,13 @@ describe('the rate', () => {
   });
 });
 
-describe('states', () => {
-  it.each(optimizerNames)('%s goes on bit for bit', (name) => {
-    const gradient = (step: number): Float32Array =>
-      Float32Array.from({ length: 50 }, (_, i) => Math.sin(step * 50 + i));
-    const options = name === 'groupadagrad' ? {} : { wd: 0.01 };
-    const unbroken = createOptimizer(name, options);
-    const weight = Float32Array.from({ length: 50 }, (_, i) => Math.cos(i));
-    for (let step = 0; step < 3; step += 1) unbroken.update('w', weight, gradient(step));
-    const resumed = createOptimizer(name, options);
-    resumed.loadStates(unbroken.saveStates());
-    const copy = weight.slice();
-    for (let step = 3; step < 6; step += 1) {
-      unbroken.update('w', weight, gradient(step));
-      resumed.update('w', copy, gradient(step));
-    }
-    expect(copy).toEqual(weight);
-    expect(resumed.numUpdate).toBe(6);
-  });
-
-  it('of another optimizer, of other options, or damaged are refused and change nothing', () => {
-    const weight = Float32Array.of(1);
-    const grad = Float32Array.of(1);
-    const momentum = new SGD({ momentum: 0.9 });
-    momentum.update(0, weight, grad);
-    const states = momentum.saveStates();
-    const plain = new SGD();
-    plain.update(0, weight, grad);
-    expect(error(() => plain.loadStates(states)).message).toMatch(/key 0 .*none.*momentum float32/);
-    expect(error(() => createOptimizer('adam').loadStates(states)).message).toMatch(/sgd.*adam/);
-    states[states.length - 20] = states[states.length - 20]! ^ 1;
-    expect(error(() => momentum.loadStates(states)).message).toContain('checksum');
-    expect(plain.numUpdate).toBe(1);
-  });
+it('states of another optimizer or of other options are refused, and change nothing', () => {
+  const saved = new SGD({ momentum: 0.9 });
+  saved.update(0, Float32Array.of(1), Float32Array.of(1));
+  for (const other of [new SGD(), createOptimizer('adam')]) {
+    expect(error(() => other.loadStates(saved.saveStates())).code).toBe('ERR_INVALID_ARG_VALUE');
+    expect(other.numUpdate).toBe(0);
+  }
 });
 
 describe('arguments of update', () => {

@@ -119,14 +119,6 @@ describe('misuse', () => {
     expect(make).toThrow(message);
   });
 
-  it('the addon refuses a decay that is none', () => {
-    const spec = new FactorScheduler({ step: 1 }).spec();
-    expect(() => native().rateAt({ ...spec, steps: [] }, 5)).toThrow(/factor.*one step/);
-    expect(() => native().rateAt({ ...spec, kind: 3 }, 5)).not.toThrow();
-    expect(() => native().rateAt({ ...spec, kind: 3, maxUpdate: 0 }, 5)).toThrow('maxUpdate');
-    expect(() => native().rateAt(spec, -1)).toThrow('numUpdate');
-  });
-
   it('asking for no whole update is an error', () => {
     expect(() => new CosineScheduler({ maxUpdate: 5 }).at(1.5)).toThrow(/numUpdate.*1\.5/);
   });

@@ -1,6 +1,6 @@
 // `gradlink check` on this machine: what it looks at, and faults that are made here.
 import { spawn, spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -9,6 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { parseReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
 import { folderOfAllTests } from '../support/folders.js';
+import { childrenOf } from '../support/launching.js';
 import { MemoryGroup } from '../support/memory-group.js';
 
 const program = join(import.meta.dirname, '../../bench/gradlink.js');
@@ -75,8 +76,7 @@ describe('a check', { tags: 'smoke' }, () => {
   it('ends by the signal that it is sent while its processes sum', async () => {
     const child = spawn(process.execPath, [program, 'check', '--parts', 'ranks']);
     const ended = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)));
-    const children = `/proc/${child.pid}/task/${child.pid}/children`;
-    while (child.exitCode === null && readFileSync(children, 'utf8') === '') await sleep(1);
+    while (child.exitCode === null && childrenOf(child).length === 0) await sleep(1);
     child.kill('SIGINT');
     expect(await ended).toBe('SIGINT');
   });
@@ -96,8 +96,7 @@ describe('a check', { tags: 'smoke' }, () => {
     const ended = new Promise((resolve) => child.once('close', resolve));
     // The line of the first round; its processes are those of a later one then.
     await new Promise((resolve) => child.stderr.once('data', resolve));
-    const children = `/proc/${child.pid}/task/${child.pid}/children`;
-    while (child.exitCode === null && readFileSync(children, 'utf8') === '') await sleep(1);
+    while (child.exitCode === null && childrenOf(child).length === 0) await sleep(1);
     process.kill(-child.pid!, 'SIGINT');
     const code = await ended;
     const { cases } = parseReport(stdout, 'check');

@@ -1,15 +1,15 @@
 // `gradlink collectives` in a job on this machine: what is no array of allocShared passes between cores, and no figure is
 // above what they allow, or it says why.
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { hasMeasurement, type Measurement, type Report } from '../../lib/results/result.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { expectReport } from '../support/measure.js';
 
 const run = promisify(execFile);
@@ -17,10 +17,7 @@ const bench = (name: string): string =>
   fileURLToPath(new URL(`../../bench/${name}`, import.meta.url));
 
 let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'gradlink-cores-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+folderOfAllTests((made) => (folder = made));
 
 async function sweep(ranks: number, ...options: string[]): Promise<Measurement[]> {
   const output = join(folder, 'report.json');
@@ -47,19 +44,6 @@ describe('the limit of a job on one host', () => {
       expect(limit).not.toBeNull();
       expect(limit!.ratio <= 1.05 || verdict.likelyCause !== null).toBe(true);
     }
-  });
-
-  it('of a store whose workers sum is between cores too', { tags: 'full' }, async () => {
-    const output = join(folder, 'store.json');
-    const job = ['launch', '-n', '2', process.execPath, bench('measure.js'), '--cpus', '1'];
-    const network = ['--network', 'resnet', '--num-layers', '20', '--image-shape', '3,28,28'];
-    const store = ['--kv-store', 'allreduce', ...network, '--output', output];
-    await run(process.execPath, [bench('gradlink.js'), ...job, ...store]);
-    const { cases } = JSON.parse(await readFile(output, 'utf8')) as Report;
-    const figures = cases.filter(hasMeasurement);
-    expect(figures.map(({ limit }) => limit?.kind)).toEqual(['between cores']);
-    // What a worker writes and reads, of two: S, and S 2(n-1)/n.
-    expect(figures[0]!.limit!.mustMoveBytes).toBe(2 * figures[0]!.bytes);
   });
 
   it('of arrays that all can reach is not', { tags: 'full' }, async () => {

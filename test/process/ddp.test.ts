@@ -8,6 +8,7 @@ import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
 import { folderOfAllTests } from '../support/folders.js';
 import { runScript } from '../support/gpu-commands.js';
+import { eventsIn } from '../support/timelines.js';
 
 let folder = '';
 folderOfAllTests((made) => (folder = made));
@@ -65,12 +66,11 @@ describe('gradlink ddp', () => {
 
     expect(readFileSync(plot!, 'utf8')).toMatch(/^<svg[\s\S]*overlap[\s\S]*<\/svg>\s*$/);
     for (const rank of [0, 1]) {
-      const text = readFileSync(trace!.replace('.json', `.rank-${rank}.json`), 'utf8');
-      const { traceEvents } = JSON.parse(text) as { traceEvents: { name: string; pid: number }[] };
-      expect(traceEvents.every(({ pid }) => pid === rank)).toBe(true);
+      const events = eventsIn(trace!.replace('.json', `.rank-${rank}.json`));
+      expect(events.every(({ pid }) => pid === rank)).toBe(true);
       // Warm-up is on it too: 4 steps of 5 buckets, and of more with the smaller size.
-      expect(traceEvents.filter(({ name }) => name === 'backward')).toHaveLength(8);
-      expect(traceEvents.filter(({ name }) => name === 'bucket 4')).toHaveLength(8);
+      expect(events.filter(({ name }) => name === 'backward')).toHaveLength(8);
+      expect(events.filter(({ name }) => name === 'bucket 4')).toHaveLength(8);
     }
   });
 

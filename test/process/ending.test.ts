@@ -166,30 +166,6 @@ describe('a worker thread', () => {
     `);
     expect(ended).toMatchObject({ ...well, reports: [1] });
   });
-
-  it('can be terminated again and again, whatever it is at', async () => {
-    const worker = inWorker(`
-      const group = Communicator.local(2);
-      const [a, b] = await group.openRanks();
-      parentPort.postMessage('running');
-      for (;;) {
-        const data = [new Float32Array(20_000), new Float32Array(20_000)];
-        await Promise.all([a.allReduce(data[0]), b.allReduce(data[1]), group.allReduce([3, 4].map((x) => new Int32Array(x && 30_000)))]);
-      }
-    `);
-    const ended = await scripts.run(`
-      import { Worker } from 'node:worker_threads';
-      import { once } from 'node:events';
-      for (let i = 0; i < 10; ++i) {
-        const worker = new Worker(${JSON.stringify(worker)});
-        await once(worker, 'message');
-        for (let turn = 0; turn < i * 20; ++turn) await new Promise((resolve) => setImmediate(resolve));
-        await worker.terminate();
-      }
-      report('survived');
-    `);
-    expect(ended).toMatchObject({ ...well, reports: ['survived'] });
-  });
 });
 
 describe('kill -9 of every rank', () => {

@@ -109,22 +109,6 @@ describe('ranks meet by name', () => {
     );
     expect(ended).toMatchObject({ ...well, reports: [[1, 0, 7]] });
   });
-
-  it('and keep arrays of allocShared in step', { tags: 'smoke' }, async () => {
-    const ended = await scripts.runRanks(
-      3,
-      `
-      const comm = await Communicator.world();
-      const array = comm.allocShared('float32', 300_001).fill(comm.rank);
-      const out = comm.allocShared('float32', 300_001);
-      await comm.allReduce(array, { out });
-      await comm.allReduce(array);
-      report([array.every((x) => x === 3), out.every((x) => x === 3)]);
-      await comm.close();
-      `,
-    );
-    ended.forEach((one) => expect(one).toMatchObject({ ...well, reports: [[true, true]] }));
-  });
 });
 
 describe('a rank that does not play along', () => {
@@ -160,22 +144,5 @@ describe('a rank that does not play along', () => {
         ],
       });
     }
-  });
-
-  it('and throws is named to the others', async () => {
-    const ended = await scripts.runRanks(
-      2,
-      `
-      const comm = await Communicator.world();
-      await comm.barrier();
-      if (comm.rank === 1) throw new Error('own fault');
-      report(await outcome(comm.allReduce(new Float32Array(10))));
-      `,
-    );
-    expect(ended[0]).toMatchObject({ ...well, reports: [{ code: 'ERR_PEER_LOST', rank: 1 }] });
-    expect(ended[1]).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('own fault') as string,
-    });
   });
 });

@@ -14,17 +14,6 @@ const store = `
   const outs = values.map(() => new Float32Array(count));
 `;
 
-/** Keeps a store busy forever, and says when it has begun. */
-const busy = `
-  ${store}
-  let said = false;
-  for (;;) {
-    await Promise.all([kv.push('a', values), kv.pull('a', outs)]);
-    if (!said) begun();
-    said = true;
-  }
-`;
-
 it('a process with an idle store exits by itself', async () => {
   expect(await scripts.run(`${store} report(outs.length);`)).toMatchObject({
     ...well,
@@ -59,30 +48,6 @@ it('an error that nobody catches ends a process in the middle of operations', as
   const ended = await scripts.run(source);
   expect(ended).toMatchObject({ code: 1, signal: null });
   expect(ended.stderr).toContain('unforeseen');
-});
-
-it('workers are terminated in the middle of operations', { tags: 'smoke' }, async () => {
-  const worker = scripts.write(`
-    import { parentPort } from 'node:worker_threads';
-    const begun = () => parentPort.postMessage('begun');
-    ${busy}
-  `);
-  const source = `
-    import { once } from 'node:events';
-    import { Worker } from 'node:worker_threads';
-    for (let round = 0; round < 8; round++) {
-      const worker = new Worker(${JSON.stringify(worker)});
-      await once(worker, 'message');
-      report(await worker.terminate());
-    }
-    ${store}
-    await kv.pushPull('a', values, outs);
-    report(outs[0][5]);
-  `;
-  expect(await scripts.run(source)).toMatchObject({
-    ...well,
-    reports: [...Array.from({ length: 8 }, () => 1), 3],
-  });
 });
 
 it('a worker is terminated while its updater is due', async () => {

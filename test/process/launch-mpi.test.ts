@@ -6,7 +6,15 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
-import { bearers, leaksOf, Launches, marked, missing, until } from '../support/launching.js';
+import {
+  bearers,
+  childrenOf,
+  leaksOf,
+  Launches,
+  marked,
+  missing,
+  until,
+} from '../support/launching.js';
 import { parseReport } from '../support/measure.js';
 
 const launches = new Launches();
@@ -216,14 +224,9 @@ describe.each([
     // Of MPICH there is none.
     const sessions = () => readdirSync(temporary).filter((file) => file.startsWith('ompi.'));
     expect(sessions()).toHaveLength(mpi === 'openmpi' ? 1 : 0);
-    const [starter = 0] = readFileSync(
-      `/proc/${String(child.pid)}/task/${String(child.pid)}/children`,
-      'utf8',
-    )
-      .trim()
-      .split(' ')
-      .map(Number)
-      .filter((pid) => readFileSync(`/proc/${String(pid)}/comm`, 'utf8').startsWith('mpi'));
+    const [starter = 0] = childrenOf(child).filter((pid) =>
+      readFileSync(`/proc/${String(pid)}/comm`, 'utf8').startsWith('mpi'),
+    );
     process.kill(starter, 'SIGKILL');
     const { code, stderr } = await ended;
     expect(code).toBe(137);

@@ -1,12 +1,11 @@
 // `gradlink launch -s`: servers beside the workers, and how each ends.
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { bearers, gradlink, Launches, until } from '../support/launching.js';
+import { bearers, Launches, until } from '../support/launching.js';
 import { words } from '../support/words.js';
 
 const launches = new Launches();
@@ -85,15 +84,6 @@ describe('servers', () => {
     expect(stderr).toMatch(
       new RegExp(`server 0 \\(process ${readFileSync(mark, 'utf8')}\\).* SIGKILL;`),
     );
-  });
-
-  it('are not started by hand', () => {
-    const { status, stderr } = spawnSync(process.execPath, [gradlink, 'serve'], {
-      encoding: 'utf8',
-      env: { PATH: process.env.PATH },
-    });
-    expect(status).toBe(2);
-    expect(stderr).toContain('gradlink launch -s');
   });
 });
 

@@ -219,21 +219,6 @@ describe('a failing rank', () => {
       expect(stderr).toContain('2 workers (--elastic)');
       expect(code).toBe(0);
     });
-
-    it('ends the job when it has happened too often', async () => {
-      const options = ['--elastic', '--max-restarts', '1'];
-      const { code, stdout, stderr } = await launch('-n', '4', ...options, 'sh', '-c', script);
-      expect(stdout).toBe('');
-      expect(stderr).toMatch(/\bonce\b.*\(--max-restarts\)/);
-      expect(stderr).toContain('last words');
-      expect(code).toBe(7);
-    });
-
-    it('is refused a number of restarts without it', async () => {
-      const { code, stderr } = await launch('-n', '2', '--max-restarts', '1', 'true');
-      expect(code).toBe(2);
-      expect(stderr).toMatch(/--max-restarts\b.*--elastic\b/);
-    });
   });
 
   it('says that a program does not exist, with 127', async () => {

@@ -6,20 +6,19 @@ import {
   chownSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { toJson } from '../../lib/report/render.js';
 import { madeRun } from '../support/comparing.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 const checkout = join(import.meta.dirname, '../..');
 const built = join(checkout, 'build/Release/gradlink.node');
@@ -30,17 +29,14 @@ const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf
 
 /** A package like the installed one, with no addon anywhere. */
 let root: string;
+folderOfEachTest((made) => (root = realpathSync(made)));
 beforeEach(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), 'gradlink-loader-')));
   writeFileSync(join(root, 'package.json'), JSON.stringify({ name: 'gradlink', type: 'module' }));
   cpSync(join(checkout, 'dist/index.js'), join(root, 'dist/index.js'));
   mkdirSync(join(root, 'node_modules'));
   for (const dependency of ['bindings', 'file-uri-to-path', 'detect-libc']) {
     symlinkSync(join(checkout, 'node_modules', dependency), join(root, 'node_modules', dependency));
   }
-});
-afterEach(() => {
-  rmSync(root, { recursive: true, force: true });
 });
 
 function write(path: string, text: string): string {

@@ -1,14 +1,14 @@
 // `gradlink measure` of stores that several workers share: one of them reports, for all.
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { hasMeasurement, type Measurement, type Report } from '../../lib/results/result.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { expectReport } from '../support/measure.js';
 
 const run = promisify(execFile);
@@ -16,10 +16,7 @@ const bench = (name: string): string =>
   fileURLToPath(new URL(`../../bench/${name}`, import.meta.url));
 
 let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'gradlink-measure-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+folderOfAllTests((made) => (folder = made));
 
 const small = ['--network', 'resnet', '--num-layers', '20', '--image-shape', '3,28,28'];
 
@@ -84,15 +81,6 @@ describe('measure in a job', () => {
       expect(`${stdout}${stderr}`).toMatch(/^ {2}server 1 .* merges /m);
     },
   );
-
-  it('counts what an all-reduce exchanges', async () => {
-    const { result } = await measure(['-n', '2'], '--kv-store', 'allreduce');
-    expect(result.check).toMatchObject({ wrong: 0, passed: true });
-    expect(result.traffic?.servers).toEqual([]);
-    for (const { bytesSent } of result.traffic?.workers ?? []) {
-      expect(bytesSent / (3 * result.bytes)).toBeCloseTo(1, 3);
-    }
-  });
 
   it('does not check what nobody can know: an asynchronous store with an optimizer', async () => {
     const size = ['-n', '2', '-s', '1'];

@@ -59,24 +59,6 @@ describe('an array that a pending call writes', () => {
     expect(ended).toMatchObject({ ...well, reports: [[0, true]] });
   });
 
-  it('may be posted to another thread', async () => {
-    const ended = await scripts.run(`
-      ${collecting}
-      const [a, b] = await Communicator.local(2).openRanks();
-      const data = ones();
-      const pending = a.allReduce(data);
-      const { port1, port2 } = new MessageChannel();
-      port1.postMessage(data, [data.buffer]);
-      port1.close();
-      port2.close();
-      for (let i = 0; i < 4; ++i) { collect(); await turn(); }
-      const others = [sevens(), sevens()];
-      await Promise.all([pending, b.allReduce(ones())]);
-      report(others.every(whole));
-    `);
-    expect(ended).toMatchObject({ ...well, reports: [true] });
-  });
-
   it('may be transferred while a store pulls into it', async () => {
     const ended = await scripts.run(`
       ${collecting}
@@ -91,62 +73,5 @@ describe('an array that a pending call writes', () => {
       await kv.close();
     `);
     expect(ended).toMatchObject({ ...well, reports: [true] });
-  });
-});
-
-describe('memory that ranks share', () => {
-  const rank = (number: string) => `
-    import { workerData, parentPort } from 'node:worker_threads';
-    const comm = await Communicator.join({ name: workerData.name, rank: ${number}, size: 3, threads: true });
-    const data = comm.allocShared('float32', 1 << 20);
-  `;
-  const endless = `
-    await comm.barrier();
-    parentPort?.postMessage('in');
-    try { for (;;) await comm.allReduce(data, { op: 'avg' }); } catch (error) { parentPort?.postMessage(error.code); }
-  `;
-  const start = (worker: string) => `
-    import { Worker } from 'node:worker_threads';
-    const start = (name, rank) => {
-      const worker = new Worker(${JSON.stringify(worker)}, { workerData: { name, rank } });
-      worker.said = [];
-      worker.on('message', (message) => { worker.said.push(message); worker.emit('said'); });
-      worker.until = async (count) => { while (worker.said.length < count) await new Promise((r) => worker.once('said', r)); };
-      return worker;
-    };
-  `;
-
-  it('outlives a worker that is terminated in the middle of calls', async () => {
-    const worker = scripts.write(rank('workerData.rank') + endless);
-    const ended = await scripts.run(`
-      ${start(worker)}
-      for (let round = 0; round < 8; ++round) {
-        const workers = [0, 1, 2].map((rank) => start('round ' + round, rank));
-        await Promise.all(workers.map((one) => one.until(1)));
-        await workers[round % 3].terminate();
-        const left = workers.filter((_, rank) => rank !== round % 3);
-        await Promise.all(left.map((one) => one.until(2)));
-        report(left.map((one) => one.said[1]));
-        await Promise.all(left.map((one) => one.terminate()));
-      }
-    `);
-    const lost = ['ERR_PEER_LOST', 'ERR_PEER_LOST'];
-    expect(ended).toMatchObject({ ...well, reports: new Array(8).fill(lost) as unknown[] });
-  });
-
-  it.each([
-    ['process.exit(7)', 7],
-    [`setImmediate(() => { throw new Error('oops'); })`, 1],
-  ])('does not keep a process with joined workers from ending: %s', async (leave, code) => {
-    const worker = scripts.write(rank('workerData.rank') + endless);
-    for (let round = 0; round < 4; ++round) {
-      const ended = await scripts.run(`
-        ${start(worker)}
-        const workers = [0, 1, 2].map((rank) => start('exit', rank));
-        await Promise.all(workers.map((one) => one.until(1)));
-        ${leave};
-      `);
-      expect(ended).toMatchObject({ code, signal: null });
-    }
   });
 });

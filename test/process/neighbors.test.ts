@@ -23,21 +23,6 @@ describe('neighbours between processes', () => {
     expect(wholeWorld(ended.flatMap(({ reports }) => reports))).toEqual(rightWorld(size, 'shm'));
   });
 
-  it('average over nodes that GRADLINK_RANKS_PER_NODE makes', { tags: 'smoke' }, async () => {
-    const reports = await run(
-      4,
-      `
-      process.env.GRADLINK_RANKS_PER_NODE = '2';
-      await comm.setMachineTopology();
-      const data = new Float64Array(40_000).fill(rank + 1);
-      await comm.hierarchicalNeighborAllReduce(data);
-      comm.hierarchicalNeighborAllReduceSync(data);
-      report([data[0], data[39_999]]);
-    `,
-    );
-    expect(reports).toEqual(new Array(4).fill([[2.5, 2.5]]));
-  });
-
   it('reach into a process that does nothing but wait for another', async () => {
     const reports = await run(
       3,

@@ -1,14 +1,14 @@
 // Bars of commands that run as several processes: the processes say how far they are, and only the one with the terminal
 // draws. Of ranks other than 0, in files and in pipes nothing is seen.
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { readProgress, type ProgressMessage } from '../../lib/cli/progress/messages.js';
 import { gradlink } from '../support/cli.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { missing } from '../support/launching.js';
 
 const program = new URL('../../bench/gradlink.js', import.meta.url).pathname;
@@ -18,8 +18,7 @@ const job = ['launch', '-n', '2', process.execPath, program, ...sweep];
 const bar = /[█░]+ (\d+)\/(\d+) (\w+)/g;
 
 let folder = '';
-beforeAll(() => (folder = mkdtempSync(join(tmpdir(), 'gradlink-progress-'))));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+folderOfAllTests((made) => (folder = made));
 
 /** What the bars counted, in the order of drawing. */
 function counts(text: string): { done: number; total: number; unit: string }[] {

@@ -3,12 +3,12 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
+import { folderOfEachTest } from '../support/folders.js';
 import { until } from '../support/launching.js';
 
 const run = promisify(execFile);
@@ -16,10 +16,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const script = join(root, 'scripts', 'test-summary.mjs');
 
 let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'gradlink-summary-'));
-});
-afterEach(() => rm(folder, { recursive: true, force: true }));
+folderOfEachTest((made) => (folder = made));
 
 const put = (name: string, content: unknown) =>
   writeFile(

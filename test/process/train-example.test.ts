@@ -1,18 +1,15 @@
 // The guide's whole program: trains on two processes, saves on one, and goes on where it ended.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
+import { folderOfEachTest } from '../support/folders.js';
 import { root } from '../support/walks.js';
 
 let folder = '';
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'gradlink-train-'))));
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfEachTest((made) => (folder = made));
 
 function train(ranks: number, steps: number): string {
   const program = ['node', join(root, 'examples/train.js'), 'model.json', String(steps)];

@@ -1,21 +1,19 @@
 // `gradlink train` on two hosts: network namespaces with a link between them, on which mpirun starts the workers.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { readReport } from '../../lib/results/read-report.js';
-import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
 import { completedSteps } from '../../lib/train/checkpoints/folder.js';
 import { readTensors } from '../../lib/train/checkpoints/tensor-file.js';
 import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { gradlink, Launches, missing, until, type Where } from '../support/launching.js';
+import { measuredIn } from '../support/measure.js';
 
 const name = `gt${String(process.pid % 100_000)}`;
 const launches = new Launches();
-const scratch = mkdtempSync(join(tmpdir(), 'gradlink-train-'));
+const { scratch } = launches;
 const reason = noHosts() ?? missing(['mpirun.openmpi']);
 let addresses: readonly string[] = [];
 
@@ -25,7 +23,6 @@ beforeAll(() => {
 afterAll(async () => {
   await launches.remove();
   if (reason === undefined) removeHosts(name);
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 const hostsTest = (title: string, test: () => Promise<void> | void): void => {
@@ -40,12 +37,6 @@ const first = { before: [netns, 'enter', `${name}-a`], env: { GRADLINK_MPI: 'ope
 /** The patience is that of a busy machine. */
 const reach = ['--remote-shell', netns, '--host-timeout', '120'];
 const tiny = ['--model', 'mlp', '--dataset', 'mnist', '--image-size', '4', '--batch-size', '4'];
-
-function measured(file: string): CaseResult & Measurement {
-  const [one] = readReport(file).cases;
-  if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
-  return one;
-}
 
 describe('two hosts', () => {
   /** Two workers; returns their weights after four steps, their case, and what was printed. */
@@ -67,7 +58,7 @@ describe('two hosts', () => {
         .filter((one) => one.name.startsWith('model/'))
         .flatMap(({ data }) => [...data]),
     );
-    return { weights, one: measured(file), stdout };
+    return { weights, one: measuredIn(file), stdout };
   };
 
   hostsTest('train to the weights that two workers of one host train to', async () => {
@@ -118,7 +109,7 @@ describe('two hosts', () => {
     expect(summary).toMatch(
       /^\| mlp \| 3 \| 1 \| 4 \| - .*\| [^|]*\b3 machines [^|]*\b2\b[^|]* \|$/m,
     );
-    const one = measured(join(folder, '2n1g', 'mlp_b4_fp32_1', 'report.json'));
+    const one = measuredIn(join(folder, '2n1g', 'mlp_b4_fp32_1', 'report.json'));
     expect(one.values?.machines).toBe(2);
     expect(one.values?.networkReceivedBytesPerSecond).toBeGreaterThan(0);
   });
@@ -143,7 +134,7 @@ describe('two hosts', () => {
     const { code, stderr } = await run.ended;
     expect(stderr).toMatch(new RegExp(`one worker, .* ${addresses[1]!} \\(--elastic\\)`));
     expect(code).toBe(0);
-    const { parameters, values } = measured(file);
+    const { parameters, values } = measuredIn(file);
     expect(parameters.workers).toBe(1);
     expect(values?.resumedAtStep).toBeGreaterThanOrEqual(10);
   });

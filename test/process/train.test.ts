@@ -1,33 +1,21 @@
 // `gradlink train` as it is used: jobs of real processes, at a tiny size.
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 
-import { readReport } from '../../lib/results/read-report.js';
-import { hasMeasurement } from '../../lib/results/result.js';
 import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
-import { gradlink, Launches, until, type Ended } from '../support/launching.js';
+import { childrenOf, gradlink, Launches, until, type Ended } from '../support/launching.js';
 import { Marked } from '../support/marked.js';
+import { measuredIn } from '../support/measure.js';
+import { eventsIn } from '../support/timelines.js';
 import { backendArguments } from '../support/training.js';
 
 const launches = new Launches();
-const scratch = mkdtempSync(join(tmpdir(), 'gradlink-train-'));
-afterAll(async () => {
-  await launches.remove();
-  rmSync(scratch, { recursive: true, force: true });
-});
+const { scratch } = launches;
+afterAll(() => launches.remove());
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -36,6 +24,10 @@ const tiny = [
   ...backendArguments,
 ];
 const program = [process.execPath, gradlink, 'train'];
+const workersOf = (launcher: ChildProcess) =>
+  childrenOf(launcher).filter((pid) =>
+    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--checkpoint-dir'),
+  );
 
 function train(workers: number, args: readonly string[], servers = 0): Promise<Ended> {
   const places = ['-n', String(workers), '-s', String(servers)];
@@ -61,19 +53,15 @@ describe('gradlink train', () => {
     );
     expect(stdout.match(/^Iter #\d: [\d.]+ img\/sec per CPU$/gm)).toHaveLength(3);
     expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+ \+-[\d.]+$/m);
-    const [one] = readReport(file).cases;
+    const one = measuredIn(file);
     expect(one).toMatchObject({ name: 'train', status: 'ok', parameters: { workers: 2 } });
-    if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
     expect(one.samplesSeconds).toHaveLength(3);
     expect(one.values?.imagesPerSecond).toBeGreaterThan(0);
     expect(one.values?.cpuShare).toBeGreaterThan(0);
     for (const rank of [0, 1]) {
-      const path = join(scratch, `trace.rank-${rank}.json`);
-      const { traceEvents } = JSON.parse(readFileSync(path, 'utf8')) as {
-        traceEvents: { name: string; tid: number; ph: string }[];
-      };
-      expect(traceEvents.filter(({ name }) => name.startsWith('step '))).toHaveLength(4);
-      expect(traceEvents.some(({ ph, tid }) => ph === 'X' && tid === 1)).toBe(true);
+      const events = eventsIn(join(scratch, `trace.rank-${rank}.json`));
+      expect(events.filter(({ name }) => name.startsWith('step '))).toHaveLength(4);
+      expect(events.some(({ ph, tid }) => ph === 'X' && tid === 1)).toBe(true);
     }
   });
 
@@ -85,10 +73,8 @@ describe('gradlink train', () => {
     expect(stderr).toBe('');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ {2}rank 5 {2}[\d.]+ \+-[\d.]+ img\/sec$/m);
-    const { traceEvents } = JSON.parse(
-      readFileSync(join(scratch, 'nodes.rank-5.json'), 'utf8'),
-    ) as { traceEvents: { name: string; tid: number }[] };
-    const shown = traceEvents.filter(({ tid, name }) => tid === 1 && name === 'neighborAllReduce');
+    const events = eventsIn(join(scratch, 'nodes.rank-5.json'));
+    const shown = events.filter(({ tid, name }) => tid === 1 && name === 'neighborAllReduce');
     expect(shown.length).toBeGreaterThanOrEqual(2);
     const hierarchical = ['--dist-optimizer', 'hierarchical_neighbor_allreduce', '--steps', '1'];
     expect(await train(6, hierarchical)).toMatchObject({ code: 0, stderr: '' });
@@ -129,9 +115,7 @@ describe('gradlink train', () => {
         const file = join(scratch, `losses-${workers}.json`);
         const args = ['--optimizer', 'momentum', '--steps', '4', '--num-warmup-batches', '0'];
         await train(workers, [...args, '--batch-size', batch, '--output', file]);
-        const [one] = readReport(file).cases;
-        if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
-        return one.values?.loss ?? NaN;
+        return measuredIn(file).values?.loss ?? NaN;
       };
       // The loss before the fourth step, a mean over the same samples.
       expect(await losses(2, '4')).toBeCloseTo(await losses(1, '8'), 4);
@@ -233,19 +217,14 @@ describe('gradlink train', () => {
       ...['--checkpoint-dir', checkpoints, '--checkpoint-every', '20', '--output', file],
     ]);
     await until(() => completeCheckpoints(checkpoints).length > 0);
-    const workers = readFileSync(`/proc/${child.pid!}/task/${child.pid!}/children`, 'utf8')
-      .trim()
-      .split(' ')
-      .map(Number)
-      .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--checkpoint-dir'));
+    const workers = workersOf(child);
     expect(workers).toHaveLength(2);
     process.kill(workers[1]!, 'SIGKILL');
     const { code, stderr } = await ended;
     expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL;/);
     expect(stderr).toContain('one worker (--elastic)');
     expect(code).toBe(0);
-    const [one] = readReport(file).cases;
-    if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+    const one = measuredIn(file);
     expect(one.parameters).toMatchObject({ workers: 1, shard: true });
     expect(one.values?.resumedAtStep).toBeGreaterThanOrEqual(20);
     expect(one.values?.steps).toBe(201);
@@ -266,11 +245,7 @@ describe('gradlink train', () => {
       ...[...kept, '--output', file],
     ]);
     await until(() => existsSync(join(checkpoints, 'checkpoint-60', 'complete.json')));
-    const workers = readFileSync(`/proc/${child.pid!}/task/${child.pid!}/children`, 'utf8')
-      .trim()
-      .split(' ')
-      .map(Number)
-      .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--checkpoint-dir'));
+    const workers = workersOf(child);
     process.kill(workers[1]!, 'SIGKILL');
     const { code, stderr } = await ended;
     expect(stderr).toContain('one worker (--elastic)');
@@ -281,8 +256,7 @@ describe('gradlink train', () => {
     expect(skipped).toHaveLength(3);
     expect(skipped?.at(-1)).not.toMatch(/checkpoint-40$/);
     expect(code).toBe(0);
-    const [one] = readReport(file).cases;
-    if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+    const one = measuredIn(file);
     expect(one.values?.resumedAtStep).toBeGreaterThanOrEqual(60);
     expect(existsSync(join(checkpoints, 'checkpoint-1000'))).toBe(true);
   });

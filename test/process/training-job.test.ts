@@ -1,13 +1,13 @@
 // The job of docs/job.md, in short: trained with 1, 2 and 4 ranks on two hosts, resumed on another number of ranks, and with
 // one host cut off in the middle.
 import { execFile, type ExecFileException } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
+import { folderOfAllTests } from '../support/folders.js';
 import { noHosts } from '../support/hosts.js';
 import { missing } from '../support/launching.js';
 import { root } from '../support/walks.js';
@@ -33,10 +33,8 @@ interface Result {
   readonly left: Readonly<Record<string, number>>;
 }
 
-const scratch = mkdtempSync(join(tmpdir(), 'gradlink-job-test-'));
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
-});
+let scratch = '';
+folderOfAllTests((made) => (scratch = made));
 
 it(
   'learns alike however many ranks train, and without a host that is lost',

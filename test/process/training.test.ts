@@ -109,29 +109,3 @@ describe('two processes follow one', () => {
     }
   });
 });
-
-describe('a worker that is lost', () => {
-  it('ends the step of the others with an error that names it', async () => {
-    const ranks = scripts.startRanks(
-      3,
-      `${setting}
-      const model = makeModel();
-      const ddp = await training.DistributedDataParallel.create(model, comm);
-      const optimizer = tf.train.sgd(0.1);
-      const batch = { x, y };
-      (await ddp.step(optimizer, lossOf(model, batch))).dispose();
-      say('stepped');
-      if (rank === 1) await new Promise(() => setInterval(() => undefined, 1000));
-      report(await outcome(ddp.step(optimizer, lossOf(model, batch))));
-      await comm.close();`,
-    );
-    // Not before the others have made that step, too: they may still wait for one another in it.
-    await Promise.all(ranks.map((one) => one.said('stepped')));
-    ranks[1]!.child.kill('SIGKILL');
-    const ended = await Promise.all(ranks.map((one) => one.ended));
-    for (const rank of [0, 2]) {
-      expect(ended[rank]).toMatchObject(well);
-      expect(ended[rank]!.reports).toMatchObject([{ code: 'ERR_PEER_LOST', rank: 1 }]);
-    }
-  });
-});

@@ -1,14 +1,13 @@
 // Every kind of page as axe-core sees it, which knows the rules of WCAG.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { toPage } from '../../lib/report/page/html.js';
-import { noBrowser, startBrowser } from '../support/browser.js';
+import { pagesOfTests } from '../support/browser.js';
+import { folderOfAllTests } from '../support/folders.js';
 import {
   aboveRun,
   checkRun,
@@ -42,16 +41,8 @@ const looks = [1280, 390].flatMap((width) =>
 );
 
 let folder = '';
-let browser: Browser | undefined;
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-accessible-'));
-  if (noBrowser === undefined) browser = await startBrowser();
-});
-afterAll(async () => {
-  await browser?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+folderOfAllTests((made) => (folder = made));
+const newPage = pagesOfTests();
 
 const checks = readFileSync(new URL('../support/page-checks.js', import.meta.url), 'utf8');
 
@@ -60,19 +51,14 @@ const audit = `axe.run().then(({ violations }) =>
   violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 120))))`;
 
 describe('the page of a reader who does not see it, or not well', () => {
-  beforeEach((context) => {
-    if (noBrowser !== undefined) context.skip(noBrowser);
-  });
-
   it.each(kinds)(
     'of $kind breaks no rule, light and dark',
     async ({ kind, runs }) => {
-      if (browser === undefined) throw new Error(noBrowser);
       const file = join(folder, `${kind}.html`);
       const labelled = runs.map((run, index) => ({ label: `run ${String(index)}`, report: run }));
       writeFileSync(file, await toPage(labelled));
       // The page's policy lets no script run but its own.
-      const page = await browser.newPage({ bypassCSP: true });
+      const page = await newPage({ bypassCSP: true });
       await page.goto(`file://${file}`);
       await page.evaluate(
         "document.querySelectorAll('details').forEach((one) => (one.open = true))",

@@ -1,15 +1,15 @@
 // The page of `gradlink report`, opened in a browser.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { toPage } from '../../lib/report/page/html.js';
 import { toSvg } from '../../lib/report/page/svg.js';
 import { chartsOf } from '../../lib/report/charts/index.js';
-import { noBrowser, startBrowser } from '../support/browser.js';
+import { pagesOfTests } from '../support/browser.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { matrixRun, storesRun, sweepRun, trainRun } from '../support/page-runs.js';
 
 const pictures = new URL('../../build/test-results/', import.meta.url).pathname;
@@ -23,19 +23,14 @@ const runs = [
 
 let folder = '';
 let file = '';
-let browser: Browser | undefined;
-
+folderOfAllTests((made) => (folder = made));
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gradlink-page-'));
   file = join(folder, 'report.html');
   writeFileSync(file, await toPage(runs));
   mkdirSync(pictures, { recursive: true });
-  if (noBrowser === undefined) browser = await startBrowser();
 });
-afterAll(async () => {
-  await browser?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+
+const newPage = pagesOfTests();
 
 interface Opened {
   readonly page: Page;
@@ -44,8 +39,7 @@ interface Opened {
 }
 
 async function open(path: string, options: BrowserContextOptions): Promise<Opened> {
-  if (browser === undefined) throw new Error(noBrowser);
-  const page = await browser.newPage(options);
+  const page = await newPage(options);
   const requests: string[] = [];
   const complaints: string[] = [];
   page.on('request', (request) => requests.push(request.url()));
@@ -63,10 +57,6 @@ function ask<T>(page: Page, question: string): Promise<T> {
 }
 
 describe('the page in a browser', () => {
-  beforeEach((context) => {
-    if (noBrowser !== undefined) context.skip(noBrowser);
-  });
-
   it.each([
     { name: 'desktop-light', width: 1280, colorScheme: 'light', back: 'rgb(255, 255, 255)' },
     { name: 'desktop-dark', width: 1280, colorScheme: 'dark', back: 'rgb(20, 24, 31)' },

@@ -1,23 +1,21 @@
 // The check of lib's floors, on small trees that break one rule each.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+
+import { folderOfEachTest } from '../support/folders.js';
 
 const script = new URL('../../scripts/lib-layers.mjs', import.meta.url).href;
 const { layerBreaches } = (await import(script)) as {
   layerBreaches: (lib: string) => readonly string[];
 };
 
-const folders: string[] = [];
-afterEach(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
+let folder = '';
+folderOfEachTest((made) => (folder = made));
 
 /** The breaches of a lib/ with these files. */
 function breachesOf(files: Readonly<Record<string, string>>): readonly string[] {
-  const lib = mkdtempSync(join(tmpdir(), 'gradlink-layers-'));
-  folders.push(lib);
+  const lib = mkdtempSync(join(folder, 'lib-'));
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(lib, path)), { recursive: true });
     writeFileSync(join(lib, path), text);

@@ -9,6 +9,7 @@ const root = join(import.meta.dirname, '../..');
 
 export interface Ended {
   readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -22,13 +23,13 @@ export async function runScript(
   if (!existsSync(join(root, 'dist/cli.js'))) {
     throw new Error('dist/ is missing: run "npm run build:ts" first');
   }
-  return await started(process.execPath, [join(root, 'bench', script), ...args], env);
+  return await runWith(process.execPath, [join(root, 'bench', script), ...args], env);
 }
 
 /** Any program, to its end. */
-export const run = (command: string, ...args: string[]): Promise<Ended> => started(command, args);
+export const run = (command: string, ...args: string[]): Promise<Ended> => runWith(command, args);
 
-async function started(
+export async function runWith(
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -43,8 +44,8 @@ async function started(
   child.stderr.on('data', (chunk) => (stderr += String(chunk)));
   return await new Promise((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code) => {
-      resolve({ code, stdout, stderr });
+    child.on('close', (code, signal) => {
+      resolve({ code, signal, stdout, stderr });
     });
   });
 }

@@ -51,6 +51,13 @@ export function bearers(text: string, except: readonly (number | undefined)[] = 
     .map(Number);
 }
 
+/** What a process has started and not yet reaped. */
+export const childrenOf = ({ pid }: { readonly pid?: number | undefined }): number[] =>
+  readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, 'utf8')
+    .split(' ')
+    .filter((one) => one !== '')
+    .map(Number);
+
 /** A folder for the files of a test, and the launchers it started. */
 export class Launches {
   readonly scratch = mkdtempSync(join(tmpdir(), 'gradlink-launch-'));

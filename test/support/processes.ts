@@ -130,6 +130,10 @@ function findingIn(stderr: string): string | undefined {
   return `${summary}\n${stderr.slice(start)}`;
 }
 
+/** What scripts gave to `report()`, of what they printed. */
+export const reportsIn = (stdout: string): unknown[] =>
+  [...stdout.matchAll(/^report (.*)$/gm)].map(([, json]) => JSON.parse(json!) as unknown);
+
 function watch(child: ChildProcess): Running {
   let stdout = '';
   let stderr = '';
@@ -152,10 +156,7 @@ function watch(child: ChildProcess): Running {
     }, patienceMs);
     child.on('close', (code, signal) => {
       clearTimeout(net);
-      const reports = stdout
-        .split('\n')
-        .filter((line) => line.startsWith('report '))
-        .map((line) => JSON.parse(line.slice('report '.length)) as unknown);
+      const reports = reportsIn(stdout);
       const finding = findingIn(stderr);
       if (finding !== undefined) reject(new Error(finding));
       resolve({ code, signal, stdout, stderr, reports });

@@ -3,6 +3,7 @@ import { afterEach } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import type { CheckpointRanks } from '../../lib/train/checkpoints/types.js';
 
 /** Call it once, outside of tests; what it gives opens so many ranks, in place of those before. */
 export function ranksOfTests(): (n: number) => Promise<readonly Communicator[]> {
@@ -18,6 +19,24 @@ export function ranksOfTests(): (n: number) => Promise<readonly Communicator[]> 
     return await group.openRanks();
   };
 }
+
+/** Runs `body` side by side as each rank of a group in this process. */
+export async function asRanks<T>(
+  size: number,
+  body: (comm: Communicator) => Promise<T>,
+): Promise<T[]> {
+  await using group = Communicator.local(size);
+  const ranks = await group.openRanks();
+  return await Promise.all(ranks.map((comm) => body(comm)));
+}
+
+/** One rank that hears no other, for what saves checkpoints. */
+export const noPeers: CheckpointRanks = {
+  rank: 0,
+  size: 1,
+  allReduce: () => Promise.resolve(),
+  broadcast: () => Promise.resolve(),
+};
 
 /** Of a promise that settled: the code of its error, or 'fulfilled'. */
 export const codeOf = (ended: PromiseSettledResult<unknown>): unknown =>

@@ -10,6 +10,10 @@ import { freePort, placeOf, startOverTcp } from './tcp.js';
 export const ends = (running: readonly Running[]): Promise<Ended[]> =>
   Promise.all(running.map((one) => one.ended));
 
+/** Ranks of processes with so many GPUs. */
+export const sizeOf = (counts: readonly number[]): number =>
+  counts.reduce((sum, one) => sum + Math.max(one, 1), 0);
+
 /** A world of so many GPUs in each process; a process of 0 holds one rank by `gpu`, as a Communicator. */
 export const world = (counts: readonly number[], options = ''): string => `
   const counts = ${JSON.stringify(counts)};

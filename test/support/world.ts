@@ -142,6 +142,23 @@ export const everything = (backend: string, gpus = 0): string => `
     const named = ranks.every((r) => message.includes("'own " + r + "'"));
     if (code !== 'ERR_MISMATCH' || !named) wrong.push('calls that differ: ' + code + ' ' + message);
   }
+  if (!onGpus) {
+    // Rank r runs out of data after r + 1 steps.
+    comm.setJoinable();
+    for (let step = 0; step <= rank; ++step) {
+      const left = ranks.filter((r) => r >= step).reduce((sum, r) => sum + r + 1, 0);
+      for (const count of [1, 3000, 400_000]) {
+        await expect('sum of who is left', await comm.allReduce(await made(count, () => rank + 1)), () => left);
+      }
+      await expect('their mean', comm.allReduceSync(await filled([rank + 1]), { op: 'avg' }), () => left / size);
+      const { counts } = await comm.allGatherV(new Int32Array(2));
+      if (counts.some((count, r) => count !== (r >= step ? 2 : 0))) wrong.push('counts of who is left: ' + counts);
+      const told = await comm.allGather(Int32Array.of(rank)).then(() => 'done', ({ code, usable }) => code + usable);
+      if (told !== (step === 0 ? 'done' : 'ERR_UNSUPPORTEDtrue')) wrong.push('allGather of who is left: ' + told);
+    }
+    if ((await comm.join()) !== size - 1) wrong.push('another was the last to join');
+    await expect('all again', await comm.allGather(Int32Array.of(rank)), (i) => i, size);
+  }
   await comm.barrier();
   report({ rank, size, backend: comm.backend, wrong });
   await comm.close();

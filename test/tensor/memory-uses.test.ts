@@ -2,15 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { MemoryUses } from '../../lib/tensor/memory-uses.js';
 import type { MemoryUse } from '../../lib/tensor/memory-uses.js';
-
-/** Whole numbers below a limit, the same in each run. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
+import { Random } from '../attack/support/random.js';
 
 function conflict(a: MemoryUse, b: MemoryUse): boolean {
   return (
@@ -29,7 +21,8 @@ function found(uses: MemoryUses<MemoryUse>, wanted: MemoryUse): Set<MemoryUse> {
 
 describe('uses of memory', () => {
   it.each([1, 2, 3, 4])('are found as one by one, while they come and go (seed %i)', (seed) => {
-    const below = numbers(seed);
+    const random = new Random(seed);
+    const below = (limit: number) => random.int(limit);
     const buffers = [{}, {}, {}];
     const drawn = (): MemoryUse => {
       const start = below(60);

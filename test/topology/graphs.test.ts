@@ -239,21 +239,6 @@ describe('the second eigenvalue', () => {
       expect(sum(({ re, im }) => re * re - im * im)).toBeCloseTo(squares, 9);
     }
   });
-
-  it('is the rate at which averages meet', () => {
-    const graph = symmetricExponentialGraph(12);
-    const { size } = graph;
-    let values = Array.from({ length: size }, (_, rank) => Math.sin(3 * rank));
-    const mean = values.reduce((a, b) => a + b) / size;
-    const distance = () => Math.hypot(...values.map((value) => value - mean));
-    for (let t = 0; t < 10; ++t) {
-      const before = distance();
-      values = values.map((_, to) =>
-        values.reduce((sum, value, from) => sum + graph.weight(from, to) * value, 0),
-      );
-      expect(distance()).toBeLessThanOrEqual(graph.secondEigenvalue() * before + 1e-12);
-    }
-  });
 });
 
 describe('inference', () => {

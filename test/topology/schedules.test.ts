@@ -219,21 +219,4 @@ describe('schedules', () => {
     expect(() => innerOuterRingSchedule({ size: 6, ranksPerNode: 3, rank: 6 })).toThrow(RangeError);
     expect(() => onePeerSchedule(ringGraph(3), 3)).toThrow(RangeError);
   });
-
-  it('average everybody in one period of one-peer exponential steps', () => {
-    const size = 16;
-    const graph = exponentialTwoGraph(size);
-    const schedules = Array.from({ length: size }, (_, rank) => onePeerSchedule(graph, rank));
-    let values = Array.from({ length: size }, (_, rank) => rank);
-    for (let t = 0; t < 4; ++t) {
-      const weights = schedules.map((one) => uniformWeights(one.next().value));
-      values = values.map((value, rank) =>
-        Object.entries(weights[rank]!.srcWeights).reduce(
-          (sum, [from, weight]) => sum + weight * values[Number(from)]!,
-          weights[rank]!.selfWeight * value,
-        ),
-      );
-    }
-    expect(values).toEqual(new Array(size).fill((size - 1) / 2));
-  });
 });

@@ -1,5 +1,4 @@
-// How gradients are dealt out to buckets: what PyTorch gives for ResNet-50, whose 161 gradients hold every case, and for
-// ResNet-18, whose buckets PyTorch's users have published (pytorch/pytorch#48880).
+// How gradients are dealt out to buckets: what PyTorch gives for ResNet-50, whose 161 gradients hold every case.
 import { describe, expect, it } from 'vitest';
 
 import { resnet50Gradients, releaseShares } from '../../lib/measure/ddp/timetable.js';
@@ -10,7 +9,6 @@ import {
   elementsOf,
   planBuckets,
   planGiven,
-  type GradientSpec,
 } from '../../lib/train/buckets/index.js';
 
 const mebibyte = 2 ** 20;
@@ -23,26 +21,6 @@ function summary(buckets: readonly (readonly number[])[]): [number, number][] {
     members.reduce((sum, index) => sum + tensors[index]!.bytes, 0),
     members.length,
   ]);
-}
-
-/** torchvision's resnet18: 62 gradients in PyTorch's order of registration. */
-function resnet18Gradients(): GradientSpec[] {
-  const shapes: number[][] = [];
-  const convNorm = (output: number, input: number, kernel: number): void => {
-    shapes.push([output, input, kernel, kernel], [output], [output]);
-  };
-  convNorm(64, 3, 7);
-  let channels = 64;
-  for (const planes of [64, 128, 256, 512]) {
-    for (const unit of [0, 1]) {
-      convNorm(planes, channels, 3);
-      convNorm(planes, planes, 3);
-      if (unit === 0 && channels !== planes) convNorm(planes, channels, 1);
-      channels = planes;
-    }
-  }
-  shapes.push([1000, channels], [1000]);
-  return shapes.map((shape, index) => ({ name: `gradient ${index}`, shape }));
 }
 
 describe('buckets that close behind the tensor that fills them', () => {
@@ -73,31 +51,6 @@ describe('buckets that close behind the tensor that fills them', () => {
     );
     expect(plan.map(({ bytes, gradients: members }) => [bytes, members.length])).toEqual(expected);
     expect(plan.map(({ elements }) => 4 * elements)).toEqual(plan.map(({ bytes }) => bytes));
-  });
-
-  it.each([
-    [
-      [1, 25],
-      [2052000, 28852224, 15853824],
-    ],
-    [
-      [1, 35],
-      [2052000, 38297600, 6408448],
-    ],
-  ])("hold what PyTorch puts in them of resnet18's gradients, with %j MiB", (limits, bytes) => {
-    const plan = planBuckets(
-      resnet18Gradients(),
-      limits.map((limit) => limit * mebibyte),
-    );
-    expect(plan.map((bucket) => bucket.bytes)).toEqual(bytes);
-    expect(plan.flatMap((bucket) => bucket.gradients)).toHaveLength(62);
-    expect(plan.reduce((sum, { elements }) => sum + elements, 0)).toBe(11_689_512);
-  });
-
-  it('are fewer with a higher cap', () => {
-    const caps = [1, 3, 5, 10, 16, 20, 25, 27];
-    const counts = caps.map((cap) => planBuckets(gradients, [cap * mebibyte]).length);
-    expect(counts).toEqual([35, 20, 13, 9, 6, 5, 4, 4]);
   });
 
   it('are sorted by their first tensor when no order was given', () => {
@@ -153,21 +106,6 @@ describe('buckets that close before they overflow', () => {
       2957376, 3087360, 3023872, 2360320, 1052672, 2101248, 1049600, 2360320, 2102272, 2360320,
       3101672,
     ]);
-  });
-
-  it.each([
-    [3, 11],
-    [4, 8],
-    [5, 7],
-    [6, 5],
-    [8, 4],
-    [10, 3],
-    [12, 3],
-    [16, 2],
-    [24, 2],
-    [25, 1],
-  ])('of %d Mi elements are %d', (capacity, buckets) => {
-    expect(assignBeforeOverflow(sizes, capacity * mebibyte)).toHaveLength(buckets);
   });
 
   it('cannot hold a tensor that is larger', () => {

@@ -20,6 +20,7 @@ import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
 import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
 import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 import { writeTensors } from '../../lib/train/checkpoints/tensor-file.js';
+import { asRanks } from '../support/ranks.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 import { warningsOfTests } from '../support/warnings.js';
 import { folderOfEachTest } from '../support/folders.js';
@@ -38,17 +39,9 @@ function arrays(rank: number, step: number, length = 3): NamedArray[] {
   ];
 }
 
-async function onRanks<T>(
-  size: number,
-  work: (rank: Communicator) => Promise<T>,
-): Promise<PromiseSettledResult<T>[]> {
-  const group = Communicator.local(size);
-  try {
-    return await Promise.allSettled((await group.openRanks()).map(work));
-  } finally {
-    await group.close();
-  }
-}
+/** How each rank's work ended. */
+const onRanks = <T>(size: number, work: (rank: Communicator) => Promise<T>) =>
+  asRanks(size, async (rank) => (await Promise.allSettled([work(rank)]))[0]);
 
 async function save(size: number, step: number, keep?: number): Promise<void> {
   const saved = await onRanks(size, (rank) =>

@@ -16,9 +16,10 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Communicator, GradlinkError } from '../../lib/index.js';
+import { GradlinkError } from '../../lib/index.js';
 import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
 import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
+import { asRanks } from '../support/ranks.js';
 import { warningsOfTests } from '../support/warnings.js';
 import { folderOfEachTest } from '../support/folders.js';
 
@@ -26,23 +27,13 @@ let folder: string;
 const warnings = warningsOfTests();
 folderOfEachTest((made) => (folder = made));
 
-async function alone<T>(work: (rank: Communicator) => Promise<T>): Promise<T> {
-  const group = Communicator.local(1);
-  try {
-    const [rank] = await group.openRanks();
-    return await work(rank!);
-  } finally {
-    await group.close();
-  }
-}
-
 const labels = { model: 'mlp' };
 const weights = [{ name: 'w', shape: [1], data: Float32Array.of(5) }];
 const saving = () =>
-  alone((rank) =>
+  asRanks(1, (rank) =>
     saveCheckpoint(folder, rank, { step: 5, samplesSeen: 50, labels }, weights, { keep: 1 }),
   );
-const loading = () => alone((rank) => loadCheckpoint(folder, rank, labels));
+const loading = () => asRanks(1, (rank) => loadCheckpoint(folder, rank, labels));
 
 async function refused(work: Promise<unknown>): Promise<string> {
   const error: unknown = await work.then(
@@ -86,7 +77,7 @@ describe('what somebody else put under the names of a checkpoint', () => {
     for (const step of [1, 9]) symlinkSync(victim, join(folder, `checkpoint-${step}`));
     await saving();
     expect(readdirSync(folder).sort()).toEqual(['checkpoint-1', 'checkpoint-5', 'checkpoint-9']);
-    expect((await loading())?.checkpoint.step).toBe(5);
+    expect((await loading())[0]?.checkpoint.step).toBe(5);
     await new Promise(setImmediate);
     expect(warnings.map(({ message }) => message)).toEqual([
       expect.stringContaining(join(folder, 'checkpoint-9')),

@@ -11,6 +11,7 @@ import { exchangePlaces } from '../../lib/train/checkpoints/parts.js';
 import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 import { errorWith } from '../support/errors.js';
 import { folderOfEachTest } from '../support/folders.js';
+import { asRanks } from '../support/ranks.js';
 
 let folder: string;
 folderOfEachTest((made) => (folder = made));
@@ -25,18 +26,9 @@ function arrays(rank: number, step: number): NamedArray[] {
   ];
 }
 
-async function onRanks<T>(size: number, work: (rank: Communicator) => Promise<T>): Promise<T[]> {
-  const group = Communicator.local(size);
-  try {
-    return await Promise.all((await group.openRanks()).map(work));
-  } finally {
-    await group.close();
-  }
-}
-
 function save(size: number, step: number, keep?: number): Promise<string[]> {
   const place = { step, samplesSeen: 10 * step, labels };
-  return onRanks(size, (rank) =>
+  return asRanks(size, (rank) =>
     saveCheckpoint(folder, rank, place, arrays(rank.rank, step), { keep }),
   );
 }
@@ -44,7 +36,7 @@ function save(size: number, step: number, keep?: number): Promise<string[]> {
 describe('checkpoints', () => {
   it.each([1, 3, 4])('written by 3 ranks give %i ranks what they or others wrote', async (size) => {
     await save(3, 5);
-    const loaded = await onRanks(size, (rank) => loadCheckpoint(folder, rank, labels));
+    const loaded = await asRanks(size, (rank) => loadCheckpoint(folder, rank, labels));
     for (const [rank, one] of loaded.entries()) {
       expect(one?.checkpoint).toMatchObject({ step: 5, samplesSeen: 50, size: 3 });
       expect(one?.arrays).toEqual(arrays(rank % 3, 5));
@@ -52,7 +44,7 @@ describe('checkpoints', () => {
   });
 
   it('are none in an empty folder, and in one that is not there', async () => {
-    expect(await onRanks(2, (rank) => loadCheckpoint(folder, rank, labels))).toEqual([
+    expect(await asRanks(2, (rank) => loadCheckpoint(folder, rank, labels))).toEqual([
       undefined,
       undefined,
     ]);
@@ -78,7 +70,7 @@ describe('checkpoints', () => {
     await expect(saving).rejects.toMatchObject({ code: 'ERR_ABORTED' });
     await group.close();
     expect(existsSync(join(folder, 'checkpoint-2', 'rank-0.safetensors'))).toBe(true);
-    const [loaded] = await onRanks(1, (rank) => loadCheckpoint(folder, rank, labels));
+    const [loaded] = await asRanks(1, (rank) => loadCheckpoint(folder, rank, labels));
     expect(loaded?.arrays).toEqual(arrays(0, 1));
   });
 
@@ -88,7 +80,7 @@ describe('checkpoints', () => {
       { step: 3, samplesSeen: 20, labels },
       { step: 2, samplesSeen: 30, labels },
     ]) {
-      const ended = await onRanks(2, (rank) => {
+      const ended = await asRanks(2, (rank) => {
         const place = rank.rank === 1 ? late : { step: 2, samplesSeen: 20, labels };
         return Promise.allSettled([saveCheckpoint(folder, rank, place, arrays(rank.rank, 2))]);
       });
@@ -108,7 +100,7 @@ describe('checkpoints', () => {
 
   it('of another run are a mismatch that says in what', async () => {
     await save(1, 3);
-    const other = onRanks(1, (rank) => loadCheckpoint(folder, rank, { model: 'lenet' }));
+    const other = asRanks(1, (rank) => loadCheckpoint(folder, rank, { model: 'lenet' }));
     await expect(other).rejects.toThrow(errorWith('ERR_MISMATCH', /\bmodel lenet .*\bmlp\b/));
   });
 });

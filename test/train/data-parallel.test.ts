@@ -200,10 +200,10 @@ test('a loss that fails before anything was reduced can be tried again', async (
   });
 });
 
-test('no tensor is left behind', async () => {
+test.each([true, false])('no tensor is left behind, with gather %s', async (gather) => {
   await asRanks(1, async (comm) => {
     const network = new Network();
-    const ddp = await DistributedDataParallel.create(network.variables, comm);
+    const ddp = await DistributedDataParallel.create(network.variables, comm, { gather });
     const own = samples(0, 4);
     const optimizer = tf.train.momentum(0.1, 0.9);
     (await ddp.step(optimizer, () => network.loss(own))).dispose();

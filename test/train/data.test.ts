@@ -1,15 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { Batches, cifar10, openDataset, syntheticImages } from '../../lib/train/data/index.js';
+import { folderOfAllTests } from '../support/folders.js';
 
-const scratch = mkdtempSync(join(tmpdir(), 'gradlink-data-'));
-afterAll(() => {
-  rmSync(scratch, { recursive: true, force: true });
-});
+let scratch = '';
+folderOfAllTests((made) => (scratch = made));
 
 /** Image i has label i mod 10, red i, green 100 + i, blue 200 everywhere but in its last pixel, which is black. */
 function records(count: number, first = 0): Buffer {

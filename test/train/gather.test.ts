@@ -125,18 +125,6 @@ test('passes that only add up are gathered too', async () => {
   for (const { gathered, each } of sums) expect(gathered).toEqual(each);
 });
 
-test('nothing is left on the device', async () => {
-  await asRanks(1, async (comm) => {
-    const { variables, loss } = chain(6);
-    const ddp = await DistributedDataParallel.create(variables, comm, { gather: true });
-    const optimizer = tf.train.sgd(0.1);
-    (await ddp.step(optimizer, loss)).dispose();
-    const before = tf.memory().numTensors;
-    (await ddp.step(optimizer, loss)).dispose();
-    expect(tf.memory().numTensors).toBe(before);
-  });
-});
-
 test('weights cross at once where they are averaged', async () => {
   const run = (options: DistributedOptimizerOptions) =>
     asRanks(2, async (comm) => {

@@ -1,6 +1,5 @@
 import * as core from '@tensorflow/tfjs-core';
 import * as layers from '@tensorflow/tfjs-layers';
-import '@tensorflow/tfjs-backend-cpu';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { buildModel, modelNames, type ModelName } from '../../lib/train/models/index.js';
@@ -9,7 +8,8 @@ import { useTestBackend } from './support.js';
 const tf = { core, layers };
 
 beforeAll(async () => {
-  await useTestBackend();
+  // Plain JavaScript takes ten times as long.
+  await useTestBackend('wasm');
 });
 
 afterEach(() => {

@@ -5,7 +5,7 @@ import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { GradientReducer, reduceModes } from '../../lib/train/buckets/index.js';
 import { monotonicSeconds } from '../../lib/time.js';
-import type { PassOptions, ReducerOptions } from '../../lib/train/buckets/index.js';
+import type { ReducerOptions } from '../../lib/train/buckets/index.js';
 
 const specs = [
   { name: 'kernel', shape: [3, 5] },
@@ -17,10 +17,10 @@ const lengths = [15, 5, 1, 2000];
 const everyGradient = [0, 1, 2, 3];
 
 /** Small integers that differ by rank, gradient and place: sums are exact. */
-function values(rank: number, gradient: number, factor = 1): Float32Array {
+function values(rank: number, gradient: number): Float32Array {
   return Float32Array.from(
     { length: lengths[gradient]! },
-    (_, i) => factor * ((rank + 1) * 100 + gradient * 10 + (i % 7)),
+    (_, i) => (rank + 1) * 100 + gradient * 10 + (i % 7),
   );
 }
 
@@ -49,10 +49,9 @@ describe.each([1, 2, 3])('on %d ranks', (size) => {
   async function pass(
     them: readonly GradientReducer[],
     added: (rank: number) => readonly (readonly [number, Float32Array])[],
-    options: (rank: number) => PassOptions = () => ({}),
   ): Promise<void> {
     them.forEach((reducer, rank) => {
-      reducer.begin(options(rank));
+      reducer.begin();
       for (const [index, gradient] of added(rank)) reducer.add(index, gradient);
     });
     await Promise.all(them.map((reducer) => reducer.finish()));
@@ -88,33 +87,6 @@ describe.each([1, 2, 3])('on %d ranks', (size) => {
         for (const index of everyGradient) {
           expect([...reducer.gradient(index)]).toEqual(mean(size, (rank) => values(rank, index)));
         }
-      }
-    }
-  });
-
-  it.each(reduceModes)('%s: unused gradients, uses that add up, and scales', async (mode) => {
-    const them = reducers({ mode, bucketCapBytes: 64 });
-    for (let turn = 0; turn < 2; turn += 1) {
-      await pass(
-        them,
-        (rank) => [
-          [0, values(rank, 0)],
-          // Used twice on the first rank alone.
-          ...(rank === 0 ? [[0, values(rank, 0)] as const] : []),
-          [3, values(rank, 3)],
-        ],
-        (rank) => ({ uses: [rank === 0 ? 2 : 1, 0, 1, 1], scale: rank === 0 ? 0.5 : 2 }),
-      );
-      const scale = (rank: number): number => (rank === 0 ? 0.5 : 2);
-      for (const reducer of them) {
-        const twice = (rank: number) => values(rank, 0, rank === 0 ? 1 : 2);
-        expect([...reducer.gradient(0)]).toEqual(mean(size, twice));
-        expect([...reducer.gradient(3)]).toEqual(
-          mean(size, (rank) => values(rank, 3, scale(rank))),
-        );
-        // One was known not to come, the other was announced and did not.
-        expect(reducer.gradient(1).every((value) => value === 0)).toBe(true);
-        expect(reducer.gradient(2).every((value) => value === 0)).toBe(true);
       }
     }
   });

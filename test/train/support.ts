@@ -1,29 +1,21 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type { Scalar, Tensor2D, Variable } from '@tensorflow/tfjs-core';
 
-import { Communicator } from '../../lib/communicator/communicator.js';
 import { useBackend } from '../../lib/train/backends.js';
+import type { BackendName } from '../../lib/train/names.js';
 import { testBackend } from '../support/training.js';
 
-/** Makes ready what the project's tests compute with: plain JavaScript where it says nothing. */
-export async function useTestBackend(): Promise<void> {
-  const { engine } = await useBackend(testBackend ?? 'cpu', { allowCpu: true });
+export { asRanks } from '../support/ranks.js';
+
+/** Makes ready what the project's tests compute with, or, where it says nothing, `otherwise`: plain JavaScript. */
+export async function useTestBackend(otherwise: BackendName = 'cpu'): Promise<void> {
+  const { engine } = await useBackend(testBackend ?? otherwise, { allowCpu: true });
   if (tf.getBackend() !== engine) throw new Error(`expected ${engine}, got ${tf.getBackend()}`);
 }
 
 /** Numbers between -1 and 1 that look like nothing in particular; the same each time. */
 export function sines(count: number, step: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => Math.sin(1 + i * step));
-}
-
-/** Runs `body` side by side as each rank of a group in this process. */
-export async function asRanks<T>(
-  size: number,
-  body: (comm: Communicator) => Promise<T>,
-): Promise<T[]> {
-  await using group = Communicator.local(size);
-  const ranks = await group.openRanks();
-  return await Promise.all(ranks.map((comm) => body(comm)));
 }
 
 /** One of each kind that TensorFlow.js has. */

@@ -1,39 +1,26 @@
 // Timelines are JSON whenever somebody looks, also where the process has died.
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { monotonicSeconds } from '../../lib/time.js';
 import { mergeTimelines, Timeline, timelineFile } from '../../lib/files/timeline.js';
 import { errorWith } from '../support/errors.js';
+import { folderOfAllTests } from '../support/folders.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
+import { eventsIn, spansIn } from '../support/timelines.js';
 
-interface Event {
-  readonly name: string;
-  readonly ph: string;
-  readonly pid: number;
-  readonly tid: number;
-  readonly ts?: number;
-  readonly dur?: number;
-  readonly args?: Readonly<Record<string, unknown>>;
-}
+let folder = '';
+folderOfAllTests((made) => (folder = made));
 
-const folder = mkdtempSync(join(tmpdir(), 'gradlink-timeline-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-
-function read(file: string): { traceEvents: Event[]; otherData: Record<string, number> } {
-  return JSON.parse(readFileSync(file, 'utf8')) as ReturnType<typeof read>;
-}
+const startOf = (file: string): number => {
+  const { otherData } = JSON.parse(readFileSync(file, 'utf8')) as {
+    otherData: Record<string, number>;
+  };
+  return otherData['startTimeSinceEpochMicroseconds']!;
+};
 
 describe('a timeline', () => {
   it.each([
@@ -48,10 +35,10 @@ describe('a timeline', () => {
   it('is valid after every event', () => {
     const file = join(folder, 'valid.json');
     const timeline = new Timeline(file, { rank: 3, buffered: 1 });
-    expect(read(file).traceEvents.every(({ ph }) => ph === 'M')).toBe(true);
+    expect(eventsIn(file).every(({ ph }) => ph === 'M')).toBe(true);
     for (let step = 0; step < 20; step += 1) {
       timeline.add(step % 2 === 0 ? 'compute' : 'communication', `läuft ${step}`, 1, 2);
-      const events = read(file).traceEvents.filter(({ ph }) => ph === 'X');
+      const events = spansIn(file);
       expect(events).toHaveLength(step + 1);
       expect(events[step]).toMatchObject({
         name: `läuft ${step}`,
@@ -63,7 +50,7 @@ describe('a timeline', () => {
     timeline.close();
     timeline.add('compute', 'too late', 1, 2);
     timeline.close();
-    expect(read(file).traceEvents.filter(({ ph }) => ph === 'X')).toHaveLength(20);
+    expect(spansIn(file)).toHaveLength(20);
   });
 
   it.skipIf(noSmallDisk !== undefined)('stays what it was, and valid, on a full disk', () => {
@@ -75,14 +62,11 @@ describe('a timeline', () => {
       timeline.flush();
       for (let event = 0; event < 1000; event += 1) timeline.add('compute', 'more', 1, 2);
       disk.fill(0);
-      const full = expect.objectContaining({
-        code: 'ERR_SYSTEM',
-        message: expect.stringMatching(new RegExp(`^${file} .*ENOSPC`)) as string,
-      }) as Error;
+      const full = errorWith('ERR_SYSTEM', new RegExp(`^${file} .*ENOSPC`));
       expect(() => {
         timeline.flush();
       }).toThrow(full);
-      expect(read(file).traceEvents.filter(({ ph }) => ph === 'X')).toHaveLength(1);
+      expect(spansIn(file)).toHaveLength(1);
       expect(() => {
         timeline.close();
       }).toThrow(full);
@@ -90,12 +74,12 @@ describe('a timeline', () => {
       expect(() => {
         mergeTimelines([file], file);
       }).toThrow(full);
-      expect(read(file).traceEvents.filter(({ ph }) => ph === 'X')).toHaveLength(1);
+      expect(spansIn(file)).toHaveLength(1);
       disk.empty(40_960);
       const few = new Timeline(file);
       few.add('compute', 'again', 1, 2);
       few.close();
-      expect(read(file).traceEvents.some(({ name }) => name === 'again')).toBe(true);
+      expect(eventsIn(file).some(({ name }) => name === 'again')).toBe(true);
     } finally {
       disk.remove();
     }
@@ -106,15 +90,15 @@ describe('a timeline', () => {
     using timeline = new Timeline(file, { buffered: 3 });
     timeline.mark('compute', 'step 0');
     timeline.span('compute', 'work', () => undefined);
-    expect(read(file).traceEvents.some(({ ph }) => ph !== 'M')).toBe(false);
+    expect(eventsIn(file).some(({ ph }) => ph !== 'M')).toBe(false);
     timeline.add('communication', 'bucket 0', 1, 2, { bytes: 4 });
-    const { traceEvents } = read(file);
-    const lanes = traceEvents.filter(({ name }) => name === 'thread_name');
-    expect(lanes.map(({ tid, args }) => [tid, args?.['name']])).toEqual([
+    const events = eventsIn(file);
+    const lanes = events.filter(({ name }) => name === 'thread_name');
+    expect(lanes.map(({ tid, args }) => [tid, args.name])).toEqual([
       [0, 'compute'],
       [1, 'communication'],
     ]);
-    expect(traceEvents.at(-1)).toMatchObject({ name: 'bucket 0', args: { bytes: 4 } });
+    expect(events.at(-1)).toMatchObject({ name: 'bucket 0', args: { bytes: 4 } });
   });
 
   it('notes how long work took, also when it fails or is awaited', async () => {
@@ -130,9 +114,9 @@ describe('a timeline', () => {
     await expect(timeline.span('communication', 'late', () => Promise.resolve(1))).resolves.toBe(1);
     const after = monotonicSeconds();
     timeline.close();
-    const events = read(file).traceEvents.filter(({ ph }) => ph === 'X');
+    const events = spansIn(file);
     expect(events.map(({ name }) => name)).toEqual(['sum', 'broken', 'late']);
-    for (const { ts = -1, dur = -1 } of events) {
+    for (const { ts, dur } of events) {
       expect(dur).toBeGreaterThanOrEqual(0);
       expect(ts).toBeGreaterThanOrEqual(0);
       expect(ts + dur).toBeLessThanOrEqual((after - before) * 1e6 + 1);
@@ -145,13 +129,13 @@ describe('a timeline', () => {
       using timeline = new Timeline(file, { rank });
       timeline.add('compute', 'pass', monotonicSeconds(), monotonicSeconds());
     });
-    const starts = files.map((file) => read(file).otherData['startTimeSinceEpochMicroseconds']!);
+    const starts = files.map(startOf);
     // Within a minute: microseconds.
     expect(Math.abs(starts[0]! - Date.now() * 1e3)).toBeLessThan(60e6);
-    const own = read(files[1]!).traceEvents.find(({ ph }) => ph === 'X')!.ts!;
+    const own = spansIn(files[1]!)[0]!.ts;
     const merged = join(folder, 'merged.json');
     mergeTimelines(files, merged);
-    const passes = read(merged).traceEvents.filter(({ ph }) => ph === 'X');
+    const passes = spansIn(merged);
     expect(passes.map(({ pid }) => pid)).toEqual([0, 1]);
     expect(passes[1]!.ts).toBeCloseTo(own + starts[1]! - starts[0]!, 3);
     expect(() => mergeTimelines([merged, join(folder, 'none.json')], merged)).toThrow(/ENOENT/);

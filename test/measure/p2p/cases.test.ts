@@ -2,8 +2,15 @@
 import { describe, expect, it } from 'vitest';
 
 import { p2pCases } from '../../../lib/measure/p2p/cases.js';
+import { gradlink } from '../../support/cli.js';
 
 describe('cases', () => {
+  it('are listed without a driver', async () => {
+    const { code, stdout } = await gradlink(['p2p', '--list']);
+    expect(code).toBe(0);
+    expect(stdout.match(/^ ?\d+ \w+$/gm)).toHaveLength(35);
+  });
+
   it('have names of their own, and copies that their GPUs can make', () => {
     expect(new Set(p2pCases.map(({ name }) => name)).size).toBe(35);
     for (const { name, plans } of p2pCases) {
