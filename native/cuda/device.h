@@ -38,6 +38,10 @@ class Device {
   int threadsOfMultiprocessor() const { return threadsOfMultiprocessor_; }
   int capabilityMajor() const { return capabilityMajor_; }
   int capabilityMinor() const { return capabilityMinor_; }
+  /// "9.0".
+  std::string capability() const {
+    return std::to_string(capabilityMajor_) + "." + std::to_string(capabilityMinor_);
+  }
 
   /// Call before anything that allocates, launches or records.
   void makeCurrent() const;
