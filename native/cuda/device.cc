@@ -137,14 +137,16 @@ bool Device::canReach(const Device& peer) const {
   return can != 0;
 }
 
-bool Device::enablePeer(const Device& peer) {
+bool Device::enablePeer(const Device& peer, bool* full) {
   const std::lock_guard<std::mutex> lock(peersMutex_);
   const auto slot = static_cast<std::size_t>(peer.ordinal_);
+  if (full != nullptr) *full = false;
   if (peers_[slot]) return true;
   if (!canReach(peer)) return false;
   makeCurrent();
   const Status status = Driver::get().enablePeerAccess(peer.context(), 0);
   if (status == kTooManyPeers || status == kPeerAccessUnsupported) return false;
+  if (full != nullptr) *full = status == kTooManyPeers;
   // Another library of the process may have enabled it: the context is shared.
   if (status != kPeerAccessAlreadyEnabled) {
     check(status, "cannot let " + label_ + " reach " + peer.label_);
