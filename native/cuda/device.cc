@@ -143,10 +143,11 @@ bool Device::enablePeer(const Device& peer, bool* full) {
   if (full != nullptr) *full = false;
   if (peers_[slot]) return true;
   if (!canReach(peer)) return false;
+  const SameContext same;
   makeCurrent();
   const Status status = Driver::get().enablePeerAccess(peer.context(), 0);
-  if (status == kTooManyPeers || status == kPeerAccessUnsupported) return false;
   if (full != nullptr) *full = status == kTooManyPeers;
+  if (status == kTooManyPeers || status == kPeerAccessUnsupported) return false;
   // Another library of the process may have enabled it: the context is shared.
   if (status != kPeerAccessAlreadyEnabled) {
     check(status, "cannot let " + label_ + " reach " + peer.label_);
