@@ -92,7 +92,7 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
       : [
           ...visibility(probed.found),
           ...(libraries.isConfidential ? [confidential] : []),
-          ...gpus.map((gpu) => gpuFinding(machine, gpu, driverVersion)),
+          ...gpus.map((gpu) => gpuFinding(machine, gpu)),
         ]),
   ];
 }
@@ -148,36 +148,24 @@ function pcieComplaint(health: NativeGpuHealth): Complaint | undefined {
   };
 }
 
-/** native/cuda/kernel_image.cc refuses older GPUs: the kernels need this capability. */
-const oldestCapability = 5;
-const oldestDriver = 10_000;
+const hasKernels = ({ kernels }: NativeGpuInfo) => !kernels.startsWith('none');
 
-function kernelComplaint(
-  { computeCapability, kernels }: NativeGpuInfo,
-  driver: number,
-): Complaint | undefined {
-  if (Number.parseInt(computeCapability, 10) < oldestCapability) {
-    return {
-      text: `compute capability ${computeCapability}, gradlink's kernels need ${String(oldestCapability)}.0`,
-      advice: 'copies work, sums and steps do not: leave this GPU out of --gpus',
-    };
-  }
-  if (driver >= oldestDriver || kernels.startsWith('cubin')) return undefined;
-  return {
-    text: `the driver's CUDA ${cudaVersion(driver)} cannot compile gradlink's kernels, CUDA ${cudaVersion(oldestDriver)} can`,
-    advice: 'install a newer driver',
-  };
-}
-
-function complaintsOf(machine: Machine, gpu: NativeGpuInfo, driver: number): Complaint[] {
+function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
   const { health } = gpu;
   const down = linksDown(machine, gpu.ordinal);
   // Throttling of an idle GPU is normal.
   const held = (health?.throttleReasons ?? []).filter((reason) => !/idle/i.test(reason));
   const pcie = health === null ? undefined : pcieComplaint(health);
-  const kernels = kernelComplaint(gpu, driver);
   return [
-    ...(kernels === undefined ? [] : [kernels]),
+    ...(hasKernels(gpu)
+      ? []
+      : [
+          {
+            text: `kernels ${gpu.kernels}`,
+            advice:
+              'copies work, sums and steps do not: leave this GPU out of --gpus, or update its driver',
+          },
+        ]),
     ...(gpu.computeMode === 'prohibited'
       ? [
           {
@@ -214,7 +202,7 @@ function complaintsOf(machine: Machine, gpu: NativeGpuInfo, driver: number): Com
   ];
 }
 
-function gpuFinding(machine: Machine, gpu: NativeGpuInfo, driver: number): Finding {
+function gpuFinding(machine: Machine, gpu: NativeGpuInfo): Finding {
   const { health } = gpu;
   const links = linksOf(machine, gpu.ordinal);
   const now = health === null ? null : pcieText(health.pcieGeneration, health.pcieWidth);
@@ -224,7 +212,7 @@ function gpuFinding(machine: Machine, gpu: NativeGpuInfo, driver: number): Findi
     maxPcieGeneration === null || maxPcieWidth === null
       ? undefined
       : pcieRate(maxPcieGeneration, maxPcieWidth);
-  const complaints = complaintsOf(machine, gpu, driver);
+  const complaints = complaintsOf(machine, gpu);
   const facts = [
     gpu.name,
     `${(gpu.memoryBytes / 2 ** 30).toFixed(0)} GiB`,
@@ -242,7 +230,7 @@ function gpuFinding(machine: Machine, gpu: NativeGpuInfo, driver: number): Findi
       : [
           `${String(links.active)} NVLinks x ${bandwidthText(links.bytesPerSecond)} = ${bandwidthText(links.active * links.bytesPerSecond)}`,
         ]),
-    `kernels ${gpu.kernels}`,
+    ...(hasKernels(gpu) ? [`kernels ${gpu.kernels}`] : []),
     ...(gpu.computeMode === 'exclusive' ? ['for one process at a time'] : []),
     ...complaints.map(({ text }) => text),
   ];

@@ -14,7 +14,7 @@ export interface GpuInfo {
   readonly memoryBytes: number;
   /** '9.0'. */
   readonly computeCapability: string;
-  /** How gradlink's kernels are loaded: 'cubin sm_90' (machine code) or 'compiled from PTX'. */
+  /** How gradlink's kernels are loaded: 'cubin sm_90' (machine code), 'compiled from PTX', or 'none: ' and why. */
   readonly kernels: string;
   /** Which processes may use it: any, one at a time, none. */
   readonly computeMode: 'default' | 'exclusive' | 'prohibited';

@@ -137,13 +137,16 @@ bool Device::canReach(const Device& peer) const {
   return can != 0;
 }
 
-bool Device::enablePeer(const Device& peer) {
+bool Device::enablePeer(const Device& peer, bool* full) {
   const std::lock_guard<std::mutex> lock(peersMutex_);
   const auto slot = static_cast<std::size_t>(peer.ordinal_);
+  if (full != nullptr) *full = false;
   if (peers_[slot]) return true;
   if (!canReach(peer)) return false;
+  const SameContext same;
   makeCurrent();
   const Status status = Driver::get().enablePeerAccess(peer.context(), 0);
+  if (full != nullptr) *full = status == kTooManyPeers;
   if (status == kTooManyPeers || status == kPeerAccessUnsupported) return false;
   // Another library of the process may have enabled it: the context is shared.
   if (status != kPeerAccessAlreadyEnabled) {

@@ -38,6 +38,10 @@ class Device {
   int threadsOfMultiprocessor() const { return threadsOfMultiprocessor_; }
   int capabilityMajor() const { return capabilityMajor_; }
   int capabilityMinor() const { return capabilityMinor_; }
+  /// "9.0".
+  std::string capability() const {
+    return std::to_string(capabilityMajor_) + "." + std::to_string(capabilityMinor_);
+  }
 
   /// Call before anything that allocates, launches or records.
   void makeCurrent() const;
@@ -45,9 +49,9 @@ class Device {
   bool canReach(const Device& peer) const;
   /// Whether that has been enabled.
   bool reachesAlready(const Device& peer);
-  /// Enables access for good. False if impossible, or if the hardware supports no further peer.
-  /// Thread-safe; makes the context current.
-  bool enablePeer(const Device& peer);
+  /// Enables access for good. False if impossible; `full`: as the hardware supports no further
+  /// peer. Thread-safe.
+  bool enablePeer(const Device& peer, bool* full = nullptr);
   /// For measurements without it; returns whether it was enabled. Nothing that uses it may run.
   bool disablePeer(const Device& peer);
 

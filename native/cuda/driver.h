@@ -93,7 +93,6 @@ inline constexpr Status kTooManyPeers = 711;
 #define GRADLINK_CUDA_OPTIONAL(X)                                                               \
   X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))                                      \
   X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))                                      \
-  X(cuFuncGetAttribute, functionAttribute, (int*, int, FunctionHandle))                         \
   X(cuFuncLoad, functionLoad, (FunctionHandle))                                                 \
   X(cuModuleLoadDataEx, moduleLoadDataEx, (ModuleHandle*, const void*, unsigned, int*, void**)) \
   X(cuStreamBeginCapture_v2, beginCapture, (StreamHandle, int))                                 \

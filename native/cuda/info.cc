@@ -85,8 +85,7 @@ GpuInfo gpuInfo(int ordinal) {
   info.pciBusId = pciBusIdOf(device);
   check(driver.deviceTotalMem(&info.memoryBytes, device.handle()),
         "cannot read the memory of " + device.label());
-  info.computeCapability =
-      std::to_string(device.capabilityMajor()) + "." + std::to_string(device.capabilityMinor());
+  info.computeCapability = device.capability();
   info.kernels = kernelsOf(device);
   const int mode = attributeOf(device, kComputeMode);
   info.computeMode = mode == kProhibited         ? "prohibited"

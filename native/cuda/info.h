@@ -60,7 +60,7 @@ struct GpuInfo {
   std::size_t memoryBytes = 0;
   /// "9.0".
   std::string computeCapability;
-  /// The source of this package's kernels: "cubin sm_90" or "compiled from PTX".
+  /// The source of this package's kernels: "cubin sm_90", "compiled from PTX", or "none: " and why.
   std::string kernels;
   /// Who may use it: "default" (all), "exclusive" (one process at a time) or "prohibited".
   std::string computeMode;

@@ -59,18 +59,33 @@ class JitLog {
   char text_[2048] = {};
 };
 
-/// The compute capability that the PTX targets (scripts/ptx.mjs).
-constexpr int kOldestMajor = 5;
+std::string cudaText(int version) {
+  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/// Why no driver, or not this one, compiles the kernels for the device; empty if it can.
+std::string obstacleTo(const Device& device) {
+  // The target and the version of the PTX (scripts/ptx.mjs).
+  constexpr int kOldestMajor = 5;
+  constexpr int kOldestDriver = 10000;
+  if (device.capabilityMajor() < kOldestMajor) {
+    return "compute capability " + device.capability() + ", gradlink's kernels need " +
+           std::to_string(kOldestMajor) + ".0";
+  }
+  const int version = Driver::get().version;
+  if (version >= kOldestDriver) return "";
+  return "the driver's " + cudaText(version) + ", gradlink's kernels need " +
+         cudaText(kOldestDriver);
+}
 
 ModuleHandle compile(const Device& device, const PackedPtx& packed) {
   const std::vector<char> ptx = textOf(packed);
   ModuleHandle module = nullptr;
   JitLog log;
   const Status status = log.load(&module, ptx.data());
-  const int version = Driver::get().version;
-  const std::string driver = "the driver of " + device.label() + " (CUDA " +
-                             std::to_string(version / 1000) + "." +
-                             std::to_string(version % 1000 / 10) + ")";
+  const std::string driver =
+      "the driver of " + device.label() + " (" + cudaText(Driver::get().version) + ")";
+  const std::string obstacle = obstacleTo(device);
   switch (status) {
     case kUnsupportedPtx:
       throw Error(ErrorCode::backendUnavailable,
@@ -85,12 +100,8 @@ ModuleHandle compile(const Device& device, const PackedPtx& packed) {
                   driver + " may not compile gradlink's kernels: unset CUDA_DISABLE_PTX_JIT");
     case kNoBinaryForGpu:
     case kInvalidPtx:
-      if (device.capabilityMajor() >= kOldestMajor) break;
-      throw Error(ErrorCode::backendUnavailable,
-                  device.label() + " has compute capability " +
-                      std::to_string(device.capabilityMajor()) + "." +
-                      std::to_string(device.capabilityMinor()) + ", gradlink's kernels need " +
-                      std::to_string(kOldestMajor) + ".0 or newer");
+      if (obstacle.empty()) break;
+      throw Error(ErrorCode::backendUnavailable, device.label() + ": " + obstacle);
     default:
       break;
   }
@@ -130,7 +141,9 @@ std::optional<Cubin> cubinFor(const KernelCode& code, int major, int minor) {
 std::string imageFor(const KernelCode& code, const Device& device) {
   const std::optional<Cubin> cubin =
       cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
-  return cubin ? "cubin " + cubin->architecture : kCompiled;
+  if (cubin) return "cubin " + cubin->architecture;
+  const std::string obstacle = obstacleTo(device);
+  return obstacle.empty() ? kCompiled : "none: " + obstacle;
 }
 
 namespace {

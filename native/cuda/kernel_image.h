@@ -28,7 +28,7 @@ struct LoadedImage {
   std::string kind;
 };
 
-/// LoadedImage::kind of what loadImage would load.
+/// LoadedImage::kind of what loadImage would load, or "none: " and why it would fail.
 std::string imageFor(const KernelCode& code, const Device& device);
 
 /// Loads into the device's current context: the cubin, or PTX if there is none or it is refused.

@@ -14,7 +14,6 @@
 namespace gradlink::cuda {
 namespace {
 
-constexpr int kRegistersOfFunction = 4;
 constexpr std::uint64_t kMostBlocks = 0x7fffffff;
 
 /// Throws std::out_of_range for an unknown name.
@@ -83,15 +82,10 @@ KernelModule::KernelModule(Device& device, const KernelCode& code) : device_(dev
     FunctionHandle& function = functions_[name];
     check(driver.moduleGetFunction(&function, loaded.module, name),
           "cannot find the kernel " + std::string(name) + " on " + device.label());
-    // A driver with lazy loading has only looked it up so far.
-    if (driver.functionLoad != nullptr) {
-      check(driver.functionLoad(function),
-            "cannot load the kernel " + std::string(name) + " on " + device.label());
-    } else if (driver.functionAttribute != nullptr) {
-      int registers = 0;
-      check(driver.functionAttribute(&registers, kRegistersOfFunction, function),
-            "cannot load the kernel " + std::string(name) + " on " + device.label());
-    }
+    // Newer drivers with lazy loading have only looked it up so far.
+    if (driver.functionLoad == nullptr) continue;
+    check(driver.functionLoad(function),
+          "cannot load the kernel " + std::string(name) + " on " + device.label());
   }
 }
 

@@ -47,7 +47,8 @@ class KernelModule {
 /// The named module on this device, loaded at the first call.
 const KernelModule& kernelModule(Device&, std::string_view module);
 
-/// The source of the sum kernels on this device: "cubin sm_90" or "compiled from PTX".
+/// The source of the sum kernels on this device: "cubin sm_90", "compiled from PTX",
+/// or "none: " and why.
 std::string kernelsOf(const Device&);
 
 /// Loads these modules before anything spins or waits for a peer: loading waits for the devices.

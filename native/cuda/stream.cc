@@ -49,11 +49,13 @@ void wakePrecisely() {
 }
 
 Stream::Stream(Device& device) : device_(device) {
+  const SameContext same;
   device.makeCurrent();
   checkOn(Driver::get().streamCreate(&handle_, kNonBlocking), "making a stream", device);
 }
 
 Stream::~Stream() {
+  const SameContext same;
   const Driver& driver = Driver::get();
   if (driver.setCurrent(device_.context()) == kSuccess) driver.streamDestroy(handle_);
 }
@@ -100,12 +102,14 @@ bool Stream::done() {
 }
 
 Event::Event(Device& device, bool timed) : device_(device) {
+  const SameContext same;
   device.makeCurrent();
   checkOn(Driver::get().eventCreate(&handle_, timed ? 0 : kDisableTiming), "making an event",
           device);
 }
 
 Event::~Event() {
+  const SameContext same;
   const Driver& driver = Driver::get();
   if (driver.setCurrent(device_.context()) == kSuccess) driver.eventDestroy(handle_);
 }

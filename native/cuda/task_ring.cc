@@ -18,6 +18,7 @@ constexpr std::size_t kListAlignment = 16;
 TaskRing::TaskRing(Stream& stream) : impl_(std::make_unique<Impl>(stream)) {}
 
 TaskRing::~TaskRing() {
+  const SameContext same;
   try {
     impl_->synchronize();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)

@@ -227,6 +227,7 @@ void Comms::abort() {
   const bool open = std::any_of(members_.begin(), members_.end(),
                                 [](const auto& member) { return member->handle != nullptr; });
   if (!open) return keeping_.reset();
+  const cuda::SameContext same;
   abortAll(library_, members_);
   // Until then the caller's buffers are in use.
   const Deadline grace = Deadline::in(kGraceMs);
@@ -243,6 +244,7 @@ void Comms::abort() {
 }
 
 void Comms::close(Deadline deadline) {
+  const cuda::SameContext same;
   try {
     const Watch watch{"close", deadline, {}};
     for (const auto& member : members_) {

@@ -74,23 +74,30 @@ describe('the PTX of the kernels', () => {
   });
 
   test('is loaded in modules of what is used together', () => {
-    const modules = new Map(
-      Object.values(texts).flatMap((text) =>
-        [...modulesOf(text)].map(([name, { kernels }]) => [name, kernels] as const),
-      ),
-    );
-    const of = (name: string) => modules.get(name)?.length ?? 0;
-    // A store without optimizer, p2p, collectives of float32: each of theirs.
-    expect(of('sumFloat32')).toBe(1);
-    expect(of('diagnostics') + of('patternUint32')).toBe(5);
-    expect(of('diagnostics') + of('patternFloat32')).toBe(5);
+    const modules = new Map(Object.values(texts).flatMap((text) => [...modulesOf(text)]));
+    /** Kernels and lines of what a run loads. */
+    const load = (...names: string[]) => {
+      const loaded = names.map((name) => modules.get(name) ?? { text: '', kernels: [] });
+      return {
+        kernels: loaded.reduce((sum, { kernels }) => sum + kernels.length, 0),
+        lines: loaded.reduce((sum, { text }) => sum + text.split('\n').length, 0),
+      };
+    };
+    // A store without optimizer, p2p, collectives of float32: theirs together. Lines are what compiling takes long for.
+    expect(load('sumFloat32')).toMatchObject({ kernels: 1 });
+    const together = load('sumFloat32', 'diagnostics', 'patternUint32', 'patternFloat32');
+    expect(together.kernels).toBe(8);
+    expect(together.lines).toBeLessThan(2600);
     const steps = [...modules.keys()].filter((name) => name.startsWith('step'));
     expect(steps.length).toBeGreaterThan(10);
-    for (const step of steps) expect(of(step), step).toBe(4);
+    for (const step of steps) {
+      expect(load(step).kernels, step).toBe(4);
+      expect(load(step).lines, step).toBeLessThan(2900);
+    }
+    // With the norms of a trust ratio the longest.
+    expect(load('stepLbsgd', 'LbsgdSquares', 'norms').lines).toBeLessThan(4600);
     // Each text begins as the driver wants it, and has its kernels whole.
-    for (const { text, kernels } of Object.values(texts).flatMap((one) => [
-      ...modulesOf(one).values(),
-    ])) {
+    for (const { text, kernels } of modules.values()) {
       expect(text).toMatch(/^\.version 6\.3\n\.target sm_50$/m);
       expect(text.match(/^\.visible \.entry /gm)).toHaveLength(kernels.length);
       expect(text.match(/^\}$/gm)).toHaveLength(kernels.length);

@@ -39,8 +39,9 @@ bool grant(const PeerAccess::Pair& way) {
   cuda::Device& from = cuda::Device::get(way.first);
   cuda::Device& to = cuda::Device::get(way.second);
   const bool had = from.reachesAlready(to);
-  bool reaches = from.enablePeer(to);
-  while (!reaches && from.canReach(to) && makeRoom(from)) reaches = from.enablePeer(to);
+  bool full = false;
+  bool reaches = from.enablePeer(to, &full);
+  while (full && makeRoom(from)) reaches = from.enablePeer(to, &full);
   if (!reaches) return false;
   auto& users = granted().users;
   if (!had) users.try_emplace(way, 0);
@@ -50,7 +51,7 @@ bool grant(const PeerAccess::Pair& way) {
 
 }  // namespace
 
-PeerAccess::PeerAccess(const std::vector<Pair>& pairs, bool wanted) {
+PeerAccess::PeerAccess(const std::vector<Pair>& pairs, bool wanted) : PeerAccess() {
   if (!wanted && !pairs.empty() && cuda::PeersInUse::any()) {
     throw Error(ErrorCode::unsupported,
                 "peer access cannot be disabled while this process has a communicator or a store "

@@ -15,6 +15,7 @@ class PeerAccess {
   using Pair = std::pair<int, int>;
 
   PeerAccess(const std::vector<Pair>& pairs, bool wanted);
+  /// Also if the constructor throws: what it got so far goes back.
   ~PeerAccess();
   PeerAccess(const PeerAccess&) = delete;
   PeerAccess& operator=(const PeerAccess&) = delete;
@@ -23,6 +24,8 @@ class PeerAccess {
   bool reaches(int from, int to) const { return granted_.contains({from, to}); }
 
  private:
+  PeerAccess() = default;
+
   std::set<Pair> granted_;
   std::set<Pair> taken_;
 };

@@ -50,7 +50,6 @@ inline constexpr RecordedFunction kCudaFunctions[] = {
     {"cuLaunchKernel", "i4(p,u4,u4,u4,u4,u4,u4,u4,p,p,p)", "13.0"},
     {"cuDeviceGetUuid_v2", "i4(p,i4)", "13.0"},
     {"cuDeviceGetUuid", "i4(p,i4)", "13.0"},
-    {"cuFuncGetAttribute", "i4(p,i4,p)", "13.0"},
     {"cuFuncLoad", "i4(p)", "13.0"},
     {"cuModuleLoadDataEx", "i4(p,p,u4,p,p)", "13.0"},
     {"cuStreamBeginCapture_v2", "i4(p,i4)", "13.0"},

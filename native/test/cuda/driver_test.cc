@@ -115,7 +115,7 @@ TEST_F(CudaDriverOnFakes, ADriverThatCannotCompileSaysWhatItLacks) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=218"}}, compile), ExitedWithCode(1),
               "^ERR_SYSTEM: .* gpu:0 .*CUDA_ERROR_INVALID_PTX .* ptxas fatal");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "capability=35"}}, compile), ExitedWithCode(1),
-              "^ERR_BACKEND_UNAVAILABLE: gpu:0 .*compute capability 3.5, .* 5.0 ");
+              "^ERR_BACKEND_UNAVAILABLE: gpu:0 .*compute capability 3.5, .* 5.0");
 }
 
 TEST_F(CudaDriverOnFakes, AnOldDriverIsToldByTheFunctionItLacks) {

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +21,7 @@
 #include "cuda/kept_memory.h"
 #include "cuda/stream.h"
 #include "test/cuda/support.h"
+#include "test/folder.h"
 
 namespace gradlink::cuda {
 namespace {
@@ -76,6 +80,25 @@ TEST(CudaMemory, MoreThanThereIsNamesTheDeviceAndWhatIsFree) {
   EXPECT_NE(DeviceMemory(device, 1000).data(), nullptr);
 }
 
+TEST(CudaMemory, MoreThanThereIsNamesTensorflowWhereTheProcessHasIt) {
+  const test::TestFolder folder;
+  const std::string file = folder.file("libtensorflow.so.2");
+  std::ofstream(file) << "mapped";
+  const auto isNamed = [] {
+    const std::string message = messageOf(ErrorCode::outOfMemory, [] {
+      const DeviceMemory memory(Device::get(0), std::size_t{1} << 50);
+    });
+    return message.find("TF_FORCE_GPU_ALLOW_GROWTH") != std::string::npos;
+  };
+  EXPECT_FALSE(isNamed());
+  const int opened = open(file.c_str(), O_RDONLY);
+  void* const mapped = mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, opened, 0);
+  close(opened);
+  ASSERT_NE(mapped, MAP_FAILED);
+  EXPECT_TRUE(isNamed());
+  munmap(mapped, 1);
+}
+
 TEST(CudaMemory, LeavesTheThreadItsContext) {
   const std::vector<Device*> devices = allDevices();
   for (Device* const own : {devices.front(), devices.back()}) {
@@ -83,6 +106,9 @@ TEST(CudaMemory, LeavesTheThreadItsContext) {
     for (Device* const device : devices) {
       const DeviceMemory memory(*device, 1000);
       const PinnedMemory pinned(1000);
+      const Stream stream(*device);
+      const Event event(*device, true);
+      if (own->canReach(*device)) device->enablePeer(*own);
     }
     EXPECT_THROW(DeviceMemory(*devices.back(), std::size_t{1} << 50), Error);
     ContextHandle current = nullptr;

@@ -55,6 +55,7 @@ class RawKernel {
       EXPECT_EQ(driver().moduleLoadData(&module_, textOf(code.ptx).data()), kSuccess);
     }
     EXPECT_EQ(driver().moduleGetFunction(&function_, module_, name), kSuccess);
+    EXPECT_EQ(driver().functionLoad(function_), kSuccess);
   }
   ~RawKernel() { driver().moduleUnload(module_); }
   RawKernel(const RawKernel&) = delete;

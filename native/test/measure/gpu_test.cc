@@ -1,4 +1,5 @@
 // Measurements of GPUs: against the stand-ins, whose rates are known, or the GPUs of this machine.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -229,6 +230,45 @@ TEST_F(GpuPeersOnFakes, MakeRoomForOneAnother) {
               [] { timeGpuCopies(quick({{.from = 0, .to = 1, .by = 0, .kernel = true}})); });
   };
   cuda::expectFine({{"GRADLINK_FAKE_FAULTS", "peer-limit=1"}}, body);
+}
+
+TEST_F(GpuPeersOnFakes, TakeNothingBackInVainAndHoldNothingAfterAFailure) {
+  const auto body = [] {
+    const auto by = [](std::vector<int> targets) {
+      std::vector<GpuCopy> copies;
+      for (const int to : targets) copies.push_back({.from = 0, .to = to, .by = 0, .kernel = true});
+      return timeGpuCopies(quick(copies)).wrong;
+    };
+    EXPECT_EQ(by({1}), 0u);
+    // Refused for another reason than a lack of room.
+    messageOf(ErrorCode::unsupported, [&] { by({2}); });
+    EXPECT_TRUE(Device::get(0).reachesAlready(Device::get(1)));
+    // This one fails between two grants, and the first makes room afterwards.
+    messageOf(ErrorCode::outOfMemory, [&] { by({1, 3}); });
+    EXPECT_EQ(by({4}), 0u);
+  };
+  cuda::expectFine({{"GRADLINK_FAKE_GPUS", "5"},
+                    {"GRADLINK_FAKE_FAULTS", "peer-limit=1,peer-refused=0>2,retain=2@3"}},
+                   body);
+}
+
+TEST(GpuCopies, AskNvmlLittle) {
+  const char* const named = std::getenv("GRADLINK_NVML_LIBRARY");
+  void* const library = dlopen(named != nullptr ? named : "libnvidia-ml.so.1", RTLD_LAZY);
+  void* const counter = library != nullptr ? dlsym(library, "gradlinkFakeNvmlCalls") : nullptr;
+  if (counter == nullptr) GTEST_SKIP() << "needs the stand-in, which counts the calls";
+  const auto calls = reinterpret_cast<int (*)()>(counter);
+  GpuCopiesOptions options = quick({toGpu(0), toHost(0)});
+  const auto asked = [&](bool health) {
+    options.health = health;
+    const int before = calls();
+    timeGpuCopies(options);
+    return calls() - before;
+  };
+  // The NUMA node of each host buffer.
+  EXPECT_LE(asked(false), 2);
+  // And one reading of the GPU, its links' errors included.
+  EXPECT_LE(asked(true), 160);
 }
 
 TEST(GpuCopies, RefuseWhatMakesNoSense) {

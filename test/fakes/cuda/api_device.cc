@@ -269,6 +269,10 @@ FAKE_EXPORT(Status, cuCtxEnablePeerAccess, (ContextHandle handle, unsigned flags
   if (!peer || peer == context) return kInvalidContext;
   if (!Machine::get().canReach(context->device(), peer->device())) return kPeerUnsupported;
   if (context->reaches(peer->device())) return kPeerEnabled;
+  if (hasFault("peer-refused",
+               std::to_string(context->device()) + ">" + std::to_string(peer->device()))) {
+    return kPeerUnsupported;
+  }
   if (context->enabled() >= faultNumber("peer-limit").value_or(Machine::get().count())) {
     return kTooManyPeers;
   }

@@ -31,6 +31,13 @@ struct Function {
   Context* context = nullptr;
   const Kernel* kernel = nullptr;
   std::shared_ptr<const ptx::Program> program;
+  /// As with lazy loading; without cuFuncLoad, as of drivers before that.
+  std::atomic<bool> loaded{hasFault("missing", "cuFuncLoad")};
+
+  /// Waits for what runs, as loading a module does.
+  void load() {
+    if (!loaded.exchange(true)) context->synchronize();
+  }
 };
 
 struct Module {
@@ -45,7 +52,6 @@ namespace {
 
 constexpr unsigned kMostThreads = 1024;
 std::atomic<int> latestBlocks{0};
-constexpr int kRegisters = 32;
 
 /// The word after each ".entry", up to its parameters.
 std::set<std::string, std::less<>> entriesOf(std::string_view ptx) {
@@ -156,8 +162,11 @@ FAKE_EXPORT(Status, cuModuleGetFunction,
   if (const auto found = module->programs.find(name); found != module->programs.end()) {
     program = {module, &found->second};
   }
-  *handle = World::get().functions.add(std::make_shared<Function>(
-      Function{.context = module->context, .kernel = kernel, .program = std::move(program)}));
+  const auto function = std::make_shared<Function>();
+  function->context = module->context;
+  function->kernel = kernel;
+  function->program = std::move(program);
+  *handle = World::get().functions.add(function);
   const std::lock_guard lock(module->mutex);
   module->functions.push_back(*handle);
   return kOk;
@@ -165,22 +174,10 @@ FAKE_EXPORT(Status, cuModuleGetFunction,
 
 FAKE_EXPORT(Status, cuFuncLoad, (FunctionHandle handle)) {
   if (const Status status = enter()) return status;
-  return World::get().functions.find(handle) ? kOk : kInvalidHandle;
-}
-
-FAKE_EXPORT(Status, cuFuncGetAttribute, (int* value, int attribute, FunctionHandle handle)) {
-  if (const Status status = enter()) return status;
-  if (!World::get().functions.find(handle)) return kInvalidHandle;
-  switch (attribute) {
-    case 0:
-      *value = kMostThreads;
-      return kOk;
-    case 4:
-      *value = kRegisters;
-      return kOk;
-    default:
-      return kInvalidValue;
-  }
+  const std::shared_ptr<Function> function = World::get().functions.find(handle);
+  if (!function) return kInvalidHandle;
+  function->load();
+  return kOk;
 }
 
 FAKE_EXPORT(Status, cuModuleUnload, (ModuleHandle handle)) {
@@ -207,6 +204,7 @@ FAKE_EXPORT(Status, cuLaunchKernel,
   }
   // Which our kernels do not use.
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || shared != 0) return kNotSupported;
+  function->load();
   const Grid grid{.blocks = gridX, .threads = blockX};
   latestBlocks = static_cast<int>(gridX);
   Work work =

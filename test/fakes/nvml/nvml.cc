@@ -47,6 +47,8 @@ constexpr unsigned kC2cLinks = 10;
 constexpr unsigned long long kThrottleReasons = 0x4 | 0x40;
 
 std::atomic<bool> initialized{false};
+/// Questions about a GPU so far.
+std::atomic<int> calls{0};
 /// Errors so far of a GPU whose links lose packets: one more at each look.
 std::array<std::atomic<unsigned long long>, 64> linkErrors{};
 
@@ -65,6 +67,7 @@ const Gpu* gpuOf(Device device) {
 int indexOf(const Gpu& gpu) { return static_cast<int>(&gpu - &Machine::get().gpu(0)); }
 
 Status enter(Device device, const Gpu*& gpu) {
+  ++calls;
   if (!initialized) return kUninitialized;
   gpu = gpuOf(device);
   return gpu ? kOk : kInvalidArgument;
@@ -431,3 +434,7 @@ GRADLINK_NVML_FUNCTIONS(GRADLINK_CHECK)
 #undef GRADLINK_CHECK
 
 }  // namespace gradlink::fake
+
+extern "C" __attribute__((visibility("default"))) int gradlinkFakeNvmlCalls() {
+  return gradlink::fake::calls;
+}

@@ -50,6 +50,18 @@ TEST(GpuStoreCalls, AreAsManyForFiveKeysAsForOne) {
   EXPECT_EQ(callsOf("lamb"), 8u);
 }
 
+TEST(GpuStoreCalls, LeaveTheThreadItsContext) {
+  cuda::Device& own = cuda::Device::get(0);
+  own.makeCurrent();
+  {
+    const auto store = makeGpuStore({.gpus = {0, cuda::Device::count() - 1}});
+    defineWith(*store, "w", Floats(10, 1));
+  }
+  cuda::ContextHandle current = nullptr;
+  cuda::check(cuda::Driver::get().getCurrent(&current), "asking");
+  EXPECT_EQ(current, own.context());
+}
+
 TEST(GpuStoreOptions, NcclWantsEachGpuOnce) {
   GpuStoreOptions options{.gpus = {0, 0}, .merge = GpuMerge::nccl};
   const std::string text = cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); });
