@@ -127,47 +127,41 @@ describe('runElastic', () => {
   });
 
   describe('on several hosts', () => {
-    /** Workers 0 to 3 on two hosts, a server on the second. */
-    const spread = { ...job, hosts: ['n1', 'n1', 'n2', 'n2', 'n2'] };
+    /** Workers on three hosts, the servers on the last. */
+    const spread = { ...job, servers: 2, hosts: ['n1', 'n1', 'n2', 'n3', 'n3', 'n3'] };
     const member = (role: 'worker' | 'server', index: number) => {
       const label = `${role === 'server' ? 's' : ''}${index}`;
       return { role, index, label, pid: 5, host: 'node2' };
     };
     const lostHost = {
       ...failed('lost'),
-      lost: [member('worker', 2), member('worker', 3), member('server', 0)],
+      lost: [member('worker', 3), member('server', 0), member('server', 1)],
     };
 
     it('goes on without a host that is lost, its servers elsewhere', async () => {
       const { attempts, told, last } = await run([lostHost, well], { job: spread });
-      expect(attempts[1]?.job).toMatchObject({ workers: 2, servers: 1, hosts: ['n1', 'n1', 'n1'] });
-      expect(told).toBe(
-        'gradlink launch: the job starts again with 2 workers, without n2 (--elastic).\n',
-      );
+      const hosts = ['n1', 'n1', 'n2', 'n1', 'n2'];
+      expect(attempts[1]?.job).toMatchObject({ workers: 3, servers: 2, hosts });
+      expect(told).toMatch(/\b3 workers\b.*\bn3\b/);
       expect(last).toBe(well);
     });
 
     it('does so too where another failed over it, and counts no error', async () => {
       const over = { ...lostHost, interruption: failed('exited').interruption! };
       const { attempts } = await run([over, well], { job: spread }, { maxRestarts: 0 });
-      expect(attempts[1]?.job.workers).toBe(2);
+      expect(attempts[1]?.job.workers).toBe(3);
     });
 
     it('keeps the host of a worker that was killed', async () => {
       const { attempts } = await run([failed('killed'), well], { job: spread });
-      expect(attempts[1]?.job).toMatchObject({ workers: 3, hosts: ['n1', 'n2', 'n2', 'n2'] });
-    });
-
-    it('ends where too few are left', async () => {
-      const { attempts, told } = await run([lostHost], { job: spread }, { minWorkers: 3 });
-      expect(attempts).toHaveLength(1);
-      expect(told).toMatch(/\b3 workers .*\(--min-workers\)/);
+      const hosts = ['n1', 'n2', 'n3', 'n3', 'n3'];
+      expect(attempts[1]?.job).toMatchObject({ workers: 3, hosts });
     });
 
     it('has Slurm leave the host out, and wants names of mpirun', async () => {
       const slurm = await run([lostHost, well], {}, { launcher: 'slurm' });
       expect(slurm.attempts[1]?.job).toMatchObject({
-        workers: 2,
+        workers: 3,
         starterArguments: ['--exclude=node2'],
       });
       const mpi = await run([lostHost], {}, { launcher: 'mpi' });
@@ -183,10 +177,10 @@ describe('runElastic', () => {
   });
 
   it('gives each start what is left of the time limit', async () => {
+    const begin = performance.now();
     const { attempts } = await run([failed('killed'), well], { timeoutSeconds: 1000 });
     const [first = 0, second = 0] = attempts.map(({ timeoutSeconds }) => timeoutSeconds);
-    expect(first).toBeLessThanOrEqual(1000);
     expect(second).toBeLessThan(first);
-    expect(second).toBeGreaterThan(0);
+    expect(1000 - second).toBeLessThanOrEqual((performance.now() - begin) / 1000);
   });
 });
