@@ -29,7 +29,7 @@ it('may be set after init, as in MXNet: it counts from the next push on', async 
   await Promise.all([
     kv.push('a', filled(5000, 0.75)),
     kv.pull('a', before),
-    kv.setGradientCompression({ type: '2bit', threshold: 0.5 }),
+    kv.setGradientCompression({ type: '2bit' }),
     kv.push('a', filled(5000, 0.75)),
     kv.pull('a', after),
   ]);

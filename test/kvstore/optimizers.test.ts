@@ -69,6 +69,10 @@ describe('optimizer states', () => {
   it('that are damaged, cut short or none are refused, naming the file', async () => {
     const kv = await trained();
     await kv.saveOptimizerStates(file);
+    // Without the optimizer, unless it is asked for.
+    const other = await open('local');
+    await other.init('w', values(1));
+    await expect(other.loadOptimizerStates(file)).rejects.toThrow(file);
     const whole = await readFile(file);
     const flipped = Buffer.from(whole);
     flipped.writeUInt8(flipped.readUInt8(whole.length >> 1) ^ 4, whole.length >> 1);
