@@ -26,17 +26,10 @@ const well: JobResult = {
   midLine: false,
 };
 
-function failed(manner: Manner, role: 'worker' | 'server' = 'worker'): JobResult {
-  const member = { role, index: 1, label: '1', pid: 4711 };
+function failed(manner: Manner, role: 'worker' | 'server' = 'worker', ran = true): JobResult {
+  const member = { role, index: 1, label: '1', pid: ran ? 4711 : undefined };
   const failure = { member, manner, exitCode: 137, what: 'was killed', lastLines: [] };
   return { ...well, exitCode: 137, interruption: { kind: 'failure', failure } };
-}
-
-function neverStarted(): JobResult {
-  const member = { role: 'worker', index: 1, label: '1', pid: undefined } as const;
-  const what = 'could not be started: spawn ENOENT';
-  const failure = { member, manner: 'exited', exitCode: 127, what, lastLines: [] } as const;
-  return { ...well, exitCode: 127, interruption: { kind: 'failure', failure } };
 }
 
 async function run(
@@ -116,7 +109,7 @@ describe('runElastic', () => {
   });
 
   it.each([
-    ['a worker that could not be started', neverStarted()],
+    ['a worker that could not be started', failed('exited', 'worker', false)],
     ['a worker that is ended with the job', failed('ended')],
     ['a server that is killed', failed('killed', 'server')],
     ['a signal', { ...well, interruption: { kind: 'signal', signal: 'SIGINT' } } as const],
