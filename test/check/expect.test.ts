@@ -188,7 +188,9 @@ describe('a sum of GPUs beside what was published of them', () => {
       devices,
     },
   });
-  const h100s = Array.from({ length: 8 }, () => device('NVIDIA H100 80GB HBM3', 18, 12));
+  const eight = (...of: Parameters<typeof device>) =>
+    Array.from({ length: 8 }, () => device(...of));
+  const h100s = eight('NVIDIA H100 80GB HBM3', 18, 12);
   const judged = (devices: readonly GpuDevice[], GBps: number, bytes = 256 * mib) =>
     levelsOf([sum('gpus', bytes, [1 / GBps])], {}, withGpus(devices))[0];
 
@@ -200,13 +202,9 @@ describe('a sum of GPUs beside what was published of them', () => {
 
   it.each([
     ['7 of them', h100s.slice(1), 256],
-    ['another model', Array.from({ length: 8 }, () => device('NVIDIA H200', 18)), 256],
-    ['other links', Array.from({ length: 8 }, () => device('NVIDIA H100 80GB HBM3', 12)), 256],
-    [
-      'NVLink where PCIe was meant',
-      Array.from({ length: 8 }, () => device('NVIDIA H100 PCIe', 12)),
-      256,
-    ],
+    ['another model', eight('NVIDIA H200', 18), 256],
+    ['other links', eight('NVIDIA H100 80GB HBM3', 12), 256],
+    ['NVLink where PCIe was meant', eight('NVIDIA H100 PCIe', 12), 256],
     ['a smaller sum', h100s, 255],
   ])('is not expected anything of with %s', (_what, devices, size) => {
     expect(judged(devices, 1, size * mib)).toBe('good');

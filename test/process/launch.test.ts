@@ -235,12 +235,6 @@ describe('a failing rank', () => {
       expect(stderr).toMatch(/--max-restarts\b.*--elastic\b/);
     });
   });
-
-  it('says that a program does not exist, with 127', async () => {
-    const { code, stderr } = await launch('-n', '2', join(scratch, 'no-such-program'));
-    expect(code).toBe(127);
-    expect(stderr).toMatch(/rank 0 .*ENOENT/);
-  });
 });
 
 describe('nothing outlives a job', () => {
