@@ -67,10 +67,6 @@ describe('the place among the ranks of a host', () => {
       ...(localSize === undefined ? {} : { localSize }),
     });
   });
-
-  it('is unknown outside a job', () => {
-    expect(localPlace({ PATH: '/bin' })).toBeUndefined();
-  });
 });
 
 describe('the GPU of a rank', () => {
