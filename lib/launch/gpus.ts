@@ -3,6 +3,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { count, sources } from './keeper-place.js';
+
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface LocalPlace {
@@ -34,18 +36,9 @@ export const gpuPerWorkerVariable = 'GRADLINK_GPU_PER_WORKER';
 
 const places = [
   ['GRADLINK_LOCAL_RANK', 'GRADLINK_LOCAL_SIZE'],
-  ['OMPI_COMM_WORLD_LOCAL_RANK', 'OMPI_COMM_WORLD_LOCAL_SIZE'],
-  ['MPI_LOCALRANKID', 'MPI_LOCALNRANKS'],
-  ['SLURM_LOCALID', 'SLURM_STEP_TASKS_PER_NODE'],
-  ['PMIX_LOCAL_RANK', 'PMIX_LOCAL_SIZE'],
+  ...sources.map(([, rank, size]) => [rank, size] as const),
   ['LOCAL_RANK', 'LOCAL_WORLD_SIZE'],
 ] as const;
-
-function count(text: string | undefined): number | undefined {
-  // Slurm writes 4(x2) where each of two nodes has 4.
-  const [, digits] = /^(\d+)(?:\(x\d+\))?$/.exec(text ?? '') ?? [];
-  return digits === undefined ? undefined : Number(digits);
-}
 
 /** @returns undefined outside a launcher */
 export function localPlace(env: Env): LocalPlace | undefined {

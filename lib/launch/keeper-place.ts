@@ -10,14 +10,15 @@ export interface KeeperPlace {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-const sources = [
+/** What mpirun and srun tell: rank, rank on its host, ranks of its host. */
+export const sources = [
   ['OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_LOCAL_RANK', 'OMPI_COMM_WORLD_LOCAL_SIZE'],
   ['PMI_RANK', 'MPI_LOCALRANKID', 'MPI_LOCALNRANKS'],
   ['SLURM_PROCID', 'SLURM_LOCALID', 'SLURM_STEP_TASKS_PER_NODE'],
   ['PMIX_RANK', 'PMIX_LOCAL_RANK', 'PMIX_LOCAL_SIZE'],
 ] as const;
 
-function count(text: string | undefined): number | undefined {
+export function count(text: string | undefined): number | undefined {
   // Slurm writes 2(x3) for three nodes with 2 tasks each; 4,2 does not tell which node is this one.
   const [, digits] = /^(\d+)(?:\(x\d+\))?$/.exec(text ?? '') ?? [];
   return digits === undefined ? undefined : Number(digits);

@@ -184,10 +184,10 @@ describe('drift', () => {
     });
 
   it.each([
-    [1, 'ok', 'good'],
     [1.09, 'ok', 'good'],
-    [1.11, 'ok', 'fair'],
-    [1.26, 'error', 'poor'],
+    [1.1, 'ok', 'fair'],
+    [1.24, 'ok', 'fair'],
+    [1.25, 'error', 'poor'],
   ] as const)('to %s times is %s, %s', (times, status, level) => {
     const [part] = drifted(12, times);
     expect(part).toMatchObject({ status, verdict: { level }, values: { drift: times } });
@@ -195,6 +195,7 @@ describe('drift', () => {
 
   it('is not told of few rounds, nor of those in which others were at work', () => {
     expect(measuredOf(drifted(8, 2)[0]).values).toEqual({ rounds: 8 });
+    expect(measuredOf(drifted(9, 2)[0]).values?.drift).toBe(2);
     expect(measuredOf(drifted(30, 2, 0.5)[0]).verdict.level).toBe('good');
     // Nobody looked at the cores.
     const [unseen] = after(30, (round) => [memory([round])]);

@@ -11,7 +11,7 @@ import {
   type Point,
   type HostWay,
 } from '../../lib/check/cluster/ways.js';
-import { slowPart } from '../../lib/check/cluster/whole.js';
+import { ringBound, slowPart } from '../../lib/check/cluster/whole.js';
 import type { HostSeen } from '../../lib/doctor/hosts/compare.js';
 import { messageCase, noneAlike } from '../../lib/measure/hosts/message-case.js';
 
@@ -106,10 +106,22 @@ describe('a way', () => {
     expect(bad([both, oneWay])).toEqual(['a c']);
   });
 
-  it('is named for what it loses', () => {
-    expect(
-      bad([point(false, (from, to) => ({ ...usual, lost: from + to === 'bd' ? 0.01 : 0 }))]),
-    ).toEqual(['b d']);
+  it.each([
+    [false, 'between b and d'],
+    [true, 'from b to d'],
+  ])('is named for what it loses, and measured again', (directed, ends) => {
+    const lossy = point(directed, (from, to) => ({
+      ...usual,
+      lost: from + to === 'bd' ? 0.005 : 0,
+    }));
+    const found = judgedWays([lossy], new Set()).filter(({ status }) => status === 'error');
+    expect(found).toMatchObject([
+      {
+        reason: expect.stringMatching(/^0\.5 % /),
+        verdict: { likelyCause: expect.stringContaining(ends) },
+      },
+    ]);
+    expect(suspects(lossy).map(({ from, to }) => from + to)).toEqual(['bd']);
   });
 
   it('is named where all lose as much', () => {
@@ -183,6 +195,10 @@ describe('a slow part', () => {
     });
     expect(found).toEqual(['h4', 'h5']);
     expect(tried).toHaveLength(4);
+  });
+
+  it('is slower than a ring of their ways, over which each sends 2 (n - 1) / n of the array', () => {
+    expect(ringBound(4, 8, 1e-9).seconds).toBeCloseTo(12e-9, 15);
   });
 
   it('is all of them where both halves are slow, or neither', async () => {

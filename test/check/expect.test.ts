@@ -61,6 +61,8 @@ describe('a file of what is expected', () => {
     const guide = readFileSync(join(root, 'docs/check.md'), 'utf8');
     const [, example = ''] = /^```yaml\n(.*?)^```/ms.exec(guide) ?? [];
     expect(parseExpected(example, 'guide').length).toBeGreaterThan(8);
+    const least = 'all_reduce: [{ between: threads, bytes: 1M, busGBps: 5 }]\ntolerance: 0';
+    expect(parseExpected(`${least}\nmemory: { copyGBps: 100000 }`, 'bounds')).toHaveLength(2);
   });
 
   it.each([
@@ -69,10 +71,10 @@ describe('a file of what is expected', () => {
     ['memory: 40', 'memory'],
     ['memory: { copyGBps: 40 GB/s }', 'memory.copyGBps'],
     ['memory: { copyGBps: 0 }', 'memory.copyGBps'],
-    ['memory: { copyGBps: 40000000000 }', 'memory.copyGBps'],
+    ['memory: { copyGBps: 100001 }', 'memory.copyGBps'],
     ['pairs: { latencyMs: 1 }', 'latencyUs?'],
     ['copiesGBps: { host_to_device_memcpy_cee: 20 }', 'host_to_device_memcpy_ce?'],
-    ['tolerance: 20\nmemory: { copyGBps: 40 }', 'tolerance'],
+    ['tolerance: 1\nmemory: { copyGBps: 40 }', 'tolerance'],
     ['tolerance: 0.1', 'the file'],
     ['# nothing', 'the file'],
     ['all_reduce: { bytes: 16M }', 'all_reduce'],
@@ -128,8 +130,8 @@ describe('a part beside a file', () => {
     const latency = part({ name: 'latency', bytes: 8, seconds: [11.9e-6 * (1e9 / 8)] });
     expect(levelsOf([latency], ofFile('pairs: { latencyUs: 10 }'))).toEqual(['good']);
     expect(levelsOf([latency], ofFile('pairs: { latencyUs: 9.8 }'))).toEqual(['poor']);
-    const small = part({ bytes: mib - 1 });
-    expect(levelsOf([small], ofFile('memory: { copyGBps: 99 }'))).toEqual(['good']);
+    const small = [part({ bytes: mib - 1 }), part({ bytes: mib })];
+    expect(levelsOf(small, ofFile('memory: { copyGBps: 99 }'))).toEqual(['good', 'poor']);
   });
 
   it('lacks a core or a GPU where fewer are there', () => {
@@ -186,7 +188,9 @@ describe('a sum of GPUs beside what was published of them', () => {
       devices,
     },
   });
-  const h100s = Array.from({ length: 8 }, () => device('NVIDIA H100 80GB HBM3', 18, 12));
+  const eight = (...of: Parameters<typeof device>) =>
+    Array.from({ length: 8 }, () => device(...of));
+  const h100s = eight('NVIDIA H100 80GB HBM3', 18, 12);
   const judged = (devices: readonly GpuDevice[], GBps: number, bytes = 256 * mib) =>
     levelsOf([sum('gpus', bytes, [1 / GBps])], {}, withGpus(devices))[0];
 
@@ -198,13 +202,9 @@ describe('a sum of GPUs beside what was published of them', () => {
 
   it.each([
     ['7 of them', h100s.slice(1), 256],
-    ['another model', Array.from({ length: 8 }, () => device('NVIDIA H200', 18)), 256],
-    ['other links', Array.from({ length: 8 }, () => device('NVIDIA H100 80GB HBM3', 12)), 256],
-    [
-      'NVLink where PCIe was meant',
-      Array.from({ length: 8 }, () => device('NVIDIA H100 PCIe', 12)),
-      256,
-    ],
+    ['another model', eight('NVIDIA H200', 18), 256],
+    ['other links', eight('NVIDIA H100 80GB HBM3', 12), 256],
+    ['NVLink where PCIe was meant', eight('NVIDIA H100 PCIe', 12), 256],
     ['a smaller sum', h100s, 255],
   ])('is not expected anything of with %s', (_what, devices, size) => {
     expect(judged(devices, 1, size * mib)).toBe('good');

@@ -62,7 +62,11 @@ describe('a part', () => {
 
 describe('a check', () => {
   it('goes on where a part throws, which is named', async () => {
-    const asJob = () => Promise.reject(new Error('no process can be started'));
+    let asked: readonly string[] = [];
+    const asJob = (_: number, args: readonly string[]) => {
+      asked = args;
+      return Promise.reject(new Error('no process can be started'));
+    };
     const { cases } = await run({ parts: ['memory', 'ranks'] }, { env: process.env, asJob });
     expect(cases.map(({ parameters: { between = '' } }) => between)).toEqual([
       '',
@@ -70,15 +74,27 @@ describe('a check', () => {
       'processes',
     ]);
     expect(cases.at(-1)).toMatchObject({ status: 'error', reason: 'no process can be started' });
+    // In seconds.
+    expect(asked.slice(-2)).toEqual(['-T', '30']);
+  });
+
+  it('goes on for its hours and minutes together', async () => {
+    const [begin, stop] = [performance.now(), AbortSignal.abort()];
+    let left = 0;
+    const onRound = (_: number, seconds: number): void => void (left = seconds);
+    const asJob = () => Promise.reject(new Error('nothing is started'));
+    const whole = { parts: ['cores'], hours: 1, minutes: 30 } as const;
+    await run(whole, { env: process.env, asJob, stop, onRound });
+    expect(5400 - left).toBeGreaterThanOrEqual(0);
+    expect(5400 - left).toBeLessThanOrEqual((performance.now() - begin) / 1000);
   });
 });
 
 describe('a sum', () => {
   it.each([
-    [1, 'good'],
     [2, 'good'],
     [2.1, 'fair'],
-    [6.6, 'fair'],
+    [1 / 0.15, 'fair'],
     [6.7, 'poor'],
   ] as const)('whose fastest call takes %s times its limit is %s', (times, level) => {
     expect(levelOf(judged(sum(times)))).toBe(level);
@@ -111,6 +127,20 @@ describe('the answer', () => {
     expect(parts.map(({ word }) => word)).toEqual(['bad', 'fair', 'good', 'waived']);
   });
 
+  it('has of ways that are good the slowest', () => {
+    const way = (to: string, seconds: number) =>
+      partOf(
+        { name: 'bandwidth', parameters: { from: 'a', to } },
+        {
+          samplesSeconds: [seconds],
+          bytes: 1e9,
+          verdict: { level: 'good', text: '', likelyCause: null },
+        },
+      );
+    const { parts } = checkTool.answer!(report('check', [way('b', 1), way('c', 2), way('d', 1)]));
+    expect(parts).toMatchObject([{ figure: '0.50 GB/s', text: expect.stringContaining('a to c') }]);
+  });
+
   it('is not good where nothing was looked at', () => {
     expect(checkAnswer([waived])).toMatch(/^bad: .*: no NCCL$/);
     expect(checkAnswer([])).toMatch(/^bad: .*: nothing /);
@@ -131,8 +161,10 @@ describe('the answer', () => {
     expect(checkAnswer([way(0, 1), way(1, 2), way(2, 3), way(3, 4), part('poor', 'slow')])).toBe(
       'bad: gpu:0 to gpu:1 at 41 % of NVLink; gpu:1 to gpu:2 at 41 % of NVLink; gpu:2 to gpu:3 at 41 % of NVLink; and 2 more; 0 of 5 good',
     );
-    expect(checkAnswer([good, part('poor', 'cpu:1 is slow')])).toBe(
-      'bad: cores: cpu:1 is slow; 1 of 2 good',
+    // What is wrong before what is slow.
+    const wrong = judged(sum(1, 2 ** 24, 3))!;
+    expect(checkAnswer([good, part('poor', 'cpu:1 is slow'), wrong])).toMatch(
+      /^bad: all-reduce .* wrong .*; cores: cpu:1 is slow; 1 of 3 good$/,
     );
   });
 });

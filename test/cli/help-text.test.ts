@@ -1,8 +1,12 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 import { describe, expect, it } from 'vitest';
 
 import { commands } from '../../lib/cli/commands.js';
 import { fitted } from '../../lib/cli/terminal/help-text.js';
 import { gradlink } from '../support/cli.js';
+import { root } from '../support/walks.js';
 
 const names = Object.keys(commands);
 
@@ -50,5 +54,14 @@ describe('help in a file', () => {
     const { stdout } = await gradlink(['collectives', '--help']);
     expect(stdout).toMatch(/smallest size \(default: 32M\)/);
     expect(stdout).not.toMatch(/default:\s+\d{6}/);
+  });
+
+  it('has the defaults that the guide of launching has', async () => {
+    const { stdout } = await gradlink(['launch', '--help'], { columns: 500 });
+    const guide = readFileSync(join(root, 'docs/launch.md'), 'utf8');
+    const rows = [...guide.matchAll(/^\| `(--[\w-]+) .*\((\d+)\) +\|$/gm)];
+    expect(rows).toHaveLength(4);
+    for (const [, name, value] of rows)
+      expect(stdout).toMatch(new RegExp(`${name!} .*\\(default: ${value!}\\)\n`));
   });
 });

@@ -138,7 +138,7 @@ describe('what is left open', () => {
     expect(notes).toBe(1);
     const env = { CUDA_VISIBLE_DEVICES: '0,1,2,3' };
     expect(guess({ numWorkers: 'gpu' }, env).numWorkers).toBe(4);
-    expect(guess({ numWorkers: 'gpu', gpusPerWorker: 2 }, env).numWorkers).toBe(2);
+    expect(guess({ numWorkers: 'gpu', gpusPerWorker: 3 }, env).numWorkers).toBe(1);
     expect(() => guess({ numWorkers: 'gpu' }, { CUDA_VISIBLE_DEVICES: '' })).toThrow(UsageError);
     expect(() => guess({ numWorkers: 'auto', hostfile: 'a:1' })).toThrow(UsageError);
     expect(() => guess({ numWorkers: 'gpu', launcher: 'slurm' }, env)).toThrow(UsageError);

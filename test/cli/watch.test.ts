@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events';
-import { appendFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { main } from '../../lib/cli/main.js';
 import { followFile } from '../../lib/watch/follow.js';
@@ -119,20 +119,18 @@ describe('a file that grows', () => {
     writeFileSync(file, 'one\nt');
     const lines: string[] = [];
     const stop = new AbortController();
-    let seen: (() => void) | undefined;
-    const second = new Promise<void>((resolve) => (seen = resolve));
-    const followed = followFile(
-      file,
-      (line) => {
-        lines.push(line);
-        if (line === 'two') seen?.();
-      },
-      stop.signal,
-    );
-    appendFileSync(file, 'wo\nthree');
-    await second;
+    const onLine = (line: string): void => void lines.push(line);
+    const followed = followFile(file, onLine, stop.signal);
+    appendFileSync(file, 'wo\n');
+    await vi.waitUntil(() => lines.includes('two'), { timeout: 20_000 });
+    // A new run.
+    writeFileSync(file, '3\nend');
+    await vi.waitUntil(() => lines.includes('3'), { timeout: 20_000 });
     stop.abort();
     await followed;
-    expect(lines).toEqual(['one', 'two', 'three']);
+    expect(lines).toEqual(['one', 'two', '3', 'end']);
+    const descriptors = readdirSync('/proc/self/fd').map((one) => `/proc/self/fd/${one}`);
+    const opened = descriptors.filter((one) => existsSync(one)).map((one) => readlinkSync(one));
+    expect(opened).not.toContain(file);
   });
 });

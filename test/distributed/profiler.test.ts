@@ -50,6 +50,7 @@ const begin = (type = 'dist_sync') => `
 describe('setServerProfiler', () => {
   it.each(['dist_sync', 'dist_async'])(
     'of %s: who pushed what, what became of it',
+    { tags: 'smoke' },
     async (type) => {
       const { workers, servers } = await runJob(
         scripts,

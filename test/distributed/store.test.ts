@@ -37,7 +37,7 @@ describe('dist_sync', () => {
     },
   );
 
-  it('tells where keys lie, what was moved, and hands commands to the servers', async () => {
+  it('tells where keys lie, what was moved, and hands commands on', { tags: 'smoke' }, async () => {
     const { workers, servers } = await runJob(
       scripts,
       { workers: 2, servers: 2 },

@@ -89,6 +89,7 @@ describe('MPI', () => {
       threads: false,
       cudaAware: true,
     });
+    expect(mpichBuild(`${configure}--with-cuda=no`)).toMatchObject({ cudaAware: false });
     expect(mpichBuild('')).toEqual({ threads: null, cudaAware: null });
   });
 
@@ -137,6 +138,9 @@ describe('GPUs', () => {
     expect(gpuFindings({ reason: 'cuInit: unknown error', broken: true })).toMatchObject([
       { name: 'driver', status: 'degraded', text: 'cuInit: unknown error' },
     ]);
+    const libraries = { driverRelease: null, driverVersion: 12_040, driverFile: 'libcuda.so' };
+    const found = { libraries, gpus: [], peers: [], installed: [] };
+    expect(gpuFindings({ found } as never)[0]?.text).toBe('CUDA 12.4 (libcuda.so)');
   });
 });
 

@@ -143,6 +143,10 @@ it('the process’s own limits', () => {
   const found = limitsFinding(limits);
   expect(found).toMatchObject({ name: 'limits', status: 'degraded' });
   for (const word of ['ulimit -n', 'ulimit -u', 'ulimit -f']) expect(found.advice).toContain(word);
+  const at = (value: number) => ({ value, file: '' });
+  const enough = { openFiles: at(1024), userProcesses: at(512), fileBytes: at(gib) };
+  const fine = limitsFinding({ ...limits, ...enough, lockedBytes: at(2 ** 23) });
+  expect(fine).toMatchObject({ status: 'ok', text: expect.stringMatching(/\b8\.0 MiB\b/) });
 });
 
 describe('findings', () => {
@@ -162,6 +166,8 @@ describe('findings', () => {
       limitsFinding(limits),
     ];
     expect(found.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
+    const all = coresFinding({ ...limits, cores: { value: 8, file: '' } }, machine);
+    expect(all.status).toBe('ok');
     expect(found[1]!.text).toContain('16 GiB, 12 GiB free');
     const left = (freeBytes: number) => memoryFinding(limits, { ...machine, freeBytes }).status;
     expect([0.05, 0.049].map((share) => left(share * 16 * gib))).toEqual(['ok', 'degraded']);

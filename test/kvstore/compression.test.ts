@@ -20,3 +20,12 @@ it('is refused where it does not belong', async () => {
     code: 'ERR_INVALID_ARG_VALUE',
   });
 });
+
+it('of two bits sends 0.5 where no threshold is given', async () => {
+  const kv = await open('device');
+  await kv.setGradientCompression({ type: '2bit' });
+  await kv.init('a', new Float32Array(20));
+  const out = new Float32Array(20);
+  await Promise.all([kv.push('a', new Float32Array(20).fill(0.75)), kv.pull('a', out)]);
+  expect(out).toEqual(new Float32Array(20).fill(0.5));
+});

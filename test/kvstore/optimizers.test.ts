@@ -73,6 +73,11 @@ describe('optimizer states', () => {
     await expect(kv.loadOptimizerStates(file)).rejects.toThrow(file);
     const absent = join(folder, 'absent');
     await expect(kv.loadOptimizerStates(absent)).rejects.toThrow(errorWith('ERR_SYSTEM', /absent/));
+    // Without the optimizer, unless it is asked for.
+    await kv.saveOptimizerStates(file);
+    const other = await open('local');
+    await other.init('w', values(1));
+    await expect(other.loadOptimizerStates(file)).rejects.toThrow(file);
   });
 
   it.skipIf(noSmallDisk !== undefined)('stay as they were on a full disk', async () => {

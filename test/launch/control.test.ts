@@ -72,10 +72,13 @@ describe('strangers', () => {
   it('are dropped, the oldest first, when there are too many', async () => {
     const launcher = await launcherOf(2);
     const sockets = Array.from({ length: 100 }, () => launcher.stranger());
-    await Promise.all(sockets.slice(0, 34).map(closed));
-    expect(sockets.slice(34).filter((each) => each.closed)).toEqual([]);
-    await launcher.keeper(1);
-    expect(launcher.started).toMatchObject([{ index: 1, host: 'elsewhere' }]);
+    const gone = sockets.map(closed);
+    // Two more for the keepers, while they are strangers.
+    await Promise.all(gone.slice(0, 34));
+    for (const place of [1, 0]) await launcher.keeper(place);
+    await Promise.all(gone.slice(0, 36));
+    expect(sockets.slice(36).filter((each) => each.closed)).toEqual([]);
+    expect(launcher.started).toMatchObject([{ index: 1, host: 'elsewhere' }, { index: 0 }]);
   });
 
   it('are counted until all processes have come', async () => {
@@ -176,13 +179,14 @@ describe('lines', () => {
     expect(launcher.endings).toMatchObject([{ exitCode: 3, manner: 'exited' }]);
     expect(launcher.stdout).toBe(`one${'.'.repeat(100_000)}`);
     launcher.control.end('all');
+    launcher.control.release();
     await vi.waitFor(() => {
-      expect(keeper.heard).toEqual(['welcome', 'end']);
+      expect(keeper.heard).toEqual(['welcome', 'end', 'seen']);
     });
   });
 
   it('tell how a process died even where its keeper is killed over it', async () => {
-    const launcher = await launcherOf(2);
+    const launcher = await launcherOf(3);
     const death = { pid: 7, exitCode: 137, what: 'was killed by SIGKILL', manner: 'killed' };
     const [first, second] = [await launcher.keeper(0), await launcher.keeper(1)];
     first.line.write('died', death);
@@ -200,6 +204,12 @@ describe('lines', () => {
     await launcher.until(() => launcher.endings.length === 2);
     await closed(second.socket);
     expect(launcher.endings.map(({ member }) => member.pid)).toEqual([7, 8]);
+    // One that ended well may go at once.
+    const third = await launcher.keeper(2);
+    third.line.write('exit', { exitCode: 0, what: 'exited', manner: 'exited' });
+    await vi.waitFor(() => {
+      expect(third.heard).toEqual(['welcome', 'seen']);
+    });
   });
 
   const sent = 6;
@@ -274,13 +284,16 @@ describe('lines', () => {
     expect(launcher.started).toHaveLength(1);
   });
 
-  it('know a place but once', async () => {
-    const launcher = await launcherOf(1);
-    await launcher.keeper(0);
-    await expect(launcher.keeper(0)).rejects.toThrow('hung up');
-    for (const place of [-1, 1, 0.5]) {
+  it('know a place but once, and tell it which it is on its host', async () => {
+    const launcher = await Launcher.open(2, { servers: 1, hosts: ['a', 'b', 'a'] });
+    open.push(launcher.control);
+    const env = { GRADLINK_JOB: launcher.secret, GRADLINK_LAUNCHER: launcher.control.address };
+    const { socket, ...told } = await callLauncher(env, 2);
+    expect(told).toMatchObject({ localRank: 1, localSize: 2, localWorkers: 1, graceMs: 1000 });
+    for (const place of [2, -1, 3, 0.5]) {
       await expect(launcher.keeper(place)).rejects.toThrow('hung up');
     }
+    socket.destroy();
   });
 });
 

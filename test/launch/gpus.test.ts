@@ -67,10 +67,6 @@ describe('the place among the ranks of a host', () => {
       ...(localSize === undefined ? {} : { localSize }),
     });
   });
-
-  it('is unknown outside a job', () => {
-    expect(localPlace({ PATH: '/bin' })).toBeUndefined();
-  });
 });
 
 describe('the GPU of a rank', () => {
@@ -145,6 +141,7 @@ describe('several GPUs of a rank', () => {
     );
     const few = gpuShare({ localRank: 1, localSize: 2 }, ['0', '1'], 4)!;
     expect(few.gpu).toBe('0,1');
+    expect(sharedText('workers', { ...few, ranks: 1 }, 2)).toBeUndefined();
     expect(sharedText('workers', few, 4)).toMatch(/\b2 GPUs, .*\b4: .*--gpus-per-worker/);
   });
 

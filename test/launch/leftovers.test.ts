@@ -1,10 +1,11 @@
 // What Open MPI leaves in the folder for temporary files when its daemon is killed.
-import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
 import { removeSession } from '../../lib/launch/leftovers.js';
+import { startWatchdog } from '../../lib/launch/watchdog.js';
 import { folderOfEachTest } from '../support/folders.js';
 
 let folder: string;
@@ -36,9 +37,18 @@ it('goes alone where another job is in that folder', () => {
 });
 
 it('is nothing where the folder of all jobs is a link', () => {
-  const there = mkdtempSync(join(folder, 'there-'));
-  mkdirSync(join(there, 'pid.17'));
+  const there = join(folder, 'there');
+  mkdirSync(join(there, 'pid.17'), { recursive: true });
   symlinkSync(there, join(folder, 'ompi.host.0'));
   remove(join(folder, 'ompi.host.0', 'pid.17'));
   expect(existsSync(there)).toBe(true);
+});
+
+it('are looked after by a shell that gives them whole seconds', () => {
+  const watchdog = startWatchdog('A=b', 1500, '/none');
+  const read = (path: string) => readFileSync(`/proc/${path}`, 'utf8');
+  const children = read(`self/task/${process.pid}/children`).trim().split(' ');
+  const commands = children.map((pid) => read(`${pid}/cmdline`).split('\0'));
+  expect(commands).toContainEqual(expect.arrayContaining(['gradlink-watchdog', '2', '/none']));
+  watchdog.dismiss();
 });

@@ -1,32 +1,42 @@
 // What becomes of lines that are longer than there is room for.
+import { readdirSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
 
 import { describe, expect, it } from 'vitest';
 
 import { JobOutput } from '../../lib/launch/output.js';
+import { folderOfEachTest } from '../support/folders.js';
 
 const mebibyte = 2 ** 20;
 
 describe('the last lines of a process', () => {
-  const rank = (index: number) => ({ index, label: String(index), pid: undefined });
+  let directory = '';
+  folderOfEachTest((made) => (directory = made));
+  const rank = (index: number) =>
+    ({ role: 'worker', index, label: String(index), pid: undefined }) as const;
 
+  const words = Array.from({ length: 11 }, (_, line) => `${'x'.repeat(999)}${line}`);
+  const last = words.slice(1).map((line) => line.slice(0, 1000));
   it.each([
-    ['just above', 'stderr', 3, []],
-    ['far above', 'stderr', 40, ['last words']],
-    ['on another output', 'stdout', 0, ['last words']],
+    ['just above', 'stderr', 14, []],
+    ['far above', 'stderr', 15, last],
+    ['on another output', 'stdout', 0, last],
   ] as const)('that stand %s are told or not', async (_, name, others, told) => {
     const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()];
-    const output = new JobOutput({ stdout, stderr, tag: false });
+    const output = new JobOutput({ stdout, stderr, tag: false, directory });
     const [first, second] = [new PassThrough(), new PassThrough()];
-    output.attach(rank(1), name, first);
-    first.end('last words\n');
+    output.attach({ ...rank(1), role: 'server' }, name, first);
+    first.end(`${words.join('\n')}\n`);
     await output.ended();
     output.attach(rank(0), 'stderr', second);
     second.end('another\n'.repeat(others));
     await output.ended();
     expect(output.unseenLines('1')).toEqual(told);
-    expect(output.lastLines('1')).toEqual(['last words']);
+    expect(output.lastLines('1')).toEqual(last);
+    await output.close();
+    const file = `server-1.${name === 'stderr' ? 'err' : 'out'}`;
+    expect(readdirSync(directory).sort()).toEqual(['rank-0.err', file]);
   });
 });
 

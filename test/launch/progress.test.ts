@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { Ending, Manner } from '../../lib/launch/members.js';
 import type { Role } from '../../lib/launch/job.js';
-import { Progress } from '../../lib/launch/progress.js';
+import { causeDelay, Progress } from '../../lib/launch/progress.js';
 
 const end = (role: Role | undefined, index: number, exitCode = 0, manner?: Manner): Ending => ({
   member: {
@@ -55,42 +55,33 @@ describe('a server', () => {
 });
 
 describe('blame', () => {
+  const of = (index: number, status: number, manner?: Manner) =>
+    end('worker', index, status, manner);
+  const mpirun = (status: number, manner?: Manner) => end(undefined, 0, status, manner);
   it.each<[string, Ending[], string]>([
-    [
-      'the killed before those that lost it',
-      [end('worker', 0, 1), end('worker', 1, 137)],
-      'worker1',
-    ],
-    [
-      'the killed before those that aborted',
-      [end('worker', 0, 134), end('worker', 1, 137)],
-      'worker1',
-    ],
-    [
-      'one that aborted before those that lost it',
-      [end('worker', 0, 1), end('worker', 1, 134)],
-      'worker1',
-    ],
-    ['the first of equals', [end('worker', 1, 1), end('worker', 0, 2)], 'worker1'],
-    ['a rank before mpirun', [end(undefined, 0, 1), end('worker', 1, 1)], 'worker1'],
-    ['a lost rank before mpirun', [end(undefined, 0, 1), end('worker', 1, 1, 'lost')], 'worker1'],
+    ['the killed before those that lost it', [of(0, 1), of(1, 137)], 'worker1'],
+    ['the killed before those that aborted', [of(0, 134), of(1, 137)], 'worker1'],
+    ['one that aborted before those that lost it', [of(0, 1), of(1, 134)], 'worker1'],
+    ['the first of equals', [of(1, 1), of(0, 2)], 'worker1'],
+    ['a rank before mpirun', [mpirun(1), of(1, 1)], 'worker1'],
+    ['a lost rank before mpirun', [mpirun(1), of(1, 1, 'lost')], 'worker1'],
     [
       'mpirun that was killed before those it took with it',
-      [end('worker', 1, 1, 'lost'), end('worker', 0, 143, 'ended'), end(undefined, 0, 137)],
+      [of(1, 1, 'lost'), of(0, 143, 'ended'), mpirun(137)],
       'mpirun0',
     ],
-    [
-      'mpirun before those it ended',
-      [end('worker', 0, 143, 'ended'), end(undefined, 0, 205)],
-      'mpirun0',
-    ],
+    ['mpirun before those it ended', [of(0, 143, 'ended'), mpirun(205, 'exited')], 'mpirun0'],
   ])('%s', (_, endings, label) => {
     expect(after(two(), ...endings).undecided?.member.label).toBe(label);
   });
 
+  it('waits for a better one where what is known may follow from it', () => {
+    const later = [of(0, 134), of(0, 1, 'lost'), of(0, 143, 'ended'), mpirun(137)];
+    const delays = [of(0, 137), of(0, 1), ...later].map(causeDelay);
+    expect(delays).toEqual([0, 200, 1000, 1000, 1000, 1000]);
+  });
+
   it('falls on nobody when mpirun ends with a status after a job that went well', () => {
-    expect(after(two(), end('worker', 0), end('worker', 1), end(undefined, 0, 143)).undecided).toBe(
-      undefined,
-    );
+    expect(after(two(), of(0, 0), of(1, 0), mpirun(143)).undecided).toBeUndefined();
   });
 });

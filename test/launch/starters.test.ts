@@ -5,13 +5,14 @@ import { keeperPlace } from '../../lib/launch/keeper-place.js';
 import { segmentsOf } from '../../lib/launch/leftovers.js';
 import { flavorOf } from '../../lib/launch/mpirun.js';
 import { mpiPlugin } from '../../lib/launch/slurm.js';
+import { startFailure } from '../../lib/launch/processes.js';
+import { keeperVariables, variablesOfRole } from '../../lib/launch/role-env.js';
 import { syncCommands } from '../../lib/launch/sync.js';
 
 describe('mpirun', () => {
   it.each([
     ['mpirun.openmpi (OpenRTE) 4.1.4\n\nReport bugs to', 'openmpi4'],
     ['mpirun (Open MPI) 5.0.3\n', 'openmpi5'],
-    ['mpirun (Open MPI) 4.0.0rc1', 'openmpi4'],
     ['prterun (PRRTE) 3.0.2\n', 'openmpi5'],
     ['HYDRA build details:\n    Version:    4.0.2', 'hydra'],
     ['Intel(R) MPI Library for Linux* OS, Version 2021.9', 'hydra'],
@@ -37,37 +38,31 @@ describe("Slurm's MPI plugins", () => {
   });
 });
 
-describe('the place of a process', () => {
-  it.each([
-    [
-      {
-        OMPI_COMM_WORLD_RANK: '3',
-        OMPI_COMM_WORLD_LOCAL_RANK: '1',
-        OMPI_COMM_WORLD_LOCAL_SIZE: '2',
-      },
-      { place: 3, localRank: 1, localSize: 2 },
-    ],
-    [
-      { PMI_RANK: '0', MPI_LOCALRANKID: '0', MPI_LOCALNRANKS: '4' },
-      { place: 0, localRank: 0, localSize: 4 },
-    ],
-    [
-      { SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4' },
-      { place: 5, localRank: 1, localSize: 4 },
-    ],
-    [
-      { SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4(x2)' },
-      { place: 5, localRank: 1, localSize: 4 },
-    ],
-    [
-      { SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4,2' },
-      { place: 5, localRank: 1 },
-    ],
-    [{}, undefined],
-    [{ OMPI_COMM_WORLD_RANK: 'first' }, undefined],
-  ])('%j', (env, expected) => {
-    expect(keeperPlace(env)).toEqual(expected);
-  });
+it.each([
+  ['OMPI_COMM_WORLD', 'RANK=3 LOCAL_RANK=1 LOCAL_SIZE=2', { place: 3, localRank: 1, localSize: 2 }],
+  ['', 'PMI_RANK=0 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=4', { place: 0, localRank: 0, localSize: 4 }],
+  ['SLURM', 'PROCID=5 LOCALID=1 STEP_TASKS_PER_NODE=4', { place: 5, localRank: 1, localSize: 4 }],
+  [
+    'SLURM',
+    'PROCID=5 LOCALID=1 STEP_TASKS_PER_NODE=4(x2)',
+    { place: 5, localRank: 1, localSize: 4 },
+  ],
+  ['SLURM', 'PROCID=5 LOCALID=1 STEP_TASKS_PER_NODE=4,2', { place: 5, localRank: 1 }],
+  ['', 'PATH=/bin', undefined],
+  ['OMPI_COMM_WORLD', 'RANK=first', undefined],
+])('the place of a process of %s, %s', (starter, variables, expected) => {
+  const words = variables.split(' ').map((word) => word.split('='));
+  const prefix = starter === '' ? '' : `${starter}_`;
+  const env = Object.fromEntries(words.map(([name = '', value]) => [`${prefix}${name}`, value]));
+  expect(keeperPlace(env)).toEqual(expected);
+});
+
+it('each role has its own variables, and a program that does not start the status of a shell', () => {
+  const env = keeperVariables({ worker: { A: '1' }, server: { B: '2' } });
+  expect(variablesOfRole('worker', env)).toEqual({ A: '1' });
+  expect(variablesOfRole('server', env)).toEqual({ B: '2' });
+  const status = (code: string) => startFailure('x', Object.assign(new Error(), { code })).exitCode;
+  expect(['ENOENT', 'EACCES'].map(status)).toEqual([127, 126]);
 });
 
 describe('bringing the folder to hosts', () => {

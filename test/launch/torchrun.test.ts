@@ -22,10 +22,13 @@ describe('where ranks meet', () => {
     expect(ports[0]).toBe(ports[2]);
     expect(ports[0]).not.toBe(ports[1]);
     for (const port of ports) expect(port).toMatch(/^2\d{4}$/);
-    const range = { ...job, env: { GRADLINK_PORTS: '4000-4001' }, control: '10.0.0.9:4000' };
-    for (const id of ['one', 'other', 'third']) {
-      expect(meetingPoint(range, id).MASTER_PORT).toBe('4001');
-    }
+    const range = { ...job, env: { GRADLINK_PORTS: '4000-4001' } };
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    const among = (control: string) => [
+      ...new Set(ids.map((id) => meetingPoint({ ...range, control }, id).MASTER_PORT)),
+    ];
+    expect(among('10.0.0.9:1').sort()).toEqual(['4000', '4001']);
+    expect(['10.0.0.9:4000', '10.0.0.9:4001'].map(among)).toEqual([['4001'], ['4000']]);
     const given = { env: { MASTER_PORT: '1' }, outerEnv: { MASTER_PORT: '2' } };
     expect(meetingPoint(given, 'one').MASTER_PORT).toBe('1');
   });

@@ -101,6 +101,12 @@ describe('a link', () => {
     const link = plainLink(20e-6, 10e9);
     expect(messageSeconds(link, 1e6)).toBeCloseTo(120e-6, 12);
     expect(streamSeconds(link, 1e6)).toBeCloseTo(100e-6, 12);
+    const [first] = link.regimes;
+    const regimes = [
+      { ...first!, toBytes: 1e6 },
+      { ...first!, fromBytes: 1e6, alphaSeconds: 0 },
+    ];
+    expect(messageSeconds({ ...link, regimes }, 1e6)).toBeCloseTo(100e-6, 12);
   });
 });
 

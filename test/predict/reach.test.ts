@@ -85,6 +85,9 @@ it("a sweep of a host's GPUs carries no more workers than were there", () => {
   const link = linkOfSweep({ ...report, gpus }, 'run');
   expect(forecast(link, { workers: [3] }).searchedWorkers).toBe(3);
   expect(() => forecast(link, { workers: [4] })).toThrow(/workers 4\b.* 3 GPUs/);
+  // Two ranks that share one.
+  const one = { ...report, gpus: { ...gpus, devices: [device] } };
+  expect(linkOfSweep(one, 'run').origin?.gpus).toBe(2);
 });
 
 it('a sweep of neighbours tells its hosts by the ranks of each', () => {

@@ -155,6 +155,7 @@ describe('a job goes on', () => {
 
   it.each([[], ['--launcher', 'mpi', '--env', 'GRADLINK_MPI=openmpi']])(
     'and gets USR1 and USR2, %s',
+    { tags: 'smoke' },
     async (...launcher) => {
       const mark = launches.mark('rank');
       const source = join(scratch, 'signals.cjs');
@@ -186,7 +187,8 @@ describe('a job goes on', () => {
     expect(stderr).toMatch(/^gradlink: [^\n]*\n$/);
   });
 
-  it.skipIf(noSmallDisk !== undefined)('where the disk of --output-dir is full', () => {
+  const full = it.skipIf(noSmallDisk !== undefined);
+  full('where the disk of --output-dir is full', { tags: 'smoke' }, () => {
     const disk = new SmallDisk(65_536);
     try {
       disk.fill(0);

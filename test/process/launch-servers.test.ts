@@ -68,7 +68,7 @@ describe('servers', () => {
     expect(bearers(`LAUNCH_TEST=${script}`)).toEqual([]);
   });
 
-  it('end when the workers never ask them for anything', async () => {
+  it('end when the workers never ask them for anything', { tags: 'smoke' }, async () => {
     const { code, stderr } = await launches.run(['-n', '2', '-s', '2', 'true']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   });

@@ -6,7 +6,7 @@ import { headline } from '../../lib/report/page/headline.js';
 import { remarks } from '../../lib/report/page/words.js';
 import { chartsOf } from '../../lib/report/charts/index.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
-import { middleOf } from '../../lib/report/repeats.js';
+import { mergedRepeats, middleOf } from '../../lib/report/repeats.js';
 import { smallBounds } from '../../lib/report/verdict-words.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../../lib/results/units.js';
 import type { CaseResult, MeasuredCase, Report } from '../../lib/results/result.js';
@@ -275,6 +275,12 @@ describe('the answer', () => {
     ]) {
       expect(middleOf(both)).toBe(slow);
     }
+    const with3 = (one: MeasuredCase, from: number): MeasuredCase => {
+      const seconds = { minSeconds: from, medianSeconds: from + 1, p95Seconds: from + 2 };
+      return { ...one, statistics: { ...one.statistics, ...seconds } };
+    };
+    const seconds = { minSeconds: 2, medianSeconds: 3, p95Seconds: 4 };
+    expect(mergedRepeats([with3(quick!, 1), with3(slow!, 3)]).statistics).toMatchObject(seconds);
   });
 
   it('says of what is too small the longest time that is', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { arraysLine, iterationLine, optionsLines } from '../../lib/report/index.js';
+import { iterationLine, optionsLines } from '../../lib/report/index.js';
 
 describe('options line', () => {
   it("is the README's", () => {
@@ -31,17 +31,8 @@ describe('options line', () => {
   });
 });
 
-describe('size and iteration', () => {
-  it('have six decimals', () => {
-    expect(arraysLine(96, 95200544)).toBe(
-      'INFO:root:num of arrays = 96, total size = 95.200544 MB',
-    );
-    expect(
-      iterationLine({ iteration: 5, seconds: 0.055107, bytesPerSecond: 3.02322e9, error: 1.5e-7 }),
-    ).toBe('INFO:root:iter 5, 0.055107 sec, 3.023220 GB/sec per gpu, error 0.000000');
-  });
-
-  it('show an unchecked result as -1 and one that is no number as Python does', () => {
+describe('an iteration', () => {
+  it('shows an unchecked result as -1 and one that is no number as Python does', () => {
     const line = { iteration: 1, seconds: 1, bytesPerSecond: 0 };
     expect(iterationLine({ ...line, error: -1 })).toMatch(/error -1\.000000$/);
     expect(iterationLine({ ...line, error: null })).toMatch(/error nan$/);

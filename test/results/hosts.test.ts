@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { hostLines } from '../../lib/report/host-lines.js';
+import { beside } from '../../lib/results/beside.js';
 import { compareHosts, hostMargin, type LinkSeconds } from '../../lib/results/hosts.js';
 
 const usual = { medianSeconds: 1e-3, fastestSeconds: 0.9e-3 };
@@ -49,6 +50,13 @@ describe('hosts beside one another', () => {
     ]);
   });
 
+  it('are alike within five deviations of four others or more', () => {
+    const of = (seconds: number) => ({ medianSeconds: seconds, fastestSeconds: seconds });
+    const level = (one: number, others: number[]) => beside(of(one), others.map(of))?.level;
+    expect([9.41, 9.42].map((one) => level(one, [1, 2, 3, 4]))).toEqual(['good', 'poor']);
+    expect(level(4, [1, 2, 3])).toBe('poor');
+  });
+
   it('are alike where one was disturbed and fast once', () => {
     const { slowestHost, slowestLink } = compared(4, {
       link: (one, other) => times(one === 0 && other === 3 ? 9 : 1, 1.1),
@@ -87,6 +95,7 @@ describe('hosts beside one another', () => {
   it('name the one of two that copies slowly; their one way tells nothing', () => {
     const comparison = compared(2, { own: (host) => times(host === 1 ? 1.8 : 1) });
     expect(comparison.slowestLink).toMatchObject({ times: null, standsOut: false });
+    expect(compared(2, { own: () => undefined as never }).slowestHost).toBeNull();
     expect(hostLines(comparison)).toEqual([
       'slowest host: node1 (ranks 2 to 3), 1.8 times that of the other host in copies of its own memory',
       expect.stringMatching(/^slowest link: node0 - node1 .*\bonly\b/),
@@ -106,6 +115,10 @@ describe('hosts beside one another', () => {
     });
     expect(linkCount).toBe(190);
     expect(slowestLinks).toHaveLength(64);
-    expect(slowestLinks[0]?.hosts).toEqual(['node18', 'node19']);
+    // A mebibyte there and back.
+    expect(slowestLinks[0]).toMatchObject({
+      hosts: ['node18', 'node19'],
+      bytesPerSecond: expect.closeTo(2 ** 21 / 1.037e-3, 0) as number,
+    });
   });
 });

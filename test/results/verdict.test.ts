@@ -152,6 +152,7 @@ describe('on both sides of a threshold', () => {
     const short = { boundSeconds: 1e-6 };
     expect([0.75, 0.749].map((ratio) => level({ ...short, ratio }))).toEqual(['good', 'none']);
     const basis = 'links';
+    expect(level({ basis, boundSeconds: 20e-6 })).toBe('poor');
     expect(cause(limit({ basis, ratio: 1.02 }))).toBeNull();
     expect(cause(limit({ basis, ratio: 1.021 }))).not.toBeNull();
   });

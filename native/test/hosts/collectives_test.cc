@@ -151,13 +151,24 @@ TEST(HostsTogether, ShareMemoryInsideAHost) {
   }));
 }
 
-TEST(HostsTogether, WiresCarryMessagesInsideAndAcross) {
+TEST(HostsTogether, WiresCarryMessagesInsideAndAcrossAndTellOnceWhoIsGone) {
   expectNone(onHosts({0, 1, 0, 1, 1}, [](Communicator& comm, int rank) {
     auto wire = comm.openWire();
     EXPECT_EQ(wire->rank(), rank);
     EXPECT_EQ(exchange(*wire, 300), "");
+    for (const std::uint64_t bytes : wire->bytesSent()) EXPECT_GT(bytes, 0u) << rank;
     comm.barrier();
-    wire->close(Deadline::in(20000));
+    if (rank == 3) wire->close(Deadline::in(20000));
+    if (rank == 4) wire.reset();
+    if (rank < 3) {
+      WireEvents events;
+      EXPECT_TRUE(
+          pollUntil(*wire, events, [&] { return !events.left.empty() && !events.lost.empty(); }));
+      EXPECT_EQ(events.left, std::vector<int>{3});
+      EXPECT_EQ(events.lost, std::vector<int>{4});
+    }
+    comm.barrier();
+    if (rank < 3) wire->close(Deadline::in(20000));
   }));
 }
 
@@ -212,14 +223,17 @@ TEST(HostsTogether, NameTheLateRankOnEveryHost) {
 }
 
 TEST(HostsTogether, AbortEverywhere) {
-  const auto errors = onHosts({0, 0, 1, 1}, [](Communicator& comm, int rank) {
-    comm.barrier();
-    if (rank == 3) comm.abort("enough");
-    for (;;) comm.barrier();
-  });
-  expectAll(errors, ErrorCode::aborted, 3);
-  for (const auto& error : errors) {
-    EXPECT_EQ(lacking(error->what(), {"rank 3", "enough"}), "") << error->what();
+  // A leader, and one that leads nobody.
+  for (const int from : {2, 3}) {
+    const auto errors = onHosts({0, 0, 1, 1}, [from](Communicator& comm, int rank) {
+      comm.barrier();
+      if (rank == from) comm.abort("enough");
+      for (;;) comm.barrier();
+    });
+    expectAll(errors, ErrorCode::aborted, from);
+    for (const auto& error : errors) {
+      EXPECT_EQ(lacking(error->what(), {"rank " + std::to_string(from), "enough"}), "");
+    }
   }
 }
 

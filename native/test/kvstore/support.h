@@ -51,7 +51,8 @@ class Waiter {
     std::unique_lock lock(outcome_->mutex);
     outcome_->changed.wait(lock, [this] { return outcome_->ended; });
     if (!outcome_->error) return;
-    throw Error(outcome_->error->code, outcome_->error->text);
+    const Parts& error = *outcome_->error;
+    throw Error(error.code, error.text).withRank(error.rank);
   }
 
  private:
@@ -59,6 +60,7 @@ class Waiter {
   struct Parts {
     ErrorCode code;
     std::string text;
+    int rank = -1;
   };
   struct Outcome {
     std::mutex mutex;
@@ -72,7 +74,7 @@ class Waiter {
     try {
       std::rethrow_exception(error);
     } catch (const Error& thrown) {
-      return Parts{thrown.code, thrown.what()};
+      return Parts{thrown.code, thrown.what(), thrown.rank};
     } catch (const std::exception& thrown) {
       return Parts{ErrorCode::system, thrown.what()};
     }

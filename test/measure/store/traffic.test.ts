@@ -42,7 +42,7 @@ describe('storeTraffic', () => {
     const after: StoreReport = {
       rank: 0,
       worker: { copy: 1.5, wait: 1.9, bytesSent: [110, 60], bytesReceived: [100, 50] },
-      servers: [server(0, 220, 1.5), server(1, 120, 2)],
+      servers: [server(0, 220, 1.5), server(1, 70, 2)],
     };
     const theirs = [0.6, 150, 150, 0.25, 0.8, 0, 0];
     const traffic = await storeTraffic(jobWith(theirs), before, after, [0.5, 0.5], [0.6, 0.4]);
@@ -50,7 +50,7 @@ describe('storeTraffic', () => {
     expect(traffic.workers.map(({ bytesSent }) => bytesSent)).toEqual([150, 150]);
     expect(traffic.workers.map(({ bytesReceived }) => bytesReceived)).toEqual([150, 150]);
     expect(traffic.workers.map(({ copySeconds }) => copySeconds)).toEqual([0.5, 0.25]);
-    expect(traffic.servers.map(({ bytesReceived }) => bytesReceived)).toEqual([200, 100]);
+    expect(traffic.servers.map(({ bytesReceived }) => bytesReceived)).toEqual([200, 50]);
     expect(traffic.servers.map(({ mergeSeconds }) => mergeSeconds)).toEqual([0.25, 0.5]);
     expect(traffic.slowestRank).toBe(1);
     // 150 bytes out of and into each of the two workers in a second.
@@ -63,7 +63,10 @@ describe('storeTraffic', () => {
       update: 0.25,
     });
     const lines = trafficFields(traffic).map(([name, text]) => `${name}: ${text}`);
-    expect(lines).toContainEqual(expect.stringMatching(/^balance: .*\b50 %/));
+    // Of a batch.
+    expect(lines[0]).toMatch(/^worker 0: .* 500\.0 ms.* 75 B.* 75 B.* 250\.0 ms.* 450\.0 ms/);
+    expect(lines[2]).toMatch(/^server 0: .* 100 B.* 100 B.* 125\.0 ms.* 62\.50 ms/);
+    expect(lines).toContainEqual(expect.stringMatching(/^balance: .*\b75 %/));
     expect(lines).toContainEqual(expect.stringMatching(/^slowest: worker 1, 20 %/));
     expect(lines).toContainEqual(
       expect.stringMatching(/^shares: copy 50 %, wire 15 %, merge 50 %, update 25 %/),

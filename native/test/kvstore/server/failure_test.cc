@@ -137,6 +137,7 @@ TEST(ServerFailure, AServerThatDiesEndsTheStoreOfTheOthers) {
   ASSERT_TRUE(errors[1].has_value());
   EXPECT_EQ(errors[1]->code, ErrorCode::peerLost);
   EXPECT_EQ(errors[1]->rank, 2);
+  EXPECT_EQ(lacking(errors[1]->what(), {"server 1 (rank 2)"}), "");
 }
 
 }  // namespace

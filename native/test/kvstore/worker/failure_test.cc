@@ -220,7 +220,14 @@ TEST(DistFailure, ASilentServerIsNamedAfterTheTimeout) {
       [](Store& store) {
         Waiter waiter;
         store.command("sendCommandToServers", "hello", waiter.ticket());
-        expectFails(ErrorCode::timeout, "sendCommandToServers: server 0", [&] { waiter.wait(); });
+        expectFails(ErrorCode::timeout, "sendCommandToServers: server 0", [&] {
+          try {
+            waiter.wait();
+          } catch (const Error& error) {
+            EXPECT_EQ(error.rank, 1);
+            throw;
+          }
+        });
       },
       [](ScriptedServer& server) { server.awaitEnd(); });
 }

@@ -73,34 +73,6 @@ TEST(DistPlacement, CoversEveryLengthWithEveryNumberOfServers) {
   }
 }
 
-TEST(DistPlacement, ServersOfResnet50CarryTheSameBytesWithinTenPercent) {
-  // The convolutions of resnet-50 in their order: four stages of bottlenecks, then the classifier.
-  std::vector<std::size_t> counts{64 * 3 * 49};
-  std::size_t in = 64;
-  const std::size_t units[] = {3, 4, 6, 3};
-  for (std::size_t stage = 0; stage < 4; ++stage) {
-    const std::size_t out = 256u << stage;
-    const std::size_t middle = out / 4;
-    for (std::size_t unit = 0; unit < units[stage]; ++unit) {
-      counts.insert(counts.end(), {in * middle, middle * middle * 9, middle * out});
-      if (unit == 0) counts.push_back(in * out);
-      in = out;
-    }
-  }
-  counts.insert(counts.end(), {2048 * 1000, 1000});
-  for (int servers : {2, 3, 4}) {
-    ShardPlacer placer(servers, 1'000'000);
-    std::vector<std::size_t> load(static_cast<std::size_t>(servers));
-    for (const std::size_t count : counts) {
-      for (const Shard& shard : placer.place(count, DType::float32)) {
-        load[static_cast<std::size_t>(shard.server)] += shard.count;
-      }
-    }
-    const auto [least, most] = std::minmax_element(load.begin(), load.end());
-    EXPECT_LT(static_cast<double>(*most), 1.1 * static_cast<double>(*least)) << servers;
-  }
-}
-
 TEST(DistPlacement, WholeKeysGoWhereTheFewestBytesAre) {
   ShardPlacer placer(2, 1000);
   std::vector<int> servers;
