@@ -39,13 +39,8 @@ inline std::vector<std::optional<Error>> onThreads(int size, const std::function
   std::vector<std::optional<Error>> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   for (int r = 0; r < size; ++r) {
-    threads.emplace_back([&, r] {
-      try {
-        body(r);
-      } catch (const Error& error) {
-        errors[static_cast<std::size_t>(r)] = error;
-      }
-    });
+    threads.emplace_back(
+        [&, r] { errors[static_cast<std::size_t>(r)] = errorOf([&] { body(r); }); });
   }
   for (auto& t : threads) t.join();
   return errors;
