@@ -254,7 +254,7 @@ describe('a communicator of GPUs', () => {
   it('refuses GPUs given twice, and those that are not there', async () => {
     await expect(Communicator.nccl({ gpus: [0, 0] })).rejects.toMatchObject({
       code: 'ERR_INVALID_ARG_VALUE',
-      message: expect.stringMatching(/gpu:0 .*several/) as string,
+      message: expect.stringMatching(/gpu:0 .*several.*NCCL_MULTI_RANK_GPU_ENABLE/) as string,
     });
     await expect(Communicator.nccl({ gpus: [gpus.length] })).rejects.toThrow(
       new RegExp(`no gpu:${gpus.length}`),

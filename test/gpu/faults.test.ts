@@ -67,7 +67,7 @@ describe('faults', () => {
     expect(byDefault.reports).toHaveLength(3);
     expect(byDefault.reports).toEqual(expect.arrayContaining([warning, sum]));
     expect(await run(`merge: 'peers'`)).toMatchObject({ ...well, reports: [sum, sum] });
-    const failed = { code: 'ERR_SYSTEM', message: expect.stringContaining('shm') as string };
+    const failed = { code: 'ERR_SYSTEM', message: expect.stringContaining('--shm-size') as string };
     expect(await run(`merge: 'nccl'`)).toMatchObject({ ...well, reports: [failed, failed] });
     scripts.expectNothingLeft();
   });

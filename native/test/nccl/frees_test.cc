@@ -18,11 +18,8 @@ namespace {
 constexpr double kDeadlockMs = 10000;
 
 /// Two GPUs, whose launches are apart where the libraries do as they are told.
-class GpuFrees : public testing::Test {
+class GpuFrees : public NeedsGpus<2> {
  protected:
-  void SetUp() override {
-    if (gpusHere() < 2) GTEST_SKIP() << "needs 2 GPUs";
-  }
   static void inApart(const std::function<std::string()>& body, const char* more = "") {
     const std::string apart = "nccl-launches-apart=100";
     expectFine({{"GRADLINK_FAKE_FAULTS", apart + more}}, body);
