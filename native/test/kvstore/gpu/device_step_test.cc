@@ -196,7 +196,8 @@ class Pair {
   std::vector<Twin> twins_;
 };
 
-void addKeys(Pair& pair) {
+void expectSteps(const OptimizerSpec& spec, DType dtype) {
+  Pair pair(spec, dtype);
   pair.addKey(1, 1, 0, 0);
   pair.addKey(kUpdateBlock, 1, 1, 0);
   pair.addKey(kUpdateBlock + 16, 2, 0, 0);
@@ -204,6 +205,8 @@ void addKeys(Pair& pair) {
   pair.addKey(1003, 2, 1, 1);
   pair.addKey(0, 1, 0, 0);
   pair.addKey(15, 17, 0, 0);
+  for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
+  pair.expectEqual(describe(spec, dtype));
 }
 
 TEST(DeviceStep, LeavesTheHostsBits) {
@@ -211,10 +214,7 @@ TEST(DeviceStep, LeavesTheHostsBits) {
     for (const DType dtype : kFloats) {
       // Without an option it is the same kernel, with other numbers.
       if (spec.numbers.empty() && dtype != DType::float32) continue;
-      Pair pair(spec, dtype);
-      addKeys(pair);
-      for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
-      pair.expectEqual(describe(spec, dtype));
+      expectSteps(spec, dtype);
     }
   }
 }
@@ -223,12 +223,7 @@ TEST(DeviceStep, HalvesWithMastersLeaveTheHostsBits) {
   for (OptimizerSpec spec : everyOptimizer()) {
     if (spec.numbers.empty()) continue;
     spec.numbers["multiPrecision"] = 1;
-    for (const DType dtype : {DType::float16, DType::bfloat16}) {
-      Pair pair(spec, dtype);
-      addKeys(pair);
-      for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
-      pair.expectEqual(describe(spec, dtype));
-    }
+    for (const DType dtype : {DType::float16, DType::bfloat16}) expectSteps(spec, dtype);
   }
 }
 

@@ -126,22 +126,6 @@ TEST(OptimizerStates, ATableKeepsItsRates) {
   EXPECT_EQ(loaded.spec->scheduler->rates, spec.scheduler->rates);
 }
 
-TEST(OptimizerStates, OfOtherOptionsAreRefused) {
-  OptimizerSpec plain = test::specOf("sgd");
-  OptimizerSpec withMomentum = plain;
-  withMomentum.numbers = {{"momentum", 0.9}};
-  const auto without = Optimizer::create(plain);
-  const auto with = Optimizer::create(withMomentum);
-  const auto none = without->createState("a", nullptr, 8, DType::float32);
-  const auto one = with->createState("a", nullptr, 8, DType::float32);
-  EXPECT_NO_THROW(with->checkState(*one));
-  EXPECT_NO_THROW(without->checkState(*none));
-  EXPECT_THROW(with->checkState(*none), Error);
-  EXPECT_THROW(without->checkState(*one), Error);
-  one->count = 9;
-  EXPECT_THROW(with->checkState(*one), Error);
-}
-
 TEST(OptimizerStates, DamagedFilesAreRefused) {
   const auto optimizer = Optimizer::create(specOf("adam"));
   std::vector<float> weight = randomValues(1);

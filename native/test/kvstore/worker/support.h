@@ -73,11 +73,11 @@ inline std::vector<std::optional<Error>> runDist(const DistJob& job,
 
 /// Push and pull as one operation.
 inline void pushPull(Store& store, KeyId key, std::vector<Floats>& in, std::vector<Floats>& out) {
-  Waiter waiter;
-  Operation made = operation(OperationKind::pushPull, key, in, waiter.ticket());
-  for (Floats& array : out) made.out.push_back(array.data());
-  submitOne(store, std::move(made));
-  waiter.wait();
+  waitFor([&](auto ticket) {
+    Operation made = operation(OperationKind::pushPull, key, in, ticket);
+    for (Floats& array : out) made.out.push_back(array.data());
+    submitOne(store, std::move(made));
+  });
 }
 
 }  // namespace gradlink::test
