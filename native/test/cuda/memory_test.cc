@@ -22,8 +22,6 @@
 namespace gradlink::cuda {
 namespace {
 
-using testing::ExitedWithCode;
-
 TEST(CudaMemory, IsAlignedAndKnowsItsDevice) {
   for (Device* device : allDevices()) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{255}, std::size_t{1} << 20}) {
@@ -62,20 +60,6 @@ TEST(CudaMemory, MovesWithItsOwnership) {
   EXPECT_EQ(pinned.data(), nullptr);
 }
 
-TEST(CudaMemory, MoreThanThereIsNamesTheDeviceAndWhatIsFree) {
-  Device& device = Device::get(0);
-  const std::size_t bytes = std::size_t{1} << 50;
-  const std::string message =
-      messageOf(ErrorCode::outOfMemory, [&] { DeviceMemory memory(device, bytes); });
-  EXPECT_EQ(test::lacking(message, {std::to_string(bytes) + " bytes", device.label(),
-                                    " of " + std::to_string(gpuInfo(0).memoryBytes),
-                                    "bytes free: CUDA_ERROR_OUT_OF_MEMORY"}),
-            "")
-      << message;
-  // What failed left nothing behind.
-  EXPECT_NE(DeviceMemory(device, 1000).data(), nullptr);
-}
-
 TEST(CudaMemory, LeavesTheThreadItsContext) {
   const std::vector<Device*> devices = allDevices();
   for (Device* const own : {devices.front(), devices.back()}) {
@@ -111,16 +95,6 @@ TEST(CudaMemory, PinnedMemoryIsZeroedAndReachedByAllDevices) {
     EXPECT_EQ(std::count(bytes, bytes + kBytes, 7 + device->ordinal()),
               static_cast<std::ptrdiff_t>(kBytes));
   }
-}
-
-TEST(CudaMemory, PinnedMemoryThatCannotBeHadIsAnError) {
-  constexpr std::size_t kBytes = std::size_t{1} << 50;
-  const std::string message =
-      messageOf(ErrorCode::outOfMemory, [] { PinnedMemory memory(kBytes); });
-  EXPECT_EQ(test::lacking(message, {std::to_string(kBytes) + " bytes", "page-locked",
-                                    "CUDA_ERROR_OUT_OF_MEMORY"}),
-            "")
-      << message;
 }
 
 /// Memory of nobody, so that what is asked of the driver can be counted.
@@ -256,27 +230,6 @@ TEST(CudaKeptMemory, IsAskedForBesideLaunchesThatAreAlone) {
   WaitingDriver::launched = true;
   asking.join();
   other.join();
-}
-
-using CudaMemoryOnFakes = FreshFakes;
-
-TEST_F(CudaMemoryOnFakes, NothingIsLeftWhenItsOwnersAreGone) {
-  EXPECT_EQ(leftBy({},
-                   [] {
-                     for (Device* device : allDevices()) {
-                       const DeviceMemory memory(*device, 4096);
-                       DeviceMemory other(*device, 8192);
-                       other = DeviceMemory(*device, 16);
-                       const PinnedMemory pinned(4096);
-                       Stream stream(*device);
-                       Event event(*device, true);
-                       Event untimed(*device, false);
-                       stream.copy(memory.data(), pinned.data(), 4096);
-                       event.record(stream);
-                       untimed.record(stream);
-                     }
-                   }),
-            "");
 }
 
 }  // namespace
