@@ -22,6 +22,16 @@ inline Child rankOf(const std::string& name, int rank, int size, double timeoutM
   });
 }
 
+/// The ranks that are not `there` come too, and all of them meet.
+inline void expectMeet(const std::string& name, int size, std::vector<Child*> there = {}) {
+  std::vector<Child> others;
+  for (int r = static_cast<int>(there.size()); r < size; ++r) {
+    others.push_back(rankOf(name, r, size));
+  }
+  for (Child& other : others) there.push_back(&other);
+  for (Child* child : there) EXPECT_EQ(child->wait(), "");
+}
+
 /// The user is in it: to be worked out before a child becomes another.
 inline shm::RendezvousAddress addressOf(const std::string& name, int number = 0) {
   return {optionsFor(name, 0, 1), number};

@@ -30,16 +30,6 @@ TEST(ThreadsFailing, NameTheRankThatNeverCalls) {
   expectAll(errors, ErrorCode::timeout, 0);
 }
 
-TEST(ThreadsFailing, NameTheRankThatClosed) {
-  const auto errors = onRanks(3, [](Communicator& comm, int rank) {
-    comm.barrier();
-    if (rank == 1) return comm.close();
-    comm.barrier();
-  });
-  EXPECT_FALSE(errors[1].has_value());
-  expectAll({errors[0], errors[2]}, ErrorCode::peerLost, 1);
-}
-
 TEST(ThreadsFailing, HearAboutARankThatLeavesInMidCall) {
   std::latch joined(3);
   const std::string name = freshName();
@@ -47,11 +37,7 @@ TEST(ThreadsFailing, HearAboutARankThatLeavesInMidCall) {
     auto comm = shm::join(optionsFor(name, rank, 3));
     joined.arrive_and_wait();
     if (rank == 1) {
-      std::thread ender([&] { comm->leave(); });
-      struct Joiner {
-        std::thread& t;
-        ~Joiner() { t.join(); }
-      } joiner{ender};
+      const std::jthread ender([&] { comm->leave(); });
       float x = 0;
       comm->receive(&x, 1, DType::float32, 0, 5);
       return;
@@ -70,14 +56,8 @@ TEST(ThreadsFailing, NobodyTouchesBuffersOfARankThatGaveUp) {
       std::vector<float> data(300000, 1);
       const void* in[] = {data.data()};
       void* out[] = {data.data()};
-      std::thread aborter;
-      if (rank == round % 4) aborter = std::thread([&] { comm.abort("now"); });
-      struct Joiner {
-        std::thread& t;
-        ~Joiner() {
-          if (t.joinable()) t.join();
-        }
-      } joiner{aborter};
+      std::jthread aborter;
+      if (rank == round % 4) aborter = std::jthread([&] { comm.abort("now"); });
       for (int i = 0; i < 5; ++i)
         comm.allReduce({in, out}, data.size(), DType::float32, ReduceOp::max);
     });
