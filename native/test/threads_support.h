@@ -3,15 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "core/error.h"
 #include "shm/shm.h"
 #include "test/shm/support.h"
 #include "test/waiting.h"

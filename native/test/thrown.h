@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
-#include "core/error.h"
 #include "test/message_support.h"
 
 namespace gradlink::test {

@@ -5,20 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/kernels/reduce_kernels.h"
 #include "core/memory/huge_pages.h"
 #include "core/thread_pool.h"
 #include "kvstore/local/local_store.h"
-#include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink {

@@ -5,8 +5,6 @@
 
 #include <array>
 #include <bit>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "core/collective.h"

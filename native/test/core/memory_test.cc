@@ -1,6 +1,5 @@
 // How memory is copied and touched, how much of it is left, and how large the caches before it are:
 // told from files as the kernel writes them.
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,9 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
-#include <string>
 #include <vector>
 
 #include "core/kernels/copy_bytes.h"

@@ -2,12 +2,8 @@
 // those of integers are held against arithmetic of 128 bits and by cases.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/kernels/reduce_kernels.h"
 #include "test/reference.h"

@@ -1,11 +1,7 @@
 #include "cuda/device.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "cuda/info.h"
 #include "test/cuda/support.h"

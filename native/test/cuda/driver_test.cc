@@ -1,12 +1,6 @@
 // What is said where the driver is missing, is not one, or does not start.
 #include "cuda/driver.h"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <string>
-
 #include "cuda/info.h"
 #include "cuda/kernel_module.h"
 #include "cuda/nvml.h"

@@ -1,10 +1,5 @@
 #include "cuda/info.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "cuda/nvml.h"
 #include "test/cuda/support.h"
 

@@ -3,14 +3,9 @@
 #include "cuda/kernel_image.h"
 
 #include <elf.h>
-#include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "cuda/kernel_module.h"
 #include "cuda/kernels_ptx.h"

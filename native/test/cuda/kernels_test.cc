@@ -1,16 +1,8 @@
 // Sums on a device are the host's, bit for bit; copies, chases and holds do what they say.
 #include "cuda/kernels.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
 #include "test/cuda/support.h"
 #include "test/device_support.h"

@@ -1,17 +1,9 @@
 #include "cuda/memory.h"
 
-#include <gtest/gtest.h>
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <cstring>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "cuda/abi_numbers.h"
 #include "cuda/info.h"

@@ -2,8 +2,6 @@
 // recorded and, where this machine has nvml.h, against that: all of it at compile time.
 #include <gtest/gtest.h>
 
-#include <cstddef>
-
 #include "cuda/abi_numbers.h"
 #include "cuda/nvml.h"
 #include "test/abi/nvml.h"

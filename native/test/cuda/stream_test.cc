@@ -1,12 +1,7 @@
 #include "cuda/stream.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
 #include <cstring>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "cuda/kernels.h"
 #include "cuda/memory.h"

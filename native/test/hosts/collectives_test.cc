@@ -1,9 +1,5 @@
 // What ranks of several hosts compute together.
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <utility>
-#include <vector>
 
 #include "core/hosts/rank_names.h"
 #include "test/hosts/support.h"

@@ -1,14 +1,9 @@
 // What cores reach: alone, between one another, and of the memory.
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <string>
-#include <vector>
 
 #include "measure/between_cores.h"
 #include "measure/core_rates.h"
 #include "measure/memory_bandwidth.h"
-#include "test/message_support.h"
 #include "test/threads_support.h"
 #include "test/thrown.h"
 

@@ -1,11 +1,9 @@
 // Measurements of GPUs: against the stand-ins, whose rates are known, or the GPUs of this machine.
-#include <gtest/gtest.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "core/error.h"
 #include "cuda/graph.h"
 #include "cuda/memory.h"
 #include "measure/gpu/affinity.h"

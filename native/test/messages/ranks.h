@@ -3,12 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <map>
-#include <string>
-#include <string_view>
 
-#include "core/error.h"
 #include "core/wire.h"
 #include "messages/join.h"
 #include "test/message_support.h"

@@ -1,5 +1,4 @@
 // What ranks compute together.
-#include <algorithm>
 #include <numeric>
 #include <thread>
 

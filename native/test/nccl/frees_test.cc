@@ -1,11 +1,8 @@
 // Memory that is given back, and asked for, beside collectives on several GPUs of one process; and
 // the order of launches.
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <optional>
 #include <thread>
 
 #include "cuda/kept_memory.h"

@@ -1,6 +1,5 @@
 // Worlds of processes that hold several GPUs each.
 #include <array>
-#include <numeric>
 
 #include "test/nccl/gpu_jobs.h"
 

@@ -1,8 +1,4 @@
 // Memory that the library knows: allocRegistered, its fall-backs, and what is checked of its use.
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "test/nccl/gpu_jobs.h"
 
 namespace gradlink::test {

@@ -4,29 +4,17 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cmath>
-#include <cstdlib>
 #include <fstream>
-#include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/error.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "nccl/nccl.h"
 #include "test/child.h"
-#include "test/reference.h"
 #include "test/shm/support.h"
 
 namespace gradlink::test {

@@ -1,6 +1,4 @@
 // How ranks that are processes meet, fail and leave: who is named, and what is left behind.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <iterator>
 

@@ -1,10 +1,7 @@
 // The rings between processes outlive their communicator, and are never two's at a time.
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <memory>
 #include <set>
-#include <vector>
 
 #include "test/process/support.h"
 

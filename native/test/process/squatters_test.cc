@@ -1,13 +1,5 @@
 // Another user's processes that hold addresses of a rendezvous, which were public once: the ranks
 // meet at an address that is left, all of them at the same, or are told.
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-#include <functional>
-#include <vector>
-
 #include "shm/rendezvous/addresses.h"
 #include "test/process/strangers.h"
 

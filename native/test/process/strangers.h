@@ -5,8 +5,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <string>
-#include <string_view>
 
 #include "shm/rendezvous/packets.h"
 #include "test/process/support.h"

@@ -1,11 +1,6 @@
 // Processes of the same user that do not know the job's secret, at the address of a rendezvous:
 // what they say counts for nothing.
-#include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-
-#include <cstring>
-#include <vector>
 
 #include "test/process/strangers.h"
 

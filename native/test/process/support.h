@@ -2,15 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <fstream>
-#include <functional>
-#include <string>
-#include <vector>
 
-#include "core/error.h"
 #include "shm/rendezvous/secret.h"
 #include "shm/shm.h"
 #include "test/child.h"

@@ -1,6 +1,4 @@
 // Wires between processes.
-#include <gtest/gtest.h>
-
 #include "test/process/support.h"
 #include "test/wire_support.h"
 

@@ -1,10 +1,4 @@
 // Exchanges with some of the ranks, and averages with them.
-#include <gtest/gtest.h>
-
-#include <optional>
-#include <vector>
-
-#include "core/neighbors.h"
 #include "test/threads_support.h"
 #include "test/window_support.h"
 

@@ -1,9 +1,5 @@
 // How ranks that are threads meet and fail: who is named, and that nobody hangs.
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <latch>
-#include <thread>
 
 #include "test/threads_support.h"
 

@@ -1,6 +1,4 @@
 // Messages between ranks that are threads: order, tags, mismatches, ranks that leave.
-#include <gtest/gtest.h>
-
 #include "test/threads_support.h"
 
 namespace gradlink::test {

@@ -1,8 +1,4 @@
 // What ranks that are threads compute together, and how long their waits spin.
-#include <gtest/gtest.h>
-
-#include <atomic>
-
 #include "shm/wake_up.h"
 #include "test/threads_support.h"
 

@@ -1,8 +1,4 @@
 // Windows in memory that the ranks share.
-#include <gtest/gtest.h>
-
-#include <memory>
-
 #include "core/window.h"
 #include "test/threads_support.h"
 #include "test/window_support.h"

@@ -1,11 +1,5 @@
 // Gradients in buckets: what they hold and when they are complete, and the hooks over ranks that
 // are threads.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
 #include "test/threads_support.h"
 #include "train/gradient_buckets.h"
 

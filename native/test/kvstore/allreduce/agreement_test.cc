@@ -1,11 +1,6 @@
 // What the workers of a store without servers agree on: what is ready, and what of it comes first.
 #include "kvstore/allreduce/key_agreement.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "test/threads_support.h"
 
 namespace gradlink::test {

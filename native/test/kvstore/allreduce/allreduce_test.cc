@@ -1,16 +1,6 @@
 // What the store without servers does beside what every store does (conformance).
 #include "kvstore/allreduce/allreduce_store.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "kvstore/allreduce/shards.h"
 #include "test/folder.h"
 #include "test/kvstore/support.h"

@@ -1,13 +1,5 @@
 // Optimizers and their states in every store: the bits of one store of the host that gets all
 // workers' arrays.
-#include <cmath>
-#include <cstdint>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
-
-#include "core/kernels/reduce_kernels.h"
 #include "test/folder.h"
 #include "test/kvstore/conformance/stores.h"
 

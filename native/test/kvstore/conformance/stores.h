@@ -2,25 +2,11 @@
 // kind is a line of kStoreMakers; a new rule is one case, of the makers that can do it: STORES().
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <iterator>
-#include <memory>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/local/local_store.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/staged/gpu_dist_store.h"
-#include "kvstore/store_checks.h"
 #include "test/kvstore/conformance/steps.h"
-#include "test/kvstore/gpu/support.h"
 #include "test/kvstore/worker/support.h"
 
 namespace gradlink::test {

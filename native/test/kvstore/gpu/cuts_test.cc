@@ -1,16 +1,5 @@
 // A store that cuts keys where that moves less: whatever is set when, its values and states are
 // those of a store that cuts none.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "test/folder.h"
 #include "test/kvstore/gpu/support.h"
 

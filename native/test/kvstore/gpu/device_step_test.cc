@@ -1,18 +1,10 @@
 // A step on a device leaves the host's weights and states, bit for bit: every optimizer, element
 // type, number of gradients and alignment.
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <memory>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
 #include "cuda/step.h"
 #include "kvstore/optimizer/math.h"
-#include "kvstore/optimizer/optimizer.h"
 #include "test/device_support.h"
 #include "test/kvstore/support.h"
 #include "test/thrown.h"

@@ -3,15 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <future>
-#include <memory>
-#include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "core/error.h"
 #include "kvstore/gpu/gpu_engine.h"
 #include "test/kvstore/support.h"
 

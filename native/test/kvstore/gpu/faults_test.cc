@@ -1,10 +1,5 @@
 // What goes wrong below a store on GPUs: it ends as an error, soon, and leaves nothing. The
 // stand-ins make it go wrong; each case is a process of its own.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
-
 #include "test/kvstore/gpu/support.h"
 
 namespace gradlink::test {

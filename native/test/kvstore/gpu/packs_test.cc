@@ -1,12 +1,5 @@
 // What a store packs for NCCL lies in memory that it knows, where that is of use, and else where it
 // did.
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "test/kvstore/gpu/support.h"
 #include "test/nccl/support.h"
 

@@ -1,21 +1,7 @@
 // Keys that are cut over the GPUs of a store: what goes where, and what NCCL is asked for.
 #include "kvstore/gpu/shards.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/collective.h"
-#include "core/error.h"
-#include "cuda/driver.h"
-#include "cuda/memory.h"
 #include "kvstore/staged/gpu_dist_store.h"
 #include "test/kvstore/gpu/support.h"
 #include "test/nccl/support.h"

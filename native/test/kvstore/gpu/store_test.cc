@@ -1,12 +1,4 @@
 // What stores on GPUs do beside what every store does (conformance).
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "core/error.h"
 #include "test/kvstore/gpu/support.h"
 
 namespace gradlink::test {

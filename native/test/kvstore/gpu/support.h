@@ -1,14 +1,8 @@
 // What tests of stores on GPUs share: the GPUs, and arrays that are on them.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <memory>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cuda/memory.h"
 #include "cuda/stream.h"

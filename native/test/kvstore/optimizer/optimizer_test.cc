@@ -1,17 +1,13 @@
 // Optimizers: any number of threads, any SIMD level, summed or separate gradients give the same
 // bits; options, multipliers, counts and half precision. The formulas themselves are held against a
 // float64 reference in test/optimizers.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <thread>
 
-#include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
 #include "kvstore/optimizer/lr_scheduler.h"
-#include "kvstore/optimizer/optimizer.h"
 #include "kvstore/optimizer/simd/kernels.h"
 #include "test/kvstore/support.h"
 #include "test/thrown.h"

@@ -1,6 +1,4 @@
 // What a server does when workers die, leave, come late or disagree.
-#include <gtest/gtest.h>
-
 #include "test/kvstore/server/support.h"
 
 namespace gradlink::test {

@@ -1,7 +1,5 @@
 // A server's rounds: what it stores, whom it answers and when; and what it does for the store as a
 // whole: barriers, optimizers, states, commands, reports.
-#include <gtest/gtest.h>
-
 #include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/server/support.h"
 #include "test/kvstore/support.h"

@@ -2,15 +2,6 @@
 // embedded engine.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "kvstore/protocol/protocol.h"
 #include "kvstore/server/server.h"
 #include "test/threads_support.h"

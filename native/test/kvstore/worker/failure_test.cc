@@ -1,11 +1,4 @@
 // What a worker makes of servers and workers that fail, of refusals, and of silence.
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "kvstore/protocol/protocol.h"
 #include "kvstore/worker/terms.h"
 #include "test/kvstore/worker/support.h"

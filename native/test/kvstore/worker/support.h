@@ -2,15 +2,6 @@
 // test's own process.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/wire.h"
 #include "kvstore/server/server.h"
 #include "kvstore/worker/dist_store.h"
