@@ -10,15 +10,20 @@
 
 namespace gradlink::test {
 
-/// Of what body throws; nothing where it throws nothing.
+/// What body throws; nothing where it throws nothing.
 template <class Body>
-std::optional<ErrorCode> codeOf(const Body& body) {
+std::optional<Error> errorOf(const Body& body) {
   try {
     body();
   } catch (const Error& error) {
-    return error.code;
+    return error;
   }
   return {};
+}
+template <class Body>
+std::optional<ErrorCode> codeOf(const Body& body) {
+  const std::optional<Error> error = errorOf(body);
+  return error ? std::optional(error->code) : std::nullopt;
 }
 
 /// The first of these that the message lacks; "" when it has all of them.

@@ -3,15 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "core/error.h"
 #include "shm/shm.h"
 #include "test/shm/support.h"
 #include "test/waiting.h"
@@ -39,13 +32,8 @@ inline std::vector<std::optional<Error>> onThreads(int size, const std::function
   std::vector<std::optional<Error>> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   for (int r = 0; r < size; ++r) {
-    threads.emplace_back([&, r] {
-      try {
-        body(r);
-      } catch (const Error& error) {
-        errors[static_cast<std::size_t>(r)] = error;
-      }
-    });
+    threads.emplace_back(
+        [&, r] { errors[static_cast<std::size_t>(r)] = errorOf([&] { body(r); }); });
   }
   for (auto& t : threads) t.join();
   return errors;

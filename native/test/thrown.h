@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
-#include "core/error.h"
 #include "test/message_support.h"
 
 namespace gradlink::test {
@@ -26,13 +23,10 @@ std::string messageOf(ErrorCode code, const Body& body) {
 /// That of a mistake of the caller, after which everything goes on.
 template <class Body>
 void expectMisuse(const Body& body) {
-  try {
-    body();
-    ADD_FAILURE() << "it was not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code, ErrorCode::invalidArgument) << error.what();
-    EXPECT_TRUE(error.usable) << error.what();
-  }
+  const std::optional<Error> error = errorOf(body);
+  ASSERT_TRUE(error) << "it was not refused";
+  EXPECT_EQ(error->code, ErrorCode::invalidArgument) << error->what();
+  EXPECT_TRUE(error->usable) << error->what();
 }
 
 }  // namespace gradlink::test

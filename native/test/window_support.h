@@ -3,12 +3,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "core/communicator.h"
 #include "core/neighbors.h"

@@ -221,7 +221,7 @@ describe('a communicator of GPUs', () => {
 
   it('refuses GPUs given twice, and those that are not there', async () => {
     await expect(Communicator.nccl({ gpus: [0, 0] })).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', /gpu:0 .*several/),
+      errorWith('ERR_INVALID_ARG_VALUE', /gpu:0 .*several.*NCCL_MULTI_RANK_GPU_ENABLE/),
     );
     await expect(Communicator.nccl({ gpus: [gpus.length] })).rejects.toThrow(
       new RegExp(`no gpu:${gpus.length}`),

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { gpuShares } from '../../lib/measure/machine/gpu-share.js';
 import { native } from '../../lib/native/load.js';
+import { onRealGpus } from './setup/fakes.js';
 
 it('devices tells what each GPU is', () => {
   const all = gpuDevices();
@@ -28,6 +29,10 @@ it('devices tells how each GPU is, which can be asked again', () => {
     expect(health).not.toBeNull();
     expect(health?.pcieWidth).toBeLessThanOrEqual(health?.maxPcieWidth ?? 0);
     expect(health?.throttleReasons).toBeInstanceOf(Array);
+    if (!onRealGpus) {
+      const fine = { numaNode: 0, pcieGeneration: 5, eccErrors: 0, pcieReplays: 0 };
+      expect(health).toMatchObject(fine);
+    }
     expect(health?.temperatureC).toBeGreaterThan(0);
     // A part of a GPU has none.
     expect([null, 'number']).toContain(
@@ -37,6 +42,8 @@ it('devices tells how each GPU is, which can be asked again', () => {
     health?.links.forEach((link, index) => {
       expect(link.index).toBe(index);
       expect(link.active).toBeTypeOf('boolean');
+      if (onRealGpus) return;
+      expect(link).toMatchObject({ version: '4.0', bytesPerSecond: 26_562e6, errors: 0 });
     });
     const again = native().gpuHealth(pciBusId);
     expect(Object.keys(again ?? {})).toEqual(Object.keys(health ?? {}));

@@ -55,7 +55,7 @@ describe('faults', () => {
     expect(byDefault.reports).toHaveLength(3);
     expect(byDefault.reports).toEqual(expect.arrayContaining([warning, sum]));
     expect(await run(`merge: 'peers'`)).toMatchObject({ ...well, reports: [sum, sum] });
-    const failed = errorWith('ERR_SYSTEM', /shm/);
+    const failed = errorWith('ERR_SYSTEM', /--shm-size/);
     expect(await run(`merge: 'nccl'`)).toMatchObject({ ...well, reports: [failed, failed] });
     scripts.expectNothingLeft();
   });

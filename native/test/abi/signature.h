@@ -4,6 +4,7 @@
 // structure of 16 by value. An enumeration counts as int.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -69,5 +70,12 @@ constexpr long long numberOf(const RecordedNumber (&table)[count], std::string_v
   }
   return -0x7fffffff;
 }
+
+/// Compared at compile time: the type of a function, and a number, with what a table recorded.
+#define GRADLINK_SAME_AS(table, name, ...)                                            \
+  static_assert(Signature<decltype(__VA_ARGS__)>::text() == signatureOf(table, name), \
+                "the prototype of " name);
+#define GRADLINK_IS_IN(table, name, ours) \
+  static_assert(numberOf(table, name) == static_cast<long long>(ours))
 
 }  // namespace gradlink::test

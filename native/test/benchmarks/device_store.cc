@@ -5,20 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/kernels/reduce_kernels.h"
 #include "core/memory/huge_pages.h"
 #include "core/thread_pool.h"
 #include "kvstore/local/local_store.h"
-#include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink {
@@ -116,11 +110,10 @@ void bareBatch(Data& data) {
 
 Operation operationOf(Data& data, OperationKind kind, std::size_t key,
                       const std::shared_ptr<Ticket>& ticket) {
-  Operation made;
-  made.kind = kind;
-  made.key = static_cast<KeyId>(key);
-  made.priority = static_cast<std::int32_t>(key);
-  made.ticket = ticket;
+  Operation made{.kind = kind,
+                 .key = static_cast<KeyId>(key),
+                 .priority = static_cast<std::int32_t>(key),
+                 .ticket = ticket};
   if (kind != OperationKind::pull) made.in = data.in(key);
   if (kind != OperationKind::push) made.out = data.out(key);
   return made;
@@ -132,9 +125,7 @@ void callsBatch(Store& store, Data& data) {
   std::size_t next = 0;
   for (const OperationKind kind : {OperationKind::push, OperationKind::pull}) {
     for (std::size_t key = 0; key < data.sizes.size(); ++key) {
-      std::vector<Operation> one;
-      one.push_back(operationOf(data, kind, key, waiters[next++].ticket()));
-      store.submit(std::move(one));
+      test::submitOne(store, operationOf(data, kind, key, waiters[next++].ticket()));
     }
   }
   for (test::Waiter& waiter : waiters) waiter.wait();
@@ -142,14 +133,13 @@ void callsBatch(Store& store, Data& data) {
 
 /// All keys in one call.
 void togetherBatch(Store& store, Data& data) {
-  test::Waiter waiter;
-  const auto ticket = waiter.ticket();
-  std::vector<Operation> all;
-  for (std::size_t key = 0; key < data.sizes.size(); ++key) {
-    all.push_back(operationOf(data, OperationKind::pushPull, key, ticket));
-  }
-  store.submit(std::move(all));
-  waiter.wait();
+  test::waitFor([&](const auto& ticket) {
+    std::vector<Operation> all;
+    for (std::size_t key = 0; key < data.sizes.size(); ++key) {
+      all.push_back(operationOf(data, OperationKind::pushPull, key, ticket));
+    }
+    store.submit(std::move(all));
+  });
 }
 
 double processorSeconds() {

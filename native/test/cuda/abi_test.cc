@@ -17,18 +17,13 @@ namespace {
 using recorded::kCudaFunctions;
 using recorded::kCudaNumbers;
 
-#define GRADLINK_SAME(symbol, member, arguments)                                                 \
-  static_assert(                                                                                 \
-      Signature<decltype(cuda::Driver::member)>::text() == signatureOf(kCudaFunctions, #symbol), \
-      "the prototype of " #symbol);
+#define GRADLINK_SAME(symbol, member, arguments) \
+  GRADLINK_SAME_AS(kCudaFunctions, #symbol, cuda::Driver::member)
 GRADLINK_CUDA_REQUIRED(GRADLINK_SAME)
 GRADLINK_CUDA_OPTIONAL(GRADLINK_SAME)
 #undef GRADLINK_SAME
 
-#define GRADLINK_IS(name, ours) \
-  static_assert(numberOf(kCudaNumbers, name) == static_cast<long long>(ours))
-#define GRADLINK_AT(type, member, of, ours) \
-  GRADLINK_IS("offsetof(" #type ", " #member ")", offsetof(of, ours))
+#define GRADLINK_IS(name, ours) GRADLINK_IS_IN(kCudaNumbers, name, ours)
 
 GRADLINK_IS("sizeof(CUdevice)", sizeof(cuda::DeviceHandle));
 GRADLINK_IS("sizeof(CUdeviceptr)", sizeof(cuda::Address));
@@ -68,9 +63,8 @@ GRADLINK_IS("CU_STREAM_CAPTURE_MODE_RELAXED", cuda::kCaptureRelaxed);
 
 #ifdef GRADLINK_HAS_CUDA_H
 // A name without a version is a macro of the header for its newest one.
-#define GRADLINK_SAME(symbol, member, arguments)                                                \
-  static_assert(Signature<decltype(&::symbol)>::text() == signatureOf(kCudaFunctions, #symbol), \
-                "the prototype of " #symbol);
+#define GRADLINK_SAME(symbol, member, arguments) \
+  GRADLINK_SAME_AS(kCudaFunctions, #symbol, &::symbol)
 GRADLINK_CUDA_REQUIRED(GRADLINK_SAME)
 GRADLINK_CUDA_OPTIONAL(GRADLINK_SAME)
 #undef GRADLINK_SAME

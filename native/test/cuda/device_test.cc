@@ -1,11 +1,7 @@
 #include "cuda/device.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "cuda/info.h"
 #include "test/cuda/support.h"
@@ -13,14 +9,15 @@
 namespace gradlink::cuda {
 namespace {
 
-using testing::ExitedWithCode;
-
 using CudaDeviceOnFakes = FreshFakes;
 
 TEST(CudaDevice, AnOrdinalHasOneDeviceWithOneContext) {
   std::set<ContextHandle> contexts;
   for (Device* device : allDevices()) {
     EXPECT_EQ(&Device::get(device->ordinal()), device);
+    EXPECT_TRUE(device->canReach(*device));
+    EXPECT_TRUE(device->enablePeer(*device));
+    EXPECT_FALSE(device->disablePeer(*device));
     EXPECT_GT(device->multiprocessors(), 0);
     EXPECT_EQ(device->label().rfind("gpu:" + std::to_string(device->ordinal()) + " (", 0), 0u)
         << device->label();
@@ -85,13 +82,6 @@ TEST(CudaDevice, MakeCurrentIsForThisThread) {
   }
 }
 
-TEST(CudaDevice, ReachesItself) {
-  Device& device = Device::get(0);
-  EXPECT_TRUE(device.canReach(device));
-  EXPECT_TRUE(device.enablePeer(device));
-  EXPECT_FALSE(device.disablePeer(device));
-}
-
 TEST(CudaDevice, PeerAccessIsEnabledOnceAndDisabledOnce) {
   for (Device* from : allDevices()) {
     for (Device* to : allDevices()) {
@@ -100,16 +90,7 @@ TEST(CudaDevice, PeerAccessIsEnabledOnceAndDisabledOnce) {
       EXPECT_TRUE(from->enablePeer(*to));
       EXPECT_TRUE(from->disablePeer(*to));
       EXPECT_FALSE(from->disablePeer(*to));
-      EXPECT_TRUE(from->enablePeer(*to));
-      EXPECT_TRUE(from->disablePeer(*to));
-    }
-  }
-}
-
-TEST(CudaDevice, PeerAccessThatAnotherLibraryEnabledIsTakenAsItIs) {
-  for (Device* from : allDevices()) {
-    for (Device* to : allDevices()) {
-      if (from == to || !from->canReach(*to)) continue;
+      // That another library has enabled is taken as it is.
       from->makeCurrent();
       ASSERT_EQ(Driver::get().enablePeerAccess(to->context(), 0), kSuccess);
       EXPECT_TRUE(from->enablePeer(*to));

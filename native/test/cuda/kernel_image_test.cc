@@ -3,14 +3,9 @@
 #include "cuda/kernel_image.h"
 
 #include <elf.h>
-#include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "cuda/kernel_module.h"
 #include "cuda/kernels_ptx.h"
@@ -18,8 +13,6 @@
 
 namespace gradlink::cuda {
 namespace {
-
-using testing::ExitedWithCode;
 
 /// Of a source of kernels, whose digest it gives.
 std::vector<std::string> kernelsOfSource(const std::string& source, std::string& digest) {
@@ -155,11 +148,9 @@ TEST_F(KernelImageDeathTest, ACubinServesLaterMinorVersions) {
 TEST_F(KernelImageDeathTest, OtherGpusCompile) {
   writeCubins(80);
   writeCubins(103);
-  expectImage("PTX", "capability=50");
-  expectImage("PTX", "capability=70");
-  expectImage("PTX", "capability=75");
-  expectImage("PTX", "capability=90");
-  expectImage("PTX", "capability=100");
+  for (const char* other : {"50", "70", "75", "90", "100"}) {
+    expectImage("PTX", std::string("capability=") + other);
+  }
 }
 
 TEST_F(KernelImageDeathTest, WhatTheDriverRefusesIsCompiled) {

@@ -1,20 +1,15 @@
 #include "cuda/memory.h"
 
-#include <gtest/gtest.h>
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "cuda/abi_numbers.h"
 #include "cuda/info.h"
@@ -25,8 +20,6 @@
 
 namespace gradlink::cuda {
 namespace {
-
-using testing::ExitedWithCode;
 
 TEST(CudaMemory, IsAlignedAndKnowsItsDevice) {
   for (Device* device : allDevices()) {
@@ -282,27 +275,6 @@ TEST(CudaKeptMemory, IsAskedForBesideLaunchesThatAreAlone) {
   WaitingDriver::launched = true;
   asking.join();
   other.join();
-}
-
-using CudaMemoryOnFakes = FreshFakes;
-
-TEST_F(CudaMemoryOnFakes, NothingIsLeftWhenItsOwnersAreGone) {
-  EXPECT_EQ(leftBy({},
-                   [] {
-                     for (Device* device : allDevices()) {
-                       const DeviceMemory memory(*device, 4096);
-                       DeviceMemory other(*device, 8192);
-                       other = DeviceMemory(*device, 16);
-                       const PinnedMemory pinned(4096);
-                       Stream stream(*device);
-                       Event event(*device, true);
-                       Event untimed(*device, false);
-                       stream.copy(memory.data(), pinned.data(), 4096);
-                       event.record(stream);
-                       untimed.record(stream);
-                     }
-                   }),
-            "");
 }
 
 }  // namespace

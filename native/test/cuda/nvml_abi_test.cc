@@ -2,8 +2,6 @@
 // recorded and, where this machine has nvml.h, against that: all of it at compile time.
 #include <gtest/gtest.h>
 
-#include <cstddef>
-
 #include "cuda/abi_numbers.h"
 #include "cuda/nvml.h"
 #include "test/abi/nvml.h"
@@ -18,15 +16,12 @@ namespace {
 using recorded::kNvmlFunctions;
 using recorded::kNvmlNumbers;
 
-#define GRADLINK_SAME(symbol, member, arguments)                        \
-  static_assert(Signature<decltype(cuda::NvmlTable::member)>::text() == \
-                    signatureOf(kNvmlFunctions, #symbol),               \
-                "the prototype of " #symbol);
+#define GRADLINK_SAME(symbol, member, arguments) \
+  GRADLINK_SAME_AS(kNvmlFunctions, #symbol, cuda::NvmlTable::member)
 GRADLINK_NVML_FUNCTIONS(GRADLINK_SAME)
 #undef GRADLINK_SAME
 
-#define GRADLINK_IS(name, ours) \
-  static_assert(numberOf(kNvmlNumbers, name) == static_cast<long long>(ours))
+#define GRADLINK_IS(name, ours) GRADLINK_IS_IN(kNvmlNumbers, name, ours)
 #define GRADLINK_AT(type, member, of, ours) \
   GRADLINK_IS("offsetof(" #type ", " #member ")", offsetof(of, ours))
 
@@ -95,9 +90,8 @@ GRADLINK_IS("nvmlClocksThrottleReasonHwPowerBrakeSlowdown", cuda::nvml::kClockRe
 
 // Older headers lack some of the functions.
 #if defined(GRADLINK_NVML_HEADERS) && NVML_API_VERSION >= 13
-#define GRADLINK_SAME(symbol, member, arguments)                                                \
-  static_assert(Signature<decltype(&::symbol)>::text() == signatureOf(kNvmlFunctions, #symbol), \
-                "the prototype of " #symbol);
+#define GRADLINK_SAME(symbol, member, arguments) \
+  GRADLINK_SAME_AS(kNvmlFunctions, #symbol, &::symbol)
 GRADLINK_NVML_FUNCTIONS(GRADLINK_SAME)
 #undef GRADLINK_SAME
 GRADLINK_IS("sizeof(nvmlPciInfo_t)", sizeof(nvmlPciInfo_t));

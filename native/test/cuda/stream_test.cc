@@ -1,12 +1,7 @@
 #include "cuda/stream.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
 #include <cstring>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "cuda/kernels.h"
 #include "cuda/memory.h"
@@ -29,36 +24,6 @@ std::vector<unsigned char> read(Stream& stream, const void* memory, std::size_t 
   stream.copy(data.data(), memory, bytes);
   stream.synchronize();
   return data;
-}
-
-TEST(CudaStream, CopiesWithinADevice) {
-  Device& device = Device::get(0);
-  Stream stream(device);
-  const std::vector<unsigned char> data = pattern(10'000, 2);
-  const DeviceMemory a(device, data.size());
-  const DeviceMemory b(device, data.size());
-  stream.copy(a.data(), data.data(), data.size());
-  stream.copy(b.data(), a.data(), data.size());
-  EXPECT_EQ(read(stream, b.data(), data.size()), data);
-}
-
-TEST(CudaStream, CopiesBetweenAllPairsOfDevices) {
-  for (Device* from : allDevices()) {
-    for (Device* to : allDevices()) {
-      const std::vector<unsigned char> data =
-          pattern(5000, static_cast<unsigned>(from->ordinal() * 16 + to->ordinal()));
-      const DeviceMemory source(*from, data.size());
-      const DeviceMemory target(*to, data.size());
-      Stream stream(*from);
-      stream.copy(source.data(), data.data(), data.size());
-      stream.copyPeer(target.data(), *to, source.data(), *from, data.size());
-      Stream other(*to);
-      Event copied(*from, false);
-      copied.record(stream);
-      other.wait(copied);
-      EXPECT_EQ(read(other, target.data(), data.size()), data);
-    }
-  }
 }
 
 TEST(CudaStream, ZeroesExactlyTheBytesItIsGiven) {

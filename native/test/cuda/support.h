@@ -3,7 +3,6 @@
 #pragma once
 
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -14,11 +13,9 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "test/thrown.h"

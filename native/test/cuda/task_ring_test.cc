@@ -1,10 +1,4 @@
 // Lists of tasks travel beside the work of their stream, and wait in a ring that is used again.
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <vector>
-
-#include "cuda/kernels.h"
 #include "test/cuda/support.h"
 #include "test/device_support.h"
 

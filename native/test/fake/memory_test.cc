@@ -1,8 +1,6 @@
 // Memory and kernels of the fake driver: what a GPU would not reach is refused, and what is left is
 // told.
-#include <initializer_list>
 #include <sstream>
-#include <string_view>
 
 #include "cuda/kernels_ptx.h"
 #include "test/fake/support.h"

@@ -2,16 +2,9 @@
 // made, and functions on the host that streams run.
 #pragma once
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include <functional>
 #include <future>
 #include <memory>
-#include <utility>
-#include <vector>
 
-#include "cuda/driver.h"
 #include "test/cuda/support.h"
 
 namespace gradlink::cuda {

@@ -1,9 +1,5 @@
 // What ranks of several hosts compute together.
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <utility>
-#include <vector>
 
 #include "core/hosts/rank_names.h"
 #include "test/hosts/support.h"
@@ -180,23 +176,20 @@ TEST(HostsTogether, ReportAMismatchOnAllSidesAndGoOn) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     expectNone(onHosts({0, 0, 1, 1}, [&](Communicator& comm, int rank) {
       std::vector<float> data(64, 1);
-      const void* const in[] = {data.data()};
-      void* const out[] = {data.data()};
-      try {
-        const std::string name = "own " + std::to_string(rank);
-        comm.allReduce({in, out}, counts[i][static_cast<std::size_t>(rank)], DType::float32,
-                       ReduceOp::sum, {.name = name.c_str()});
-        ADD_FAILURE() << "rank " << rank << " noticed nothing";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code, ErrorCode::mismatch) << error.what();
-        EXPECT_EQ(error.rank, odd[i]) << error.what();
-        EXPECT_TRUE(error.usable);
-        const std::string text = error.what();
-        for (int r = 0; r < 4; ++r)
-          EXPECT_NE(text.find("'own " + std::to_string(r) + "'"), std::string::npos) << text;
-        for (const std::size_t count : counts[i])
-          EXPECT_NE(text.find("count " + std::to_string(count)), std::string::npos) << text;
-      }
+      const std::string name = "own " + std::to_string(rank);
+      const auto error = errorOf([&] {
+        sumFloats(comm, data.data(), counts[i][static_cast<std::size_t>(rank)],
+                  {.name = name.c_str()});
+      });
+      ASSERT_TRUE(error) << "rank " << rank << " noticed nothing";
+      const std::string text = error->what();
+      EXPECT_EQ(error->code, ErrorCode::mismatch) << text;
+      EXPECT_EQ(error->rank, odd[i]) << text;
+      EXPECT_TRUE(error->usable);
+      for (int r = 0; r < 4; ++r)
+        EXPECT_NE(text.find("'own " + std::to_string(r) + "'"), std::string::npos) << text;
+      for (const std::size_t count : counts[i])
+        EXPECT_NE(text.find("count " + std::to_string(count)), std::string::npos) << text;
       EXPECT_EQ(runRank(comm, {Op::allReduce, 4, 40, DType::float32}), "");
     }));
   }

@@ -1,9 +1,6 @@
 // Several hosts in one process: every level is the embedded engine between threads.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "core/hosts/hierarchical.h"
 #include "test/threads_support.h"
 

@@ -1,6 +1,4 @@
 // Windows whose ranks reach each other by messages only: between hosts.
-#include <gtest/gtest.h>
-
 #include "core/window.h"
 #include "test/hosts/support.h"
 #include "test/window_support.h"

@@ -115,9 +115,7 @@ inline void submitOne(Store& store, Operation made, bool here = false) {
 
 inline void run(Store& store, OperationKind kind, KeyId key, std::vector<Floats>& arrays,
                 bool here = false) {
-  Waiter waiter;
-  submitOne(store, operation(kind, key, arrays, waiter.ticket()), here);
-  waiter.wait();
+  waitFor([&](auto ticket) { submitOne(store, operation(kind, key, arrays, ticket), here); });
 }
 
 inline KeyId makeKey(Store& store, const std::string& name, const Floats& value) {

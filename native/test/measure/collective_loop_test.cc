@@ -1,10 +1,6 @@
 #include "measure/collective_loop.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/forwarding_communicator.h"
 #include "test/threads_support.h"

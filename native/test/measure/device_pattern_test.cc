@@ -1,11 +1,8 @@
 // Test data that a device makes and checks is the host's, bit for bit.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/kernels/reduce_kernels.h"
 #include "measure/pattern.h"

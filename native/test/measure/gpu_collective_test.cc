@@ -1,10 +1,4 @@
 // When the calls of a timed collective may run: not before all of a batch are queued on all ranks.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <vector>
-
-#include "core/error.h"
 #include "cuda/kept_memory.h"
 #include "measure/gpu/collective.h"
 #include "measure/gpu/stream_hold.h"

@@ -1,11 +1,8 @@
 #include "measure/message_loop.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <utility>
 
-#include "core/error.h"
 #include "core/forwarding_communicator.h"
 #include "test/threads_support.h"
 #include "test/thrown.h"

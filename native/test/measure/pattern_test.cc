@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 
 #include "core/kernels/identity.h"
 #include "measure/pattern.h"

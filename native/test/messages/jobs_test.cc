@@ -1,8 +1,6 @@
 // The MPI engine under real launchers, of Open MPI and of MPICH.
-#include <gtest/gtest.h>
-
-#include "test/message_support.h"
 #include "test/messages/jobs.h"
+#include "test/message_support.h"
 
 namespace gradlink::test {
 namespace {

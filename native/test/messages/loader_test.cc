@@ -1,6 +1,4 @@
 // Which MPI is taken, and what is said where there is none.
-#include <gtest/gtest.h>
-
 #include <map>
 
 #include "messages/mpi/loader.h"

@@ -3,12 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <map>
-#include <string>
-#include <string_view>
 
-#include "core/error.h"
 #include "core/wire.h"
 #include "messages/join.h"
 #include "test/message_support.h"
@@ -38,18 +34,15 @@ inline std::unique_ptr<messages::MpiCommunicator> joinAll(const std::string& nam
 inline std::string expectError(ErrorCode code, int rank, bool usable,
                                const std::function<void()>& body,
                                std::initializer_list<std::string_view> tokens = {}) {
-  try {
-    body();
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    if (error.code == code && error.rank == rank && error.usable == usable &&
-        lacking(what, tokens).empty()) {
-      return {};
-    }
-    return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
-           std::to_string(error.rank) + (error.usable ? " usable" : " not usable") + ": " + what;
+  const std::optional<Error> error = errorOf(body);
+  if (!error) return "threw nothing";
+  const std::string what = error->what();
+  if (error->code == code && error->rank == rank && error->usable == usable &&
+      lacking(what, tokens).empty()) {
+    return {};
   }
-  return "threw nothing";
+  return std::string("threw ") + gradlink::nameOf(error->code) + " rank " +
+         std::to_string(error->rank) + (error->usable ? " usable" : " not usable") + ": " + what;
 }
 
 inline std::string expectError(ErrorCode code, int rank, bool usable,

@@ -1,5 +1,4 @@
 // What ranks compute together.
-#include <algorithm>
 #include <numeric>
 #include <thread>
 
@@ -107,7 +106,7 @@ const Register kThreads("threads", [](const auto&) -> std::string {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreadCount; ++t) {
     threads.emplace_back([&, t] {
-      try {
+      const auto error = errorOf([&] {
         auto comm = joinAll("of thread " + std::to_string(t));
         for (std::size_t i = 0; i < 60 && wrong[t].empty(); ++i) {
           const Op op = kAllOps[i % std::size(kAllOps)];
@@ -115,9 +114,8 @@ const Register kThreads("threads", [](const auto&) -> std::string {
         }
         auto wire = comm->openWire();
         comm->close();
-      } catch (const Error& error) {
-        wrong[t] = error.what();
-      }
+      });
+      if (error) wrong[t] = error->what();
     });
   }
   for (auto& thread : threads) thread.join();

@@ -275,11 +275,9 @@ const Register kIdle("idle", [](const auto&) -> std::string {
   if (comm->heldRanks()[0] == 0) {
     int nothing = 0;
     share("receive", [&] {
-      try {
-        comm->receive(&nothing, 1, DType::int32, 1, 0, {.timeoutMs = kWaitMs});
-      } catch (const Error& error) {
-        if (error.code != ErrorCode::timeout) throw;
-      }
+      const auto code =
+          codeOf([&] { comm->receive(&nothing, 1, DType::int32, 1, 0, {.timeoutMs = kWaitMs}); });
+      if (code != ErrorCode::timeout) wrong += "receive is no timeout; ";
     });
     WireEvents events;
     share("poll", [&] { wire->poll(events, Deadline::in(kWaitMs)); });
@@ -303,11 +301,8 @@ const Register kExit("exit", [](const auto&) -> std::string {
   sum(*comm, 100000);
   comm->openWire().release();
   std::thread([comm] {
-    try {
-      int nothing = 0;
-      comm->receive(&nothing, 1, DType::int32, kAnySource, 0);
-    } catch (const Error&) {
-    }
+    int nothing = 0;
+    errorOf([&] { comm->receive(&nothing, 1, DType::int32, kAnySource, 0); });
   }).detach();
   std::exit(0);
 });

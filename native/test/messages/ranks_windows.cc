@@ -1,6 +1,4 @@
 // Windows and messages to neighbours between the ranks of an MPI job.
-#include <vector>
-
 #include "core/neighbors.h"
 #include "test/messages/ranks.h"
 #include "test/window_support.h"

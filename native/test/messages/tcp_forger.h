@@ -9,7 +9,6 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <thread>
 
 #include "messages/tcp/tcp_engine.h"
 #include "test/waiting.h"

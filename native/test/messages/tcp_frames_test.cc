@@ -1,5 +1,6 @@
 // What a rank does with frames that no rank sends, from somebody who knows the job's secret: it
 // ends the connection, and nothing of them is used.
+#include "test/message_support.h"
 #include "test/messages/tcp_forger.h"
 
 namespace gradlink::messages::tcp {
@@ -99,21 +100,14 @@ class TcpForgedRendezvous : public testing::TestWithParam<Forged> {};
 TEST_P(TcpForgedRendezvous, LoseRankZero) {
   const Fd listener = listenAt(resolve("127.0.0.1", 0));
   Engine engine(settingsOf(1, 2, ownAddress(listener).port()));
-  ErrorCode code = ErrorCode::system;
-  int rank = -1;
-  std::thread rendezvous([&] {
-    try {
-      engine.meet(kMostMs);
-    } catch (const Error& error) {
-      code = error.code;
-      rank = error.rank;
-    }
-  });
+  std::optional<Error> error;
+  std::thread rendezvous([&] { error = test::errorOf([&] { engine.meet(kMostMs); }); });
   Forger zero(listener);
   zero.send(GetParam().head, GetParam().head.bytes);
   rendezvous.join();
-  EXPECT_EQ(code, ErrorCode::peerLost);
-  EXPECT_EQ(rank, 0);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::peerLost);
+  EXPECT_EQ(error->rank, 0);
 }
 
 const Forged kForgedRendezvous[] = {

@@ -1,8 +1,6 @@
 // A rank over TCP with another that knows the secret and sends whatever chance says, sealed as it
 // should be; and first words of strangers. Nothing but the end of that connection comes of it;
 // sanitizers look on.
-#include <sys/socket.h>
-
 #include "test/chance.h"
 #include "test/messages/tcp_forger.h"
 

@@ -18,16 +18,13 @@ using nccl::abi::Simulation;
 using recorded::kNcclFunctions;
 using recorded::kNcclNumbers;
 
-#define GRADLINK_SAME(symbol, member, arguments)                                                  \
-  static_assert(                                                                                  \
-      Signature<decltype(nccl::Library::member)>::text() == signatureOf(kNcclFunctions, #symbol), \
-      "the prototype of " #symbol);
+#define GRADLINK_SAME(symbol, member, arguments) \
+  GRADLINK_SAME_AS(kNcclFunctions, #symbol, nccl::Library::member)
 GRADLINK_NCCL_REQUIRED(GRADLINK_SAME)
 GRADLINK_NCCL_OPTIONAL(GRADLINK_SAME)
 #undef GRADLINK_SAME
 
-#define GRADLINK_IS(name, ours) \
-  static_assert(numberOf(kNcclNumbers, name) == static_cast<long long>(ours))
+#define GRADLINK_IS(name, ours) GRADLINK_IS_IN(kNcclNumbers, name, ours)
 #define GRADLINK_AT(type, member, of, ours) \
   GRADLINK_IS("offsetof(" #type ", " #member ")", offsetof(of, ours))
 
@@ -91,9 +88,8 @@ GRADLINK_AT(ncclSimInfo_t, version, Simulation, version);
 GRADLINK_AT(ncclSimInfo_t, estimatedTime, Simulation, estimatedTime);
 
 #ifdef GRADLINK_NCCL_HEADERS
-#define GRADLINK_SAME(symbol, member, arguments)                                                \
-  static_assert(Signature<decltype(&::symbol)>::text() == signatureOf(kNcclFunctions, #symbol), \
-                "the prototype of " #symbol);
+#define GRADLINK_SAME(symbol, member, arguments) \
+  GRADLINK_SAME_AS(kNcclFunctions, #symbol, &::symbol)
 GRADLINK_NCCL_REQUIRED(GRADLINK_SAME)
 // Older headers lack some of these.
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 3)

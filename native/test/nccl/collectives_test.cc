@@ -91,55 +91,6 @@ TEST_F(AllGpus, ScaleInputsOfSums) {
   });
 }
 
-TEST_F(AllGpus, RunAgainFromACapturedGraph) {
-  with([](auto& comm) -> std::string {
-    constexpr int kThreadLocal = 1;
-    const cuda::Driver& driver = cuda::Driver::get();
-    if (driver.beginCapture == nullptr) return "this driver has no graphs";
-    // In place: every launch adds all ranks' values once more.
-    const Case c{Op::allReduce, comm.size(), 64, DType::float64, ReduceOp::sum, 0, true};
-    const HeldBuffers buffers(comm, c);
-    std::vector<std::unique_ptr<cuda::Stream>> own;
-    std::vector<cuda::Stream*> streams;
-    for (cuda::Device* device : comm.devices()) {
-      own.push_back(std::make_unique<cuda::Stream>(*device));
-      streams.push_back(own.back().get());
-      device->makeCurrent();
-      cuda::check(driver.beginCapture(streams.back()->handle(), kThreadLocal), "capture");
-    }
-    const nccl::Launch launch{{Kind::allReduce, c.dtype, c.reduceOp, 0, c.count}, buffers.view()};
-    comm.enqueue({&launch, 1}, streams);
-    std::vector<cuda::GraphExecHandle> graphs;
-    for (cuda::Stream* stream : streams) {
-      cuda::GraphHandle graph = nullptr;
-      cuda::GraphExecHandle ready = nullptr;
-      stream->device().makeCurrent();
-      cuda::check(driver.endCapture(stream->handle(), &graph), "capture");
-      cuda::check(driver.graphInstantiate(&ready, graph, 0), "instantiating");
-      cuda::check(driver.graphDestroy(graph), "destroying");
-      graphs.push_back(ready);
-    }
-    for (int launches = 0; launches < 2; ++launches) {
-      for (std::size_t i = 0; i < graphs.size(); ++i) {
-        streams[i]->device().makeCurrent();
-        cuda::check(driver.graphLaunch(graphs[i], streams[i]->handle()), "launching");
-      }
-    }
-    for (cuda::Stream* stream : streams) stream->synchronize();
-    for (const cuda::GraphExecHandle graph : graphs) driver.graphExecDestroy(graph);
-    // The second adds up what the first left on all ranks.
-    Bytes want = expected(c, 0);
-    for (std::size_t i = 0; i < c.count; ++i) {
-      const double value = reference::read<double>(want.data(), i) * comm.size();
-      reference::write(want.data(), i, value);
-    }
-    for (const auto& each : buffers.each) {
-      if (std::string wrong = each->compare(want); !wrong.empty()) return wrong;
-    }
-    return {};
-  });
-}
-
 TEST_F(AllGpus, EstimateWithoutRunning) {
   with([](auto& comm) -> std::string {
     const Shape shapes[] = {
@@ -161,31 +112,6 @@ TEST_F(AllGpus, EstimateWithoutRunning) {
   });
 }
 
-TEST_F(AllGpus, RegisterMemory) {
-  with([](auto& comm) -> std::string {
-    using nccl::RegistrationKind;
-    if (!nccl::libraryInfo().registration) return "";
-    std::unique_ptr<nccl::Registration> outlives;
-    std::vector<nccl::Memory> memory;
-    std::vector<void*> places;
-    for (cuda::Device* device : comm.devices()) {
-      memory.emplace_back(*device, 1 << 20);
-      places.push_back(memory.back().data());
-    }
-    for (const auto kind : {RegistrationKind::local, RegistrationKind::symmetric}) {
-      const auto made = comm.registerMemory(places, 1 << 20, kind);
-      if (kind == RegistrationKind::local && made->kind() != kind) return "kind";
-      const bool windows = nccl::libraryInfo().windows;
-      if (made->kind() == RegistrationKind::symmetric && !windows) return "windows";
-      const std::vector<const void*> in(places.begin(), places.end());
-      comm.allReduce({in, places}, 1000, DType::float32, ReduceOp::sum);
-    }
-    outlives = comm.registerMemory(places, 1 << 20, RegistrationKind::local);
-    comm.close();
-    return {};
-  });
-}
-
 TEST_F(AllGpus, StayUsableAfterMisuse) {
   with([](auto& comm) -> std::string {
     const Case c{Op::allReduce, comm.size(), 10};
@@ -201,6 +127,12 @@ TEST_F(AllGpus, StayUsableAfterMisuse) {
     wrong += expectError(ErrorCode::invalidArgument, -1, size + " inputs",
                          [&] { comm.allReduce({}, 10, DType::float32, ReduceOp::sum); });
     wrong += expectError(ErrorCode::unsupported, -1, "host memory", [&] { comm.allocShared(8); });
+    const std::vector<double> scales(held, 2.0);
+    const nccl::Launch scaled{
+        {Kind::allReduce, DType::int32, ReduceOp::sum, 0, 3}, buffers.view(), scales};
+    wrong += expectError(ErrorCode::invalidArgument, -1, "float types", [&] {
+      comm.runTogether({&scaled, 1});
+    });
     if (comm.size() > 1) {
       wrong += expectError(ErrorCode::invalidArgument, -1, "both ends",
                            [&] { comm.send(buffers.in[0], 1, DType::int8, 1, 0); });
@@ -213,26 +145,11 @@ TEST_F(AllGpus, StayUsableAfterMisuse) {
 
 TEST_F(AllGpus, EndInGoodOrder) {
   with([](auto& comm) -> std::string {
-    const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 10});
+    const Ones ones(comm);
     comm.close();
     comm.close();
     comm.abort("too late");
-    return expectError(ErrorCode::closed, -1, "is closed",
-                       [&] { comm.allReduce(buffers.view(), 10, DType::float32, ReduceOp::sum); });
-  });
-}
-
-TEST_F(AllGpus, TellAnAbortsReasonForEver) {
-  with([](auto& comm) -> std::string {
-    const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 10});
-    comm.abort("enough");
-    std::string wrong;
-    for (int i = 0; i < 2; ++i) {
-      wrong += expectError(ErrorCode::aborted, -1, "enough", [&] {
-        comm.allReduce(buffers.view(), 10, DType::float32, ReduceOp::sum);
-      });
-    }
-    return wrong;
+    return expectError(ErrorCode::closed, -1, "is closed", [&] { ones.reduce(); });
   });
 }
 

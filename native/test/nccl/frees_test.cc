@@ -1,11 +1,8 @@
 // Memory that is given back, and asked for, beside collectives on several GPUs of one process; and
 // the order of launches.
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <optional>
 #include <thread>
 
 #include "cuda/kept_memory.h"
@@ -18,11 +15,8 @@ namespace {
 constexpr double kDeadlockMs = 10000;
 
 /// Two GPUs, whose launches are apart where the libraries do as they are told.
-class GpuFrees : public testing::Test {
+class GpuFrees : public NeedsGpus<2> {
  protected:
-  void SetUp() override {
-    if (gpusHere() < 2) GTEST_SKIP() << "needs 2 GPUs";
-  }
   static void inApart(const std::function<std::string()>& body, const char* more = "") {
     const std::string apart = "nccl-launches-apart=100";
     expectFine({{"GRADLINK_FAKE_FAULTS", apart + more}}, body);

@@ -2,10 +2,7 @@
 // communicator.
 #pragma once
 
-#include <functional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "shm/shm.h"
 #include "test/nccl/support.h"

@@ -1,8 +1,6 @@
 // Worlds of processes that hold several GPUs each.
 #include <array>
-#include <numeric>
 
-#include "core/counted.h"
 #include "test/nccl/gpu_jobs.h"
 
 namespace gradlink::test {
@@ -69,45 +67,6 @@ TEST_P(GpuGroups, GiveTheSameAsAPlainLoop) {
   }));
 }
 
-TEST_P(GpuGroups, GatherArraysOfAnyLength) {
-  const std::vector<int> counts = counts_;
-  const auto size = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0));
-  expectNone(startGroups(counts, [=](auto& comm, int) -> std::string {
-    // Rank r brings r + 1 times r.
-    const std::size_t total = size * (size + 1) / 2;
-    Counted call;
-    std::vector<cuda::DeviceMemory> memory;
-    for (std::size_t i = 0; i < comm.heldRanks().size(); ++i) {
-      cuda::Device& device = *comm.devices()[i];
-      const int rank = comm.heldRanks()[i];
-      const std::vector<int> own(static_cast<std::size_t>(rank) + 1, rank);
-      cuda::Stream stream(device);
-      CountedPart& part = call.parts.emplace_back();
-      memory.emplace_back(device, own.size() * sizeof(int));
-      part.in = memory.back().data();
-      stream.copy(memory.back().data(), own.data(), own.size() * sizeof(int));
-      stream.synchronize();
-      part.sent.assign(size, own.size());
-      memory.emplace_back(device, total * sizeof(int));
-      part.out = memory.back().data();
-      part.capacity = total;
-      part.hasPlace = true;
-    }
-    comm.counted({Kind::allGatherV, DType::int32}, call);
-    std::vector<int> want;
-    for (std::size_t r = 0; r < size; ++r) want.insert(want.end(), r + 1, static_cast<int>(r));
-    for (std::size_t i = 0; i < call.parts.size(); ++i) {
-      cuda::Stream stream(*comm.devices()[i]);
-      std::vector<int> got(total);
-      stream.copy(got.data(), call.parts[i].out, total * sizeof(int));
-      stream.synchronize();
-      if (got != want) return "rank " + std::to_string(comm.heldRanks()[i]) + " got others";
-    }
-    comm.barrier();
-    return "";
-  }));
-}
-
 INSTANTIATE_TEST_SUITE_P(Counts, GpuGroups,
                          testing::Values(std::vector{1}, std::vector{3}, std::vector{1, 1},
                                          std::vector{1, 1, 1, 1}, std::vector{2, 2},
@@ -118,12 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, GpuGroups,
                            return name;
                          });
 
-class GpuGroupFaults : public testing::Test {
- protected:
-  void SetUp() override {
-    if (gpusHere() < 3) GTEST_SKIP() << "needs 3 GPUs";
-  }
-};
+using GpuGroupFaults = NeedsGpus<3>;
 
 TEST_F(GpuGroupFaults, NameWhoCalledWhat) {
   expectNone(startGroups({2, 1}, [](auto& comm, int p) -> std::string {
@@ -142,16 +96,15 @@ TEST_F(GpuGroupFaults, NameWhoCalledWhat) {
 
 TEST_F(GpuGroupFaults, NameALostProcessAndItsRanks) {
   for (const nccl::Check check : {nccl::Check::always, nccl::Check::never}) {
-    auto processes = startGroups(
-        {2, 1},
-        [](auto& comm, int p) -> std::string {
-          if (p == 1) kill(getpid(), SIGKILL);
-          const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
-          return expectError(ErrorCode::peerLost, 2, {"process 1", "rank 2", "lost"}, [&] {
-            comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
-          });
-        },
-        {.timeoutMs = kCallTimeoutMs, .check = check});
+    auto processes =
+        startGroups({2, 1},
+                    [](auto& comm, int p) -> std::string {
+                      if (p == 1) kill(getpid(), SIGKILL);
+                      const Ones ones(comm);
+                      return expectError(ErrorCode::peerLost, 2, {"process 1", "rank 2", "lost"},
+                                         [&] { ones.reduce(); });
+                    },
+                    {.timeoutMs = kCallTimeoutMs, .check = check});
     EXPECT_EQ(processes[0].wait(), "");
     EXPECT_EQ(processes[1].wait(), "killed");
   }
@@ -159,37 +112,28 @@ TEST_F(GpuGroupFaults, NameALostProcessAndItsRanks) {
 
 TEST_F(GpuGroupFaults, NameWhoDoesNotCome) {
   expectNone(startGroups({1, 2}, [](auto& comm, int p) -> std::string {
-    const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
-    const auto sum = [&](double timeoutMs) {
-      comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum, {.timeoutMs = timeoutMs});
+    const Ones ones(comm);
+    const auto fails = [&](double timeoutMs) {
+      return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1, 2)",
+                         [&] { ones.reduce(timeoutMs); });
     };
-    if (p == 0) {
-      return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1, 2)", [&] { sum(300); });
-    }
+    if (p == 0) return fails(300);
     // It hears of the deadline when it comes at last.
-    while (true) {
-      try {
-        comm.check("check");
-        usleep(200);
-      } catch (const Error& error) {
-        return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1, 2)",
-                           [&] { sum(kCallTimeoutMs); });
-      }
-    }
+    while (!errorOf([&] { comm.check("check"); })) usleep(200);
+    return fails(kCallTimeoutMs);
   }));
 }
 
 TEST_F(GpuGroupFaults, EndAllWithAnAbort) {
   expectNone(startGroups({2, 1}, [](auto& comm, int p) -> std::string {
-    const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
-    const auto sum = [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); };
+    const Ones ones(comm);
     if (p == 0) {
       // Then all have joined: who is told before names that call.
-      sum();
+      ones.reduce();
       comm.abort("rank 7");
     }
     return expectError(ErrorCode::aborted, 0, {"process 0 (ranks 0, 1)", "rank 7"}, [&] {
-      for (;;) sum();
+      for (;;) ones.reduce();
     });
   }));
 }
@@ -217,43 +161,17 @@ TEST_F(GpuGroupFaults, RefuseAGpuOfTwoProcesses) {
   std::vector<Process> processes;
   for (int p = 0; p < 2; ++p) {
     processes.emplace_back([=]() -> std::string {
-      try {
+      const auto error = errorOf([&] {
         nccl::join(shm::join(controlOf(name, p, 2)), lists[static_cast<std::size_t>(p)],
                    {.timeoutMs = kCallTimeoutMs});
-      } catch (const Error& error) {
-        // Who hears of it from the other is told so.
-        const std::string text = error.what();
-        return text.find("same one") != std::string::npos || error.code == ErrorCode::aborted
-                   ? ""
-                   : text;
-      }
-      return "met";
+      });
+      if (!error) return "met";
+      // Who hears of it from the other is told so.
+      const bool told = error->code == ErrorCode::aborted;
+      return told || lacking(error->what(), {"same one"}).empty() ? "" : error->what();
     });
   }
   expectNone(std::move(processes));
-}
-
-TEST_F(GpuGroupFaults, SplitIntoPartsOfAnyRanks) {
-  if (gpusHere() < 4) GTEST_SKIP() << "needs 4 GPUs";
-  // Ranks 0, 1 | 2 | 3 in three processes; two parts, of which the first process has one rank each.
-  expectNone(startGroups({2, 1, 1}, [](auto& comm, int p) -> std::string {
-    const std::vector<nccl::Claim> claims = p == 0   ? std::vector<nccl::Claim>{{5, 9}, {3, 0}}
-                                            : p == 1 ? std::vector<nccl::Claim>{{5, 0}}
-                                                     : std::vector<nccl::Claim>{{3, 0}};
-    auto parts = comm.splitHeld(claims);
-    if (parts.size() != claims.size()) return "parts";
-    std::string wrong;
-    for (const nccl::HeldPart& one : parts) {
-      if (one.part->size() != 2) return "size";
-      // By key, then by old rank.
-      const int want = one.color == 5 ? (p == 0 ? 1 : 0) : (p == 0 ? 0 : 1);
-      if (one.part->heldRanks()[0] != want) return "order";
-      if (wrong.empty()) wrong = runCase(*one.part, {Op::allReduce, 2, 500});
-    }
-    if (p == 0 && (parts[0].color != 3 || parts[1].color != 5)) return "order of parts";
-    if (wrong.empty()) wrong = runCase(comm, {Op::allReduce, 4, 500});
-    return wrong;
-  }));
 }
 
 TEST_F(GpuGroupFaults, SayWhatIsForOneRankAProcess) {

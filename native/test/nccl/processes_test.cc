@@ -9,12 +9,8 @@ struct Shared : Scoreboard {
   nccl::UniqueId id{};
 };
 
-/// Needs two GPUs or more.
-class GpuPairs : public testing::Test {
+class GpuPairs : public NeedsGpus<2> {
  protected:
-  void SetUp() override {
-    if (gpusHere() < 2) GTEST_SKIP() << "needs 2 GPUs";
-  }
   int size_ = std::min(gpusHere(), 3);
 };
 
@@ -85,9 +81,8 @@ TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
   auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
     cuda::Stream stream(*comm.devices()[0]);
     cuda::Stream* const streams[] = {&stream};
-    const Case c{Op::allReduce, 2, 11};
-    const HeldBuffers buffers(comm, c);
-    const nccl::Launch launch{{Kind::allReduce, c.dtype, c.reduceOp, 0, c.count}, buffers.view()};
+    const Ones ones(comm);
+    const nccl::Launch launch = ones.launch();
     if (rank == 1) {
       shared->ready.fetch_add(1);
       Shared::waitFor(shared->go, 1);
@@ -114,12 +109,9 @@ TEST_F(GpuPairs, HearOfAPeersFailure) {
   expectNone(startGpuRanks(
       2,
       [](auto& comm, int rank) {
-        const Case c{Op::allReduce, 2, 11};
-        const HeldBuffers buffers(comm, c);
+        const Ones ones(comm);
         const ErrorCode code = rank == 1 ? ErrorCode::system : ErrorCode::aborted;
-        return expectError(code, 1, "system error", [&] {
-          comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
-        });
+        return expectError(code, 1, "system error", [&] { ones.reduce(); });
       },
       20000,
       [](int) {
@@ -129,16 +121,12 @@ TEST_F(GpuPairs, HearOfAPeersFailure) {
 
 TEST_F(GpuPairs, NameARankThatLeft) {
   expectNone(startGpuRanks(2, [](auto& comm, int rank) -> std::string {
-    const Case c{Op::allReduce, 2, 11};
-    const HeldBuffers buffers(comm, c);
-    const auto reduce = [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); };
+    const Ones ones(comm);
     // Else it may leave while the other still joins, whose join then fails.
     comm.barrier();
-    if (rank == 1) {
-      comm.leave();
-      return expectError(ErrorCode::closed, 1, "has left", reduce);
-    }
-    return expectError(ErrorCode::peerLost, 1, "rank 1", reduce);
+    if (rank == 1) comm.leave();
+    return expectError(rank == 1 ? ErrorCode::closed : ErrorCode::peerLost, 1,
+                       rank == 1 ? "has left" : "rank 1", [&] { ones.reduce(); });
   }));
 }
 

@@ -4,28 +4,17 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cmath>
-#include <cstdlib>
 #include <fstream>
-#include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/error.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "nccl/nccl.h"
 #include "test/child.h"
-#include "test/reference.h"
 #include "test/shm/support.h"
 
 namespace gradlink::test {
@@ -102,16 +91,13 @@ inline void expectFine(const std::function<std::string()>& body) { expectFine({}
 inline std::string expectError(ErrorCode code, int rank,
                                std::initializer_list<std::string_view> tokens,
                                const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    const bool right = error.code == code && (rank == -2 || error.rank == rank) &&
-                       lacking(error.what(), tokens).empty();
-    return right ? ""
-                 : std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
-                       std::to_string(error.rank) + ": " + error.what();
-  }
-  return "did not throw";
+  const std::optional<Error> error = errorOf(body);
+  if (!error) return "did not throw";
+  const bool right = error->code == code && (rank == -2 || error->rank == rank) &&
+                     lacking(error->what(), tokens).empty();
+  return right ? ""
+               : std::string("threw ") + gradlink::nameOf(error->code) + " rank " +
+                     std::to_string(error->rank) + ": " + error->what();
 }
 
 inline std::string expectError(ErrorCode code, int rank, std::string_view token,
@@ -153,6 +139,21 @@ inline bool testsRunOnFakes() {
   static const bool fakes = inProcess([] { return onFakes() ? "yes" : "no"; })[0] == 'y';
   return fakes;
 }
+
+/// Cases that need so many GPUs.
+template <int needed>
+class NeedsGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpusHere() < needed) GTEST_SKIP() << "needs " << needed << " GPUs";
+  }
+};
+class OnFakes : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that fail when asked to";
+  }
+};
 
 /// One rank's device memory for a case, filled with what shm_support.h says.
 class GpuBuffers {
@@ -237,6 +238,21 @@ struct HeldBuffers {
     }
     return {};
   }
+};
+
+/// allReduce of ones on all held ranks.
+struct Ones {
+  explicit Ones(nccl::NcclCommunicator& comm, std::size_t count = 100)
+      : comm(comm), count(count), buffers(comm, {Op::allReduce, comm.size(), count}) {}
+  void reduce(double timeoutMs = -1) const {
+    comm.allReduce(buffers.view(), count, DType::float32, ReduceOp::sum, {.timeoutMs = timeoutMs});
+  }
+  nccl::Launch launch(std::span<const double> scales = {}) const {
+    return {{Kind::allReduce, DType::float32, ReduceOp::sum, 0, count}, buffers.view(), scales};
+  }
+  nccl::NcclCommunicator& comm;
+  std::size_t count;
+  HeldBuffers buffers;
 };
 
 /// Runs a case on the ranks that a communicator holds and says what is wrong.

@@ -36,11 +36,8 @@ std::vector<Process> startWorld(int size, const nccl::Options& options, const Ra
   return ranks;
 }
 
-class GpuWorlds : public testing::Test {
+class GpuWorlds : public NeedsGpus<2> {
  protected:
-  void SetUp() override {
-    if (gpusHere() < 2) GTEST_SKIP() << "needs 2 GPUs";
-  }
   const int size_ = std::min(gpusHere(), 4);
 };
 
@@ -108,10 +105,9 @@ TEST_F(GpuWorlds, PartsThatMeetLateNameWhoIsMissing) {
       comm.barrier();
       return "";
     }
-    const HeldBuffers buffers(gpus, {Op::allReduce, 2, 10});
-    const std::string wrong = expectError(ErrorCode::timeout, 1, "rank 1", [&] {
-      part->allReduce(buffers.view(), 10, DType::float32, ReduceOp::sum, {.timeoutMs = 300});
-    });
+    const Ones ones(gpus);
+    const std::string wrong =
+        expectError(ErrorCode::timeout, 1, "rank 1", [&] { ones.reduce(300); });
     comm.barrier();
     return wrong;
   }));
@@ -146,10 +142,8 @@ TEST_F(GpuWorlds, BlameWhoIsAtAnotherCall) {
   const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::never};
   expectNone(startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
     if (rank == 0) return expectError(ErrorCode::mismatch, 1, "barrier", [&] { comm.barrier(); });
-    const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 100});
-    return expectError(ErrorCode::timeout, 0, "rank 0", [&] {
-      comm.allReduce(buffers.view(), 100, DType::float32, ReduceOp::sum, {.timeoutMs = 300});
-    });
+    const Ones ones(comm);
+    return expectError(ErrorCode::timeout, 0, "rank 0", [&] { ones.reduce(300); });
   }));
 }
 

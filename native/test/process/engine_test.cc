@@ -1,6 +1,4 @@
 // What ranks that are processes compute together.
-#include <gtest/gtest.h>
-
 #include "test/process/support.h"
 
 namespace gradlink::test {

@@ -1,8 +1,6 @@
 // How ranks that are processes meet, fail and leave: who is named, and what is left behind.
-#include <dirent.h>
-#include <gtest/gtest.h>
-
-#include <set>
+#include <filesystem>
+#include <iterator>
 
 #include "test/process/support.h"
 
@@ -17,10 +15,8 @@ TEST(ProcessesFailing, NameARankThatIsKilledInMidCall) {
         startRanks(3, [&](Communicator& comm, [[maybe_unused]] int rank) -> std::string {
           std::vector<float> plain(shared ? 0 : 400000);
           auto* data = shared ? static_cast<float*>(comm.allocShared(1600000)) : plain.data();
-          const void* in[] = {data};
-          void* out[] = {data};
           for (;;) {
-            comm.allReduce({in, out}, 400000, DType::float32, ReduceOp::sum);
+            sumFloats(comm, data, 400000);
             board->ready.fetch_add(1);
           }
         });
@@ -119,88 +115,48 @@ TEST(ProcessesRendezvous, GoesOnWhenItsLeaderIsKilledAndComesBack) {
 
 TEST(ProcessesRendezvous, OtherJobsWithTheSameNameDoNotMeet) {
   const std::string name = freshName();
-  std::vector<Child> children;
-  for (int i = 0; i < 4; ++i) {
-    children.emplace_back([&, i]() -> std::string {
-      auto options = optionsFor(name, i % 2, 2);
-      options.job = i < 2 ? "one" : "two";
-      auto comm = shm::join(options);
-      int value = i;
-      int got = -1;
-      comm->send(&value, 1, DType::int32, 1 - i % 2, 0);
-      comm->receive(&got, 1, DType::int32, 1 - i % 2, 0);
-      return got / 2 == i / 2 ? "" : "met the other job";
-    });
-  }
-  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+  expectFine(startEach(4, [&](int i) -> std::string {
+    auto options = optionsFor(name, i % 2, 2);
+    options.job = i < 2 ? "one" : "two";
+    auto comm = shm::join(options);
+    int value = i;
+    int got = -1;
+    comm->send(&value, 1, DType::int32, 1 - i % 2, 0);
+    comm->receive(&got, 1, DType::int32, 1 - i % 2, 0);
+    return got / 2 == i / 2 ? "" : "met the other job";
+  }));
 }
 
 TEST(ProcessesRendezvous, ANameIsFreeAgainOnceAllHaveJoined) {
   const std::string name = freshName();
-  std::vector<Child> children;
-  for (int r = 0; r < 3; ++r) {
-    children.emplace_back([&, r]() -> std::string {
-      for (int generation = 0; generation < 20; ++generation) {
-        auto comm = shm::join(optionsFor(name, r, 3));
-        if (auto wrong = runRank(*comm, {Op::allReduce, 3, 5}); !wrong.empty()) return wrong;
-      }
-      return {};
-    });
-  }
-  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+  expectFine(startEach(3, [&](int r) -> std::string {
+    for (int generation = 0; generation < 20; ++generation) {
+      auto comm = shm::join(optionsFor(name, r, 3));
+      if (auto wrong = runRank(*comm, {Op::allReduce, 3, 5}); !wrong.empty()) return wrong;
+    }
+    return {};
+  }));
 }
 
-std::set<std::string> namesIn(const char* folder) {
-  std::set<std::string> names;
-  DIR* dir = opendir(folder);
-  if (dir == nullptr) return names;
-  while (const dirent* entry = readdir(dir)) names.insert(entry->d_name);
-  closedir(dir);
-  return names;
-}
-
-TEST(ProcessesLeave, NothingInDevShmNotEvenWhenAllAreKilled) {
-  const auto before = namesIn("/dev/shm");
-  Scoreboard* board = makeScoreboard();
-  auto children = startRanks(3, [&](Communicator& comm, [[maybe_unused]] int rank) -> std::string {
-    auto* memory = static_cast<float*>(comm.allocShared(1 << 20));
-    sumFloats(comm, memory, 1 << 18);
-    board->ready.fetch_add(1);
-    for (;;) pause();
-  });
-  board->waitFor(board->ready, 3);
-  std::set<std::string> added;
-  for (auto& entry : namesIn("/dev/shm")) {
-    if (before.count(entry) == 0 && entry.find("gradlink") != std::string::npos)
-      added.insert(entry);
-  }
-  EXPECT_TRUE(added.empty());
-  for (Child& child : children) child.kill();
-  for (Child& child : children) EXPECT_EQ(child.wait(), "killed");
-  for (auto& entry : namesIn("/dev/shm")) {
-    EXPECT_TRUE(before.count(entry) == 1 || entry.find("gradlink") == std::string::npos) << entry;
-  }
+std::ptrdiff_t openFiles() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
 // But for the rings that are kept for the next communicators, which are few.
 TEST(ProcessesLeave, NoDescriptorsAndNoMappings) {
-  constexpr std::size_t kMostKept = 4;
+  constexpr std::ptrdiff_t kMostKept = 4;
   constexpr int kTimes = 12;
   const std::string name = freshName();
-  std::vector<Child> children;
-  for (int r = 0; r < 2; ++r) {
-    children.emplace_back([&, r]() -> std::string {
-      const auto before = namesIn("/proc/self/fd").size();
-      for (int i = 0; i < kTimes; ++i) {
-        auto comm = shm::join(optionsFor(name + "/" + std::to_string(i), r, 2));
-        auto* memory = static_cast<float*>(comm->allocShared(1 << 20));
-        sumFloats(*comm, memory, 1 << 18);
-      }
-      if (namesIn("/proc/self/fd").size() > before + kMostKept) return "descriptors are left";
-      return linesWith("/proc/self/maps", "memfd:gradlink").empty() ? "" : "mappings are left";
-    });
-  }
-  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+  expectFine(startEach(2, [&](int r) -> std::string {
+    const std::ptrdiff_t before = openFiles();
+    for (int i = 0; i < kTimes; ++i) {
+      auto comm = shm::join(optionsFor(name + "/" + std::to_string(i), r, 2));
+      auto* memory = static_cast<float*>(comm->allocShared(1 << 20));
+      sumFloats(*comm, memory, 1 << 18);
+    }
+    if (openFiles() > before + kMostKept) return "descriptors are left";
+    return linesWith("/proc/self/maps", "memfd:gradlink").empty() ? "" : "mappings are left";
+  }));
 }
 
 TEST(ProcessesLeave, FreedSharedArraysGiveTheirMemoryBack) {

@@ -1,13 +1,5 @@
 // Another user's processes that hold addresses of a rendezvous, which were public once: the ranks
 // meet at an address that is left, all of them at the same, or are told.
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-#include <functional>
-#include <vector>
-
 #include "shm/rendezvous/addresses.h"
 #include "test/process/strangers.h"
 
@@ -71,10 +63,7 @@ class Squatters : public testing::Test {
 
 TEST_F(Squatters, ArePassedBy) {
   Child other = squat(2);
-  Child first = rank(0, 3);
-  Child second = rank(1, 3);
-  Child third = rank(2, 3);
-  expectFine({&first, &second, &third});
+  expectMeet(name_, 3);
   release(other);
 }
 
@@ -91,10 +80,7 @@ TEST_F(Squatters, ThatSayNothingArePassedBy) {
     } while (connect(held.back().get(), full.get(), full.length()) == 0);
     return held;
   });
-  Child first = rank(0, 3);
-  Child second = rank(1, 3);
-  Child third = rank(2, 3);
-  expectFine({&first, &second, &third});
+  expectMeet(name_, 3);
   release(other);
 }
 
@@ -115,9 +101,7 @@ TEST_F(Squatters, OfOneRendezvousDoNotStopTheNext) {
     return {};
   });
   for (int rendezvous = 0; rendezvous < kRendezvous; ++rendezvous) {
-    Child first = rank(0, 2);
-    Child second = rank(1, 2);
-    expectFine({&first, &second});
+    expectMeet(name_, 2);
     board_->go.store(rendezvous + 1);
     board_->waitFor(board_->ready, rendezvous + 1);
   }
@@ -140,8 +124,7 @@ TEST_F(Squatters, ThatGoLeaveTheirAddressToTheLeader) {
   release(other);
   waitForSockets(0, 1);
   // Where the second rank looks first.
-  Child second = rank(1, 2);
-  expectFine({&first, &second});
+  expectMeet(name_, 2, {&first});
 }
 
 // Two ranks meet beside the squatter. The third comes when it has gone, before they could see it.

@@ -5,8 +5,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <string>
-#include <string_view>
 
 #include "shm/rendezvous/packets.h"
 #include "test/process/support.h"
@@ -20,6 +18,16 @@ inline Child rankOf(const std::string& name, int rank, int size, double timeoutM
     auto comm = shm::join(options);
     return runRank(*comm, {Op::allReduce, comm->size(), 1000});
   });
+}
+
+/// The ranks that are not `there` come too, and all of them meet.
+inline void expectMeet(const std::string& name, int size, std::vector<Child*> there = {}) {
+  std::vector<Child> others;
+  for (int r = static_cast<int>(there.size()); r < size; ++r) {
+    others.push_back(rankOf(name, r, size));
+  }
+  for (Child& other : others) there.push_back(&other);
+  for (Child* child : there) EXPECT_EQ(child->wait(), "");
 }
 
 /// The user is in it: to be worked out before a child becomes another.

@@ -1,11 +1,6 @@
 // Processes of the same user that do not know the job's secret, at the address of a rendezvous:
 // what they say counts for nothing.
-#include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-
-#include <cstring>
-#include <vector>
 
 #include "test/process/strangers.h"
 
@@ -28,9 +23,7 @@ TEST(Strangers, AreNoRanksWhateverTheySay) {
   }
   // Nothing of theirs is left to be heard when the ranks come.
   for (const File& stranger : strangers) EXPECT_TRUE(closedByOther(stranger));
-  Child second = rankOf(name, 1, 3);
-  Child third = rankOf(name, 2, 3);
-  expectFine({&first, &second, &third});
+  expectMeet(name, 3, {&first});
 }
 
 // What a rank proves itself with is of use on its own connection alone.
@@ -47,8 +40,7 @@ TEST(Strangers, CannotUseTheProofOfARank) {
   // Nor with another rank or size in it.
   shm::sendWord(one, Word::hello, 0, 2, proof);
   EXPECT_TRUE(closedByOther(one));
-  Child second = rankOf(name, 1, 2);
-  expectFine({&first, &second});
+  expectMeet(name, 2, {&first});
 }
 
 TEST(Strangers, RanksAreWithinTheirSize) {
@@ -60,8 +52,7 @@ TEST(Strangers, RanksAreWithinTheirSize) {
     shm::sendWord(socket, Word::hello, rank, 2, proof);
     EXPECT_TRUE(closedByOther(socket));
   }
-  Child second = rankOf(name, 1, 2);
-  expectFine({&first, &second});
+  expectMeet(name, 2, {&first});
 }
 
 /// Holds the address as a leader does, and answers each that comes with `word` until told to end.
@@ -150,8 +141,7 @@ TEST(Strangers, DoNotUseUpTheDescriptorsOfTheLeader) {
     sendDescriptors(loud);
     EXPECT_TRUE(closedByOther(loud));
   }
-  Child second = rankOf(name, 1, 2);
-  expectFine({&first, &second});
+  expectMeet(name, 2, {&first});
 }
 
 /// So many connections of another user to a leader, each of which it closes.
@@ -206,9 +196,7 @@ TEST(Strangers, OfAnotherUserKeepNoRankAway) {
     });
   }
   board->waitFor(board->ready, 500);
-  Child second = rankOf(name, 1, 3);
-  Child third = rankOf(name, 2, 3);
-  expectFine({&first, &second, &third});
+  expectMeet(name, 3, {&first});
   board->go.store(1);
   for (Child& child : crowd) EXPECT_EQ(child.wait(), "");
 }

@@ -2,15 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <fstream>
-#include <functional>
-#include <string>
-#include <vector>
 
-#include "core/error.h"
 #include "shm/rendezvous/secret.h"
 #include "shm/shm.h"
 #include "test/child.h"
@@ -60,18 +55,24 @@ inline int socketsOf(const std::string& name, int number = 0) {
 
 using RankBody = std::function<std::string(Communicator&, int)>;
 
+/// A process each, which is given its number.
+inline std::vector<Child> startEach(int count, const std::function<std::string(int)>& body) {
+  std::vector<Child> children;
+  for (int i = 0; i < count; ++i) children.emplace_back([&body, i] { return body(i); });
+  return children;
+}
+inline void expectFine(std::vector<Child> children) {
+  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+}
+
 inline std::vector<Child> startRanks(int size, const RankBody& body, std::size_t slotBytes = 0) {
   const std::string name = freshName();
-  std::vector<Child> children;
-  for (int r = 0; r < size; ++r) {
-    children.emplace_back([&, r] {
-      auto options = optionsFor(name, r, size);
-      options.slotBytes = slotBytes;
-      auto comm = shm::join(options);
-      return body(*comm, r);
-    });
-  }
-  return children;
+  return startEach(size, [&](int r) {
+    auto options = optionsFor(name, r, size);
+    options.slotBytes = slotBytes;
+    auto comm = shm::join(options);
+    return body(*comm, r);
+  });
 }
 
 inline std::vector<std::string> onRanks(int size, const RankBody& body, std::size_t slotBytes = 0) {

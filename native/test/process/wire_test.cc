@@ -1,6 +1,4 @@
 // Wires between processes.
-#include <gtest/gtest.h>
-
 #include "test/process/support.h"
 #include "test/wire_support.h"
 
@@ -9,25 +7,20 @@ namespace {
 
 std::vector<Child> wiresOf(int size, const std::function<std::string(Wire&, int)>& body) {
   const std::string name = freshName();
-  std::vector<Child> children;
-  for (int r = 0; r < size; ++r) {
-    children.emplace_back([&, name, r] {
-      auto wire = shm::joinWire(optionsFor(name, r, size));
-      const std::string wrong = body(*wire, r);
-      wire->close(Deadline::in(20000));
-      return wrong;
-    });
-  }
-  return children;
+  return startEach(size, [&](int r) {
+    auto wire = shm::joinWire(optionsFor(name, r, size));
+    const std::string wrong = body(*wire, r);
+    wire->close(Deadline::in(20000));
+    return wrong;
+  });
 }
 
 TEST(WireOfProcesses, DeliversInOrderAndUnaltered3) {
-  auto children = wiresOf(3, [](Wire& wire, int) { return exchange(wire, 3000); });
-  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+  expectFine(wiresOf(3, [](Wire& wire, int) { return exchange(wire, 3000); }));
 }
 
 TEST(WireOfProcesses, MapsWhatWasAllocatedLaterAndForgetsWhatWasFreed) {
-  auto children = wiresOf(2, [](Wire& wire, int rank) -> std::string {
+  expectFine(wiresOf(2, [](Wire& wire, int rank) -> std::string {
     WireEvents events;
     for (int round = 0; round < 20; ++round) {
       if (rank == 0) {
@@ -52,8 +45,7 @@ TEST(WireOfProcesses, MapsWhatWasAllocatedLaterAndForgetsWhatWasFreed) {
       events.clear();
     }
     return {};
-  });
-  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+  }));
 }
 
 TEST(WireOfProcesses, TellsWhoWasKilledAfterItsLastMessages) {
@@ -89,7 +81,7 @@ TEST(WireOfProcesses, TellsWhoWasKilledAfterItsLastMessages) {
 
 TEST(WireOfProcesses, EndsItsCloseWhenTheReceiverNeverReleases) {
   Scoreboard* board = makeScoreboard();
-  auto children = wiresOf(2, [&](Wire& wire, int rank) -> std::string {
+  expectFine(wiresOf(2, [&](Wire& wire, int rank) -> std::string {
     if (rank == 0) {
       sendText(wire, 1, "x", wire.allocate(64), 64, 1);
       wire.close(Deadline::in(50));
@@ -100,8 +92,7 @@ TEST(WireOfProcesses, EndsItsCloseWhenTheReceiverNeverReleases) {
     WireEvents events;
     if (!pollUntil(wire, events, [&] { return !events.left.empty(); })) return "not told";
     return events.messages.size() == 1 ? "" : "the message is missing";
-  });
-  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+  }));
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
 // How many calls reach the engine when small sums go together.
-#include <gtest/gtest.h>
-
-#include <memory>
 #include <numeric>
-#include <vector>
 
 #include "core/forwarding_communicator.h"
 #include "core/fusion.h"

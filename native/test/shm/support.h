@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <functional>
 #include <limits>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "core/communicator.h"
 #include "core/hosts/node_map.h"

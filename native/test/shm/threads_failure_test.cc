@@ -1,9 +1,5 @@
 // How ranks that are threads meet and fail: who is named, and that nobody hangs.
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <latch>
-#include <thread>
 
 #include "test/threads_support.h"
 
@@ -47,11 +43,7 @@ TEST(ThreadsFailing, HearAboutARankThatLeavesInMidCall) {
     auto comm = shm::join(optionsFor(name, rank, 3));
     joined.arrive_and_wait();
     if (rank == 1) {
-      std::thread ender([&] { comm->leave(); });
-      struct Joiner {
-        std::thread& t;
-        ~Joiner() { t.join(); }
-      } joiner{ender};
+      const std::jthread ender([&] { comm->leave(); });
       float x = 0;
       comm->receive(&x, 1, DType::float32, 0, 5);
       return;
@@ -70,14 +62,8 @@ TEST(ThreadsFailing, NobodyTouchesBuffersOfARankThatGaveUp) {
       std::vector<float> data(300000, 1);
       const void* in[] = {data.data()};
       void* out[] = {data.data()};
-      std::thread aborter;
-      if (rank == round % 4) aborter = std::thread([&] { comm.abort("now"); });
-      struct Joiner {
-        std::thread& t;
-        ~Joiner() {
-          if (t.joinable()) t.join();
-        }
-      } joiner{aborter};
+      std::jthread aborter;
+      if (rank == round % 4) aborter = std::jthread([&] { comm.abort("now"); });
       for (int i = 0; i < 5; ++i)
         comm.allReduce({in, out}, data.size(), DType::float32, ReduceOp::max);
     });

@@ -1,8 +1,5 @@
-// What ranks that are threads compute together.
-#include <gtest/gtest.h>
-
-#include <atomic>
-
+// What ranks that are threads compute together, and how long their waits spin.
+#include "shm/wake_up.h"
 #include "test/threads_support.h"
 
 namespace gradlink::test {
@@ -51,11 +48,8 @@ TEST(ThreadsTogether, BarriersOrderWhatCameBefore) {
 TEST(ThreadsTogether, ReportAMismatchOnAllSidesAndGoOn) {
   const auto errors = onRanks(3, [](Communicator& comm, int rank) {
     std::vector<float> data(50'000, 1);
-    const void* in[] = {data.data()};
-    void* out[] = {data.data()};
     const auto sum = [&](std::size_t count) {
-      comm.allReduce({in, out}, count, DType::float32, ReduceOp::sum,
-                     {.name = rank == 1 ? "odd" : "even"});
+      sumFloats(comm, data.data(), count, {.name = rank == 1 ? "odd" : "even"});
     };
     EXPECT_EQ(codeOf([&] { sum(data.size() - (rank == 1 ? 1 : 0)); }), ErrorCode::mismatch);
     // All of them have met for it, so the next call is in step again.
@@ -89,17 +83,28 @@ TEST(ThreadsSplit, OrdersByKeyAndLeavesNegativeColorsOut) {
   }));
 }
 
-TEST(ThreadsShared, AllocSharedIsZeroedAndWorksInCalls) {
-  expectNone(onRanks(2, [](Communicator& comm, int) {
-    auto* memory = static_cast<float*>(comm.allocShared(40000));
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0u);
-    EXPECT_EQ(memory[9999], 0);
-    std::fill(memory, memory + 10000, 2.0f);
-    sumFloats(comm, memory, 10000);
-    EXPECT_EQ(memory[9999], 4);
-    comm.freeShared(memory);
-  }));
+}  // namespace
+}  // namespace gradlink::test
+
+namespace gradlink::shm {
+namespace {
+
+TEST(WakeUp, IsMeasuredOnceAndPlausible) {
+  const WakeUp& first = wakeUp();
+  EXPECT_GT(first.nanoseconds, 0);
+  EXPECT_GT(first.pauseNanoseconds, 0);
+  EXPECT_EQ(&wakeUp(), &first);
+}
+
+TEST(WakeUp, AWaitSpinsAsLongAsAWakeUpTakes) {
+  EXPECT_EQ(spinsFor({.nanoseconds = 108e3, .pauseNanoseconds = 20}), 5400);
+  EXPECT_EQ(spinsFor({.nanoseconds = 33e3, .pauseNanoseconds = 11}), 3000);
+}
+
+TEST(WakeUp, AWaitSpinsNeitherForNothingNorForEver) {
+  EXPECT_EQ(spinsFor({.nanoseconds = 1e3, .pauseNanoseconds = 20}), 1250);
+  EXPECT_EQ(spinsFor({.nanoseconds = 5e6, .pauseNanoseconds = 10}), 15000);
 }
 
 }  // namespace
-}  // namespace gradlink::test
+}  // namespace gradlink::shm

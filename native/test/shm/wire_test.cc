@@ -1,9 +1,5 @@
 // Wires between threads of one process.
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <atomic>
-#include <thread>
 
 #include "shm/rendezvous/rendezvous.h"
 #include "shm/shm_wire.h"

@@ -1,11 +1,5 @@
 // Gradients in buckets: what they hold and when they are complete, and the hooks over ranks that
 // are threads.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
 #include "test/threads_support.h"
 #include "train/gradient_buckets.h"
 
@@ -50,20 +44,6 @@ const std::vector<float> kFour{1, 2, 3, 4};
 const std::vector<float> kThree{10, 20, 30};
 const std::vector<float> kTwo{100, 200};
 const std::vector<std::uint32_t> kOnce{1, 1, 1};
-
-TEST(GradientBuckets, AreHandedOverInTheirOrder) {
-  Held held(kCounts, kSlots);
-  EXPECT_EQ(held.buckets->begin(kOnce, 1, true).last, 0U);
-  // The second bucket is complete first, and waits.
-  EXPECT_EQ(held.buckets->add(0, kFour).last, 0U);
-  EXPECT_EQ(held.buckets->add(2, kTwo).last, 0U);
-  const auto range = held.buckets->add(1, kThree);
-  EXPECT_EQ(range.first, 0U);
-  EXPECT_EQ(range.last, 2U);
-  EXPECT_EQ(held.memory[0], (std::vector<float>{100, 200, 10, 20, 30}));
-  EXPECT_EQ(held.memory[1], kFour);
-  EXPECT_THROW(held.buckets->add(1, kThree), Error);
-}
 
 TEST(GradientBuckets, OfAnotherLengthAreRefused) {
   Held held(kCounts, kSlots);
@@ -111,17 +91,6 @@ TEST(GradientBuckets, MayBeComputedInTheirPlaces) {
   held.buckets->add(1, kThree);
   EXPECT_EQ(held.buckets->add(2, kTwo).last, 2U);
   EXPECT_EQ(held.memory[1], kFour);
-}
-
-TEST(GradientBuckets, StopAtTheFirstFailure) {
-  Held held({4, 4}, {{0, 0, 1, 4}, {1, 0, 1, 4}});
-  expectNone(onRanks(1, [&](Communicator& communicator, int) {
-    communicator.close();
-    held.buckets->begin(std::vector<std::uint32_t>{1, 1}, 1, true);
-    held.run(held.buckets->add(0, kFour), communicator);
-    held.run(held.buckets->add(1, kFour), communicator);
-  }));
-  EXPECT_THROW(static_cast<void>(held.buckets->times()), Error);
 }
 
 /// What rank's gradient holds at i: small integers, so that halves of sums are exact.

@@ -1,21 +1,19 @@
 // Start, devices, contexts and peers.
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
-#include "cuda/context.h"
 #include "cuda/control.h"
 #include "cuda/cost.h"
 #include "cuda/exports.h"
 #include "cuda/memory.h"
-#include "support/export.h"
 
 namespace gradlink::fake {
 namespace {
 
 constexpr int kDriverVersion = 13000;
-constexpr int kL2Bytes = 50 << 20;
-constexpr int kCopyEngines = 3;
 
 struct StatusText {
   Status status;
@@ -28,11 +26,10 @@ constexpr StatusText kTexts[] = {
 #undef GRADLINK_FAKE_TEXT
 };
 
-const StatusText* textOf(Status status) {
-  for (const StatusText& text : kTexts) {
-    if (text.status == status) return &text;
-  }
-  return nullptr;
+Status tell(Status status, const char* StatusText::*what, const char** to) {
+  const auto* const found = std::ranges::find(kTexts, status, &StatusText::status);
+  *to = found != std::end(kTexts) ? found->*what : nullptr;
+  return *to ? kOk : kInvalidValue;
 }
 
 Context* contextOfDevice(DeviceHandle device) {
@@ -58,6 +55,35 @@ bool joinedByNvLink(int from, int to) {
   return false;
 }
 
+std::optional<int> attributeOf(int attribute, DeviceHandle device) {
+  const bool prohibited = hasFault("prohibited", std::to_string(device));
+  const std::pair<int, double> known[] = {
+      {1, 1024},  // threads of a block
+      {13, Machine::kClockKHz},
+      {16, Machine::kMultiprocessors},
+      {19, 1},  // can map host memory
+      {20, prohibited           ? 2
+           : fault("exclusive") ? 3
+                                : 0},  // compute mode
+      {32, 1},                         // ECC
+      {33, Machine::get().gpu(device).bus},
+      {34, 0},  // PCI device
+      {36, Machine::kMemoryClockKHz},
+      {37, Machine::kMemoryBusBits},
+      {38, 50 << 20},                                              // L2
+      {39, faultNumber("multiprocessor-threads").value_or(2048)},  // threads of one
+      {40, 3},                                                     // copy engines
+      {41, 1},                                                     // unified addressing
+      {50, 0},                                                     // PCI domain
+      {75, Machine::computeCapability() / 10},
+      {76, Machine::computeCapability() % 10},
+  };
+  for (const auto& [key, value] : known) {
+    if (key == attribute) return static_cast<int>(value);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 FAKE_EXPORT(Status, cuInit, (unsigned flags)) {
@@ -75,25 +101,19 @@ FAKE_EXPORT(Status, cuDriverGetVersion, (int* version)) {
 }
 
 FAKE_EXPORT(Status, cuGetErrorName, (Status status, const char** name)) {
-  const StatusText* text = textOf(status);
-  *name = text ? text->name : nullptr;
-  return text ? kOk : kInvalidValue;
+  return tell(status, &StatusText::name, name);
 }
 
 FAKE_EXPORT(Status, cuGetErrorString, (Status status, const char** string)) {
-  const StatusText* text = textOf(status);
-  *string = text ? text->text : nullptr;
-  return text ? kOk : kInvalidValue;
+  return tell(status, &StatusText::text, string);
 }
 
-FAKE_EXPORT(Status, cuDeviceGetCount, (int* count)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuDeviceGetCount, (int* count)) {
   *count = static_cast<int>(Machine::get().visible().size());
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuDeviceGet, (DeviceHandle * device, int ordinal)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuDeviceGet, (DeviceHandle * device, int ordinal)) {
   const std::vector<int> visible = Machine::get().visible();
   if (ordinal < 0 || ordinal >= static_cast<int>(visible.size())) return kInvalidDevice;
   *device = visible[ordinal];
@@ -127,64 +147,9 @@ FAKE_EXPORT(Status, cuDeviceTotalMem_v2, (std::size_t * bytes, DeviceHandle devi
 
 FAKE_EXPORT(Status, cuDeviceGetAttribute, (int* value, int attribute, DeviceHandle device)) {
   if (const Status status = enterDevice(device)) return status;
-  switch (attribute) {
-    case 1:
-      *value = 1024;
-      break;  // threads of a block
-    case 13:
-      *value = Machine::kClockKHz;
-      break;
-    case 16:
-      *value = Machine::kMultiprocessors;
-      break;
-    case 19:
-      *value = 1;
-      break;  // can map host memory
-    case 32:
-      *value = 1;
-      break;  // ECC
-    case 33:
-      *value = static_cast<int>(Machine::get().gpu(device).bus);
-      break;
-    case 34:
-      *value = 0;
-      break;  // PCI device
-    case 20:  // compute mode
-      *value = hasFault("prohibited", std::to_string(contextOfDevice(device)->device())) ? 2
-               : fault("exclusive")                                                      ? 3
-                                                                                         : 0;
-      break;
-    case 36:
-      *value = Machine::kMemoryClockKHz;
-      break;
-    case 37:
-      *value = Machine::kMemoryBusBits;
-      break;
-    case 38:
-      *value = kL2Bytes;
-      break;
-    case 39:  // threads of a multiprocessor
-      *value = static_cast<int>(faultNumber("multiprocessor-threads").value_or(2048));
-      break;
-    case 40:
-      *value = kCopyEngines;
-      break;
-    case 41:
-      *value = 1;
-      break;  // unified addressing
-    case 50:
-      *value = 0;
-      break;  // PCI domain
-    case 75:
-      *value = Machine::computeCapability() / 10;
-      break;
-    case 76:
-      *value = Machine::computeCapability() % 10;
-      break;
-    default:
-      return kInvalidValue;
-  }
-  return kOk;
+  const std::optional<int> known = attributeOf(attribute, device);
+  if (known) *value = *known;
+  return known ? kOk : kInvalidValue;
 }
 
 FAKE_EXPORT(Status, cuDeviceGetPCIBusId, (char* id, int length, DeviceHandle device)) {
@@ -204,29 +169,21 @@ FAKE_EXPORT(Status, cuDevicePrimaryCtxRetain, (ContextHandle * context, DeviceHa
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuDevicePrimaryCtxRelease_v2, (DeviceHandle device)) {
-  return enterDevice(device);
-}
-
-FAKE_EXPORT(Status, cuCtxSetCurrent, (ContextHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuCtxSetCurrent, (ContextHandle handle)) {
   Context* const context = contextOf(handle);
   if (handle && !context) return kInvalidContext;
   setCurrentContext(context);
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuCtxGetCurrent, (ContextHandle * context)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuCtxGetCurrent, (ContextHandle * context)) {
   *context = handleOf(currentContext());
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuCtxSynchronize, ()) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
-  context->synchronize();
-  return context->status();
+FAKE_IN_CONTEXT(cuCtxSynchronize, ()) {
+  context.synchronize();
+  return context.status();
 }
 
 FAKE_EXPORT(Status, cuDeviceCanAccessPeer, (int* can, DeviceHandle from, DeviceHandle to)) {
@@ -241,52 +198,38 @@ FAKE_EXPORT(Status, cuDeviceGetP2PAttribute,
   if (const Status status = enterDevice(from)) return status;
   if (const Status status = enterDevice(to)) return status;
   if (from == to) return kInvalidDevice;
+  constexpr int kPerformanceRank = 1;
+  constexpr int kAtomics = 3;
+  constexpr int kArrays = 4;
+  if (attribute < kPerformanceRank || attribute > kArrays) return kInvalidValue;
   const bool access = Machine::get().canReach(from, to);
-  switch (attribute) {
-    case 1:
-      *value = access && joinedByNvLink(from, to) ? 0 : 1;
-      break;  // performance rank
-    case 2:
-      *value = access ? 1 : 0;
-      break;
-    case 3:
-      *value = access && joinedByNvLink(from, to) ? 1 : 0;
-      break;  // atomics
-    case 4:
-      *value = access ? 1 : 0;
-      break;  // arrays
-    default:
-      return kInvalidValue;
-  }
+  const bool direct = access && joinedByNvLink(from, to);
+  *value = attribute == kPerformanceRank ? !direct : attribute == kAtomics ? direct : access;
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuCtxEnablePeerAccess, (ContextHandle handle, unsigned flags)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuCtxEnablePeerAccess, (ContextHandle handle, unsigned flags)) {
   const Context* const peer = contextOf(handle);
   if (flags != 0) return kInvalidValue;
-  if (!peer || peer == context) return kInvalidContext;
-  if (!Machine::get().canReach(context->device(), peer->device())) return kPeerUnsupported;
-  if (context->reaches(peer->device())) return kPeerEnabled;
+  if (!peer || peer == &context) return kInvalidContext;
+  if (!Machine::get().canReach(context.device(), peer->device())) return kPeerUnsupported;
+  if (context.reaches(peer->device())) return kPeerEnabled;
   if (hasFault("peer-refused",
-               std::to_string(context->device()) + ">" + std::to_string(peer->device()))) {
+               std::to_string(context.device()) + ">" + std::to_string(peer->device()))) {
     return kPeerUnsupported;
   }
-  if (context->enabled() >= faultNumber("peer-limit").value_or(Machine::get().count())) {
+  if (context.enabled() >= faultNumber("peer-limit").value_or(Machine::get().count())) {
     return kTooManyPeers;
   }
-  context->enable(peer->device());
+  context.enable(peer->device());
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuCtxDisablePeerAccess, (ContextHandle handle)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuCtxDisablePeerAccess, (ContextHandle handle)) {
   const Context* const peer = contextOf(handle);
-  if (!peer || peer == context) return kInvalidContext;
-  if (!context->reaches(peer->device())) return kPeerNotEnabled;
-  context->disable(peer->device());
+  if (!peer || peer == &context) return kInvalidContext;
+  if (!context.reaches(peer->device())) return kPeerNotEnabled;
+  context.disable(peer->device());
   return kOk;
 }
 

@@ -3,15 +3,11 @@
 #include <utility>
 
 #include "cuda/capture.h"
-#include "cuda/context.h"
 #include "cuda/exports.h"
-#include "cuda/handles.h"
-#include "support/export.h"
 
 namespace gradlink::fake {
 
-FAKE_EXPORT(Status, cuStreamBeginCapture_v2, (StreamHandle handle, int mode)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuStreamBeginCapture_v2, (StreamHandle handle, int mode)) {
   if (mode < 0 || mode > static_cast<int>(Capture::Mode::relaxed)) return kInvalidValue;
   // The null stream cannot be captured.
   const std::shared_ptr<Stream> stream = World::get().streams.find(handle);
@@ -23,8 +19,7 @@ FAKE_EXPORT(Status, cuStreamBeginCapture_v2, (StreamHandle handle, int mode)) {
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuStreamEndCapture, (StreamHandle handle, GraphHandle* result)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuStreamEndCapture, (StreamHandle handle, GraphHandle* result)) {
   const std::shared_ptr<Stream> stream = World::get().streams.find(handle);
   if (!stream) return kInvalidHandle;
   const Stream::Captured captured = stream->captured();
@@ -41,9 +36,8 @@ FAKE_EXPORT(Status, cuStreamEndCapture, (StreamHandle handle, GraphHandle* resul
   return status;
 }
 
-FAKE_EXPORT(Status, cuGraphInstantiateWithFlags,
+FAKE_DRIVER(cuGraphInstantiateWithFlags,
             (GraphExecHandle * result, GraphHandle handle, unsigned long long)) {
-  if (const Status status = enter()) return status;
   std::shared_ptr<Graph> graph = World::get().graphs.find(handle);
   if (!graph) return kInvalidValue;
   auto exec = std::make_shared<GraphExec>(std::move(graph));
@@ -56,8 +50,7 @@ FAKE_EXPORT(Status, cuGraphInstantiateWithFlags,
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuGraphLaunch, (GraphExecHandle handle, StreamHandle streamHandle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuGraphLaunch, (GraphExecHandle handle, StreamHandle streamHandle)) {
   const std::shared_ptr<GraphExec> exec = World::get().graphExecs.find(handle);
   const std::shared_ptr<Stream> stream = streamOf(streamHandle);
   if (!exec) return kInvalidValue;
@@ -70,13 +63,11 @@ FAKE_EXPORT(Status, cuGraphLaunch, (GraphExecHandle handle, StreamHandle streamH
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuGraphExecDestroy, (GraphExecHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuGraphExecDestroy, (GraphExecHandle handle)) {
   return World::get().graphExecs.take(handle) ? kOk : kInvalidValue;
 }
 
-FAKE_EXPORT(Status, cuGraphDestroy, (GraphHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuGraphDestroy, (GraphHandle handle)) {
   return World::get().graphs.take(handle) ? kOk : kInvalidValue;
 }
 

@@ -3,14 +3,11 @@
 #include <utility>
 
 #include "cuda/capture.h"
-#include "cuda/context.h"
 #include "cuda/cost.h"
 #include "cuda/exports.h"
 #include "cuda/faults.h"
-#include "cuda/handles.h"
 #include "cuda/host_link.h"
 #include "cuda/memory.h"
-#include "support/export.h"
 
 namespace gradlink::fake {
 namespace {
@@ -54,24 +51,19 @@ Status copy(Address to, Address from, std::size_t bytes, StreamHandle handle) {
 
 }  // namespace
 
-FAKE_EXPORT(Status, cuMemGetInfo_v2, (std::size_t * free, std::size_t* total)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
-  *free = Memory::get().freeBytes(context->device());
-  *total = Machine::get().gpu(context->device()).memoryBytes;
+FAKE_IN_CONTEXT(cuMemGetInfo_v2, (std::size_t * free, std::size_t* total)) {
+  *free = Memory::get().freeBytes(context.device());
+  *total = Machine::get().gpu(context.device()).memoryBytes;
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuMemAlloc_v2, (Address * address, std::size_t bytes)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuMemAlloc_v2, (Address * address, std::size_t bytes)) {
   if (const Status status = checkUnsafeCall()) return status;
   if (nextFault(Counted::allocations) == Ordinal::fails) return kOutOfMemory;
-  return Memory::get().allocate(context->device(), bytes, address);
+  return Memory::get().allocate(context.device(), bytes, address);
 }
 
-FAKE_EXPORT(Status, cuMemFree_v2, (Address address)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuMemFree_v2, (Address address)) {
   if (!currentContext()) return kInvalidContext;
   if (address == 0) return kOk;
   if (const Status status = checkUnsafeCall()) return status;
@@ -84,9 +76,7 @@ FAKE_EXPORT(Status, cuMemFree_v2, (Address address)) {
   return status ? status : currentContext()->status();
 }
 
-FAKE_EXPORT(Status, cuMemHostAlloc, (void** memory, std::size_t bytes, unsigned flags)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuMemHostAlloc, (void** memory, std::size_t bytes, unsigned flags)) {
   if (flags > 7) return kInvalidValue;
   if (const Status status = checkUnsafeCall()) return status;
   if (fault("pinned-oom")) return kOutOfMemory;
@@ -96,8 +86,7 @@ FAKE_EXPORT(Status, cuMemHostAlloc, (void** memory, std::size_t bytes, unsigned 
   return status;
 }
 
-FAKE_EXPORT(Status, cuMemFreeHost, (void* memory)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuMemFreeHost, (void* memory)) {
   if (!currentContext()) return kInvalidContext;
   if (const Status status = checkUnsafeCall()) return status;
   waitForUsers(kHost);
@@ -105,18 +94,13 @@ FAKE_EXPORT(Status, cuMemFreeHost, (void* memory)) {
   return status ? status : currentContext()->status();
 }
 
-FAKE_EXPORT(Status, cuMemcpyAsync,
-            (Address to, Address from, std::size_t bytes, StreamHandle stream)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuMemcpyAsync, (Address to, Address from, std::size_t bytes, StreamHandle stream)) {
   return copy(to, from, bytes, stream);
 }
 
-FAKE_EXPORT(Status, cuMemcpyPeerAsync,
-            (Address to, ContextHandle toContext, Address from, ContextHandle fromContext,
-             std::size_t bytes, StreamHandle stream)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuMemcpyPeerAsync,
+                (Address to, ContextHandle toContext, Address from, ContextHandle fromContext,
+                 std::size_t bytes, StreamHandle stream)) {
   Context* const toPeer = contextOf(toContext);
   Context* const fromPeer = contextOf(fromContext);
   if (!toPeer || !fromPeer) return kInvalidContext;
@@ -136,10 +120,8 @@ FAKE_EXPORT(Status, cuMemcpyPeerAsync,
   return queue->context().status();
 }
 
-FAKE_EXPORT(Status, cuMemsetD8Async,
-            (Address to, unsigned char value, std::size_t bytes, StreamHandle handle)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuMemsetD8Async,
+                (Address to, unsigned char value, std::size_t bytes, StreamHandle handle)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   if (!stream) return kInvalidHandle;
   if (bytes == 0) return kOk;
@@ -147,7 +129,7 @@ FAKE_EXPORT(Status, cuMemsetD8Async,
   if (!place || *place == kPageable) return kInvalidValue;
   return submit(*stream, [=](Execution& execution) -> Status {
     Traffic traffic(execution.context);
-    if (const Status status = traffic.write(pointer(to), bytes)) return status;
+    if (!traffic.write(pointer(to), bytes)) return traffic.status();
     std::memset(pointer(to), value, bytes);
     execution.now += traffic.seconds();
     return kOk;

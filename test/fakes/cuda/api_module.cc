@@ -14,15 +14,12 @@
 #include <vector>
 
 #include "cuda/capture.h"
-#include "cuda/context.h"
 #include "cuda/control.h"
 #include "cuda/cubin.h"
 #include "cuda/exports.h"
 #include "cuda/faults.h"
-#include "cuda/handles.h"
 #include "cuda/kernel_table.h"
 #include "cuda/ptx_kernels.h"
-#include "support/export.h"
 #include "support/machine.h"
 
 namespace gradlink::fake {
@@ -106,18 +103,16 @@ Status compiles(std::string_view ptx) {
 
 }  // namespace
 
-static Status loadModule(ModuleHandle* handle, const void* image) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+static Status loadModule(Context& context, ModuleHandle* handle, const void* image) {
   if (const Status status = checkUnsafeCall()) return status;
   const std::optional<Cubin> cubin = readCubin(image);
   const std::string_view ptx = cubin ? "" : static_cast<const char*>(image);
   if (const Status status = cubin ? takes(*cubin) : compiles(ptx)) return status;
   // Loading waits for the device: a program that loads while a kernel spins stands still on a real
   // one, and shall here.
-  context->synchronize();
+  context.synchronize();
   auto module = std::make_shared<Module>();
-  module->context = context;
+  module->context = &context;
   module->entries = cubin ? cubin->entries : entriesOf(ptx);
   if (runsPtx()) {
     try {
@@ -131,16 +126,15 @@ static Status loadModule(ModuleHandle* handle, const void* image) {
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuModuleLoadData, (ModuleHandle * handle, const void* image)) {
-  return loadModule(handle, image);
+FAKE_IN_CONTEXT(cuModuleLoadData, (ModuleHandle * handle, const void* image)) {
+  return loadModule(context, handle, image);
 }
 
-FAKE_EXPORT(Status, cuModuleLoadDataEx,
-            (ModuleHandle * handle, const void* image, unsigned count, int* options,
-             void** values)) {
+FAKE_IN_CONTEXT(cuModuleLoadDataEx, (ModuleHandle * handle, const void* image, unsigned count,
+                                     int* options, void** values)) {
   constexpr int kErrorLog = 5;
   constexpr int kErrorLogBytes = 6;
-  const Status status = loadModule(handle, image);
+  const Status status = loadModule(context, handle, image);
   char* log = nullptr;
   std::size_t room = 0;
   for (unsigned i = 0; i < count; ++i) {
@@ -151,9 +145,8 @@ FAKE_EXPORT(Status, cuModuleLoadDataEx,
   return status;
 }
 
-FAKE_EXPORT(Status, cuModuleGetFunction,
+FAKE_DRIVER(cuModuleGetFunction,
             (FunctionHandle * handle, ModuleHandle moduleHandle, const char* name)) {
-  if (const Status status = enter()) return status;
   const std::shared_ptr<Module> module = World::get().modules.find(moduleHandle);
   if (!module) return kInvalidHandle;
   const Kernel* const kernel = module->entries.contains(name) ? findKernel(name) : nullptr;
@@ -172,16 +165,14 @@ FAKE_EXPORT(Status, cuModuleGetFunction,
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuFuncLoad, (FunctionHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuFuncLoad, (FunctionHandle handle)) {
   const std::shared_ptr<Function> function = World::get().functions.find(handle);
   if (!function) return kInvalidHandle;
   function->load();
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuModuleUnload, (ModuleHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuModuleUnload, (ModuleHandle handle)) {
   const std::shared_ptr<Module> module = World::get().modules.take(handle);
   if (!module) return kInvalidHandle;
   module->context->synchronize();
@@ -189,16 +180,14 @@ FAKE_EXPORT(Status, cuModuleUnload, (ModuleHandle handle)) {
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuLaunchKernel,
-            (FunctionHandle functionHandle, unsigned gridX, unsigned gridY, unsigned gridZ,
-             unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
-             StreamHandle streamHandle, void** parameters, void** extra)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuLaunchKernel,
+                (FunctionHandle functionHandle, unsigned gridX, unsigned gridY, unsigned gridZ,
+                 unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
+                 StreamHandle streamHandle, void** parameters, void** extra)) {
   const std::shared_ptr<Function> function = World::get().functions.find(functionHandle);
   const std::shared_ptr<Stream> stream = streamOf(streamHandle);
   if (!function || !stream) return kInvalidHandle;
-  if (function->context != context || &stream->context() != context) return kInvalidHandle;
+  if (function->context != &context || &stream->context() != &context) return kInvalidHandle;
   if (gridX == 0 || blockX == 0 || blockX > kMostThreads || extra || !parameters) {
     return kInvalidValue;
   }

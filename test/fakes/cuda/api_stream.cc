@@ -5,13 +5,10 @@
 #include <utility>
 
 #include "cuda/capture.h"
-#include "cuda/context.h"
 #include "cuda/control.h"
 #include "cuda/cost.h"
 #include "cuda/exports.h"
-#include "cuda/handles.h"
 #include "cuda/memory.h"
-#include "support/export.h"
 
 namespace gradlink::fake {
 namespace {
@@ -30,7 +27,6 @@ Status checkNotCaptured(Stream& stream) {
 
 /// The event's last recording: null when it was never recorded.
 Status markOf(EventHandle handle, std::shared_ptr<Event>* event, std::shared_ptr<Mark>* mark) {
-  if (const Status status = enter()) return status;
   *event = World::get().events.find(handle);
   if (!*event) return kInvalidHandle;
   if (const Status status = checkUnsafeCall()) return status;
@@ -49,28 +45,24 @@ std::shared_ptr<Stream> streamOf(StreamHandle handle) {
   return currentContext() ? currentContext()->nullStream() : nullptr;
 }
 
-FAKE_EXPORT(Status, cuStreamCreate, (StreamHandle * stream, unsigned flags)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuStreamCreate, (StreamHandle * stream, unsigned flags)) {
   if (flags > 1) return kInvalidValue;
   try {
-    *stream = World::get().streams.add(context->startStream());
+    *stream = World::get().streams.add(context.startStream());
   } catch (const std::system_error&) {
     return kOutOfMemory;
   }
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuStreamDestroy_v2, (StreamHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuStreamDestroy_v2, (StreamHandle handle)) {
   const std::shared_ptr<Stream> stream = World::get().streams.take(handle);
   if (!stream) return kInvalidHandle;
   stream->close();
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuStreamSynchronize, (StreamHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuStreamSynchronize, (StreamHandle handle)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   if (!stream) return kInvalidHandle;
   if (const Status status = checkNotCaptured(*stream)) return status;
@@ -78,8 +70,7 @@ FAKE_EXPORT(Status, cuStreamSynchronize, (StreamHandle handle)) {
   return stream->context().status();
 }
 
-FAKE_EXPORT(Status, cuStreamQuery, (StreamHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuStreamQuery, (StreamHandle handle)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   if (!stream) return kInvalidHandle;
   if (const Status status = checkNotCaptured(*stream)) return status;
@@ -87,8 +78,7 @@ FAKE_EXPORT(Status, cuStreamQuery, (StreamHandle handle)) {
   return stream->idle() ? kOk : kNotReady;
 }
 
-FAKE_EXPORT(Status, cuStreamWaitEvent, (StreamHandle handle, EventHandle eventHandle, unsigned)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuStreamWaitEvent, (StreamHandle handle, EventHandle eventHandle, unsigned)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   const std::shared_ptr<Event> event = World::get().events.find(eventHandle);
   if (!stream || !event) return kInvalidHandle;
@@ -113,18 +103,15 @@ FAKE_EXPORT(Status, cuStreamWaitEvent, (StreamHandle handle, EventHandle eventHa
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuEventCreate, (EventHandle * handle, unsigned flags)) {
-  Context* context = nullptr;
-  if (const Status status = enter(context)) return status;
+FAKE_IN_CONTEXT(cuEventCreate, (EventHandle * handle, unsigned flags)) {
   auto event = std::make_shared<Event>();
-  event->context = context;
+  event->context = &context;
   event->timed = (flags & kDisableTiming) == 0;
   *handle = World::get().events.add(std::move(event));
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuEventRecord, (EventHandle eventHandle, StreamHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuEventRecord, (EventHandle eventHandle, StreamHandle handle)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   const std::shared_ptr<Event> event = World::get().events.find(eventHandle);
   if (!stream || !event || &stream->context() != event->context) return kInvalidHandle;
@@ -141,7 +128,7 @@ FAKE_EXPORT(Status, cuEventRecord, (EventHandle eventHandle, StreamHandle handle
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuEventQuery, (EventHandle handle)) {
+FAKE_DRIVER(cuEventQuery, (EventHandle handle)) {
   std::shared_ptr<Event> event;
   std::shared_ptr<Mark> mark;
   if (const Status status = markOf(handle, &event, &mark)) return status;
@@ -152,7 +139,7 @@ FAKE_EXPORT(Status, cuEventQuery, (EventHandle handle)) {
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuEventElapsedTime, (float* milliseconds, EventHandle from, EventHandle to)) {
+FAKE_DRIVER(cuEventElapsedTime, (float* milliseconds, EventHandle from, EventHandle to)) {
   std::shared_ptr<Event> first;
   std::shared_ptr<Event> second;
   std::shared_ptr<Mark> begin;
@@ -167,13 +154,11 @@ FAKE_EXPORT(Status, cuEventElapsedTime, (float* milliseconds, EventHandle from, 
   return kOk;
 }
 
-FAKE_EXPORT(Status, cuEventDestroy_v2, (EventHandle handle)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuEventDestroy_v2, (EventHandle handle)) {
   return World::get().events.take(handle) ? kOk : kInvalidHandle;
 }
 
-FAKE_EXPORT(Status, cuLaunchHostFunc, (StreamHandle handle, void (*function)(void*), void* data)) {
-  if (const Status status = enter()) return status;
+FAKE_DRIVER(cuLaunchHostFunc, (StreamHandle handle, void (*function)(void*), void* data)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   if (!stream || !function) return stream ? kInvalidValue : kInvalidHandle;
   return submit(*stream, [function, data](Execution& execution) -> Status {

@@ -32,14 +32,16 @@ double copySeconds(int from, int to, std::size_t bytes) {
   return std::max(kShortestCopy, bytes / rate);
 }
 
-Status Traffic::add(const void* address, std::size_t bytes, bool writes) {
-  if (bytes == 0) return kOk;
+bool Traffic::add(const void* address, std::size_t bytes, bool writes) {
+  if (bytes == 0) return true;
   const auto place = Memory::get().placeOf(cuda::addressOf(address), bytes);
-  if (!place || *place == kPageable) return kIllegalAddress;
-  if (*place != kHost && !context_.reaches(*place)) return kIllegalAddress;
+  if (!place || *place == kPageable || (*place != kHost && !context_.reaches(*place))) {
+    status_ = kIllegalAddress;
+    return false;
+  }
   const int here = context_.device();
   bytes_[writes ? std::pair(here, *place) : std::pair(*place, here)] += bytes;
-  return kOk;
+  return true;
 }
 
 double Traffic::seconds() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "cuda/context.h"
@@ -22,15 +23,23 @@ double linkRate(int from, int to);
 class Traffic {
  public:
   explicit Traffic(Context& context) : context_(context) {}
-  /// kIllegalAddress where the kernel's GPU does not reach all of it.
-  Status read(const void* from, std::size_t bytes) { return add(from, bytes, false); }
-  Status write(const void* to, std::size_t bytes) { return add(to, bytes, true); }
+  /// False where the kernel's GPU does not reach all of it, which fails the kernel.
+  bool read(const void* from, std::size_t bytes) { return add(from, bytes, false); }
+  bool write(const void* to, std::size_t bytes) { return add(to, bytes, true); }
+  /// Reads a list, to be looked at; empty where it is not reached.
+  template <class T>
+  std::span<T> list(T* from, std::size_t count) {
+    return read(from, count * sizeof(T)) ? std::span<T>(from, count) : std::span<T>();
+  }
+  /// kIllegalAddress where something was not reached.
+  Status status() const { return status_; }
   double seconds() const;
 
  private:
-  Status add(const void* address, std::size_t bytes, bool writes);
+  bool add(const void* address, std::size_t bytes, bool writes);
 
   Context& context_;
+  Status status_ = kOk;
   std::map<std::pair<int, int>, std::size_t> bytes_;  // by (from, to)
 };
 

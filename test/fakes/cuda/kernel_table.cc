@@ -13,85 +13,64 @@ using kernels::PatternCall;
 using kernels::SumData;
 using kernels::WeightedData;
 
-/// All have to be reached, or the kernel fails.
-template <class... Statuses>
-Status first(Statuses... statuses) {
-  Status result = kOk;
-  ((result = result == kOk ? statuses : result), ...);
-  return result;
-}
-
 template <class Element>
-Status sumTraffic(Traffic& traffic, const SumData* tasks, std::uint32_t count) {
-  if (const Status status = traffic.read(tasks, count * sizeof *tasks)) return status;
-  for (const SumData* task = tasks; task != tasks + count; ++task) {
-    const std::uint32_t pointers = task->sources + task->targets;
-    if (const Status status = traffic.read(task->pointers, pointers * sizeof(void*))) return status;
-    const std::size_t bytes = task->count * sizeof(typename Element::Memory);
-    for (std::uint32_t i = 0; i < pointers; ++i) {
-      void* const array = task->pointers[i];
-      const Status status =
-          i < task->sources ? traffic.read(array, bytes) : traffic.write(array, bytes);
-      if (status != kOk) return status;
+void sumTraffic(Traffic& traffic, const SumData* tasks, std::uint32_t count) {
+  for (const SumData& task : traffic.list(tasks, count)) {
+    const std::size_t bytes = task.count * sizeof(typename Element::Memory);
+    const auto arrays = traffic.list(task.pointers, task.sources + task.targets);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      i < task.sources ? traffic.read(arrays[i], bytes) : traffic.write(arrays[i], bytes);
     }
   }
-  return kOk;
 }
 
 template <class Element>
-Status weightedTraffic(Traffic& traffic, const WeightedData* task) {
-  if (const Status status = traffic.read(task, sizeof *task)) return status;
+void weightedTraffic(Traffic& traffic, const WeightedData* task) {
+  if (traffic.list(task, 1).empty()) return;
   const std::size_t bytes = task->count * sizeof(typename Element::Memory);
-  Status status = first(traffic.read(task->sources, task->sourceCount * sizeof(void*)),
-                        traffic.read(task->weights, task->sourceCount * sizeof(double)),
-                        traffic.write(task->target, bytes));
-  for (std::uint64_t i = 0; i < task->sourceCount && status == kOk; ++i) {
-    status = traffic.read(task->sources[i], bytes);
+  traffic.read(task->weights, task->sourceCount * sizeof(double));
+  traffic.write(task->target, bytes);
+  for (const void* source : traffic.list(task->sources, task->sourceCount)) {
+    traffic.read(source, bytes);
   }
-  return status;
 }
 
 template <class Bits>
-Status codeTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, bool packs) {
-  if (const Status status = traffic.read(tasks, count * sizeof *tasks)) return status;
-  for (const CodeData* task = tasks; task != tasks + count; ++task) {
-    const std::size_t floats = task->count * sizeof(float);
-    const std::size_t codes = (task->count + Bits::kPerWord - 1) / Bits::kPerWord * 4;
-    Status status = kOk;
-    if (packs) {
-      status = first(traffic.read(task->grad, floats), traffic.read(task->residual, floats),
-                     traffic.write(task->residual, floats));
-      if (status == kOk && task->codes) status = traffic.write(task->codes, codes);
-      if (status == kOk && task->out) status = traffic.write(task->out, floats);
-    } else {
-      status = first(traffic.read(task->codes, codes), traffic.write(task->out, floats));
-    }
-    if (status != kOk) return status;
+std::size_t codeBytes(const CodeData& task) {
+  return (task.count + Bits::kPerWord - 1) / Bits::kPerWord * 4;
+}
+template <class Bits>
+void compressTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, float) {
+  for (const CodeData& task : traffic.list(tasks, count)) {
+    const std::size_t floats = task.count * sizeof(float);
+    traffic.read(task.grad, floats);
+    traffic.read(task.residual, floats);
+    traffic.write(task.residual, floats);
+    if (task.codes) traffic.write(task.codes, codeBytes<Bits>(task));
+    if (task.out) traffic.write(task.out, floats);
   }
-  return kOk;
 }
 template <class Bits>
-Status compressTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, float) {
-  return codeTraffic<Bits>(traffic, tasks, count, true);
-}
-template <class Bits>
-Status decompressTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, float) {
-  return codeTraffic<Bits>(traffic, tasks, count, false);
+void decompressTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, float) {
+  for (const CodeData& task : traffic.list(tasks, count)) {
+    traffic.read(task.codes, codeBytes<Bits>(task));
+    traffic.write(task.out, task.count * sizeof(float));
+  }
 }
 
-Status fillTraffic(Traffic& traffic, void* to, PatternCall call) {
-  return traffic.write(to, call.count * sizeOf(call.dtype));
+void fillTraffic(Traffic& traffic, void* to, PatternCall call) {
+  traffic.write(to, call.count * sizeOf(call.dtype));
 }
-Status countTraffic(Traffic& traffic, const void* got, PatternCall call, std::uint64_t* wrong) {
-  return first(traffic.read(got, call.count * sizeOf(call.dtype)),
-               traffic.write(wrong, sizeof *wrong));
+void countTraffic(Traffic& traffic, const void* got, PatternCall call, std::uint64_t* wrong) {
+  traffic.read(got, call.count * sizeOf(call.dtype));
+  traffic.write(wrong, sizeof *wrong);
 }
-Status copyTraffic(Traffic& traffic, void* to, const void* from, std::uint64_t vectors) {
-  const std::size_t bytes = vectors * sizeof(kernels::Vector);
-  return first(traffic.read(from, bytes), traffic.write(to, bytes));
+void copyTraffic(Traffic& traffic, void* to, const void* from, std::uint64_t vectors) {
+  traffic.read(from, vectors * sizeof(kernels::Vector));
+  traffic.write(to, vectors * sizeof(kernels::Vector));
 }
-Status spinTraffic(Traffic& traffic, const std::uint32_t* flag, std::uint64_t) {
-  return traffic.read(flag, sizeof *flag);
+void spinTraffic(Traffic& traffic, const std::uint32_t* flag, std::uint64_t) {
+  traffic.read(flag, sizeof *flag);
 }
 
 /// One access of a chase.
@@ -113,13 +92,13 @@ struct Chase {
     if (block >= grid.blocks) return [](Execution&) -> Status { return kOk; };
     return [list, steps, block, result, body = std::move(body)](Execution& execution) -> Status {
       Traffic traffic(execution.context);
-      if (const Status status = traffic.write(result, 2 * sizeof *result)) return status;
+      traffic.write(result, 2 * sizeof *result);
       const void* at = list;
       // A list is one array: some of it tells whether it is reached.
-      for (std::uint32_t i = 0; i < std::min(steps, kLooked); ++i) {
-        if (const Status status = traffic.read(at, sizeof(void*))) return status;
-        at = *static_cast<const void* const*>(at);
+      for (std::uint32_t i = 0; i < std::min(steps, kLooked) && traffic.status() == kOk; ++i) {
+        if (traffic.read(at, sizeof(void*))) at = *static_cast<const void* const*>(at);
       }
+      if (traffic.status() != kOk) return traffic.status();
       if (body) {
         if (const Status status = body(execution.context)) return status;
       } else {

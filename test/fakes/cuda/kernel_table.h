@@ -48,8 +48,7 @@ const Kernel* findStepKernel(std::string_view name);
 template <auto kernel, auto traffic>
 struct Bound;
 
-template <class... Arguments, void (*kernel)(Arguments...),
-          Status (*traffic)(Traffic&, Arguments...)>
+template <class... Arguments, void (*kernel)(Arguments...), void (*traffic)(Traffic&, Arguments...)>
 struct Bound<kernel, traffic> {
   static Work bind(Grid grid, void** parameters, KernelBody body) {
     return bindAll(grid, parameters, std::move(body), std::index_sequence_for<Arguments...>());
@@ -62,8 +61,8 @@ struct Bound<kernel, traffic> {
     const std::tuple<Arguments...> arguments(*static_cast<Arguments*>(parameters[index])...);
     return [grid, arguments, body = std::move(body)](Execution& execution) -> Status {
       Traffic moved(execution.context);
-      Status status =
-          std::apply([&](const auto&... each) { return traffic(moved, each...); }, arguments);
+      std::apply([&](const auto&... each) { traffic(moved, each...); }, arguments);
+      Status status = moved.status();
       if (status == kOk) status = body ? body(execution.context) : onHost(grid, arguments);
       if (status != kOk) return status;
       execution.now += moved.seconds();

@@ -9,99 +9,73 @@ using kernels::NormData;
 using kernels::StepData;
 using kernels::TrustData;
 
+/// Gives the arrays of the task: its gradients, then its targets.
 template <class E>
-Status readGrads(Traffic& traffic, const StepData<typename E::Wide>& task) {
-  const std::uint32_t pointers = task.grads + task.targets;
-  if (const Status status = traffic.read(task.pointers, pointers * sizeof(void*))) return status;
-  for (std::uint32_t i = 0; i < task.grads; ++i) {
-    const Status status = traffic.read(task.pointers[i], task.count * sizeof(typename E::Memory));
-    if (status != kOk) return status;
+auto readTask(Traffic& traffic, const StepData<typename E::Wide>& task) {
+  const std::size_t bytes = task.count * sizeof(typename E::Memory);
+  const auto arrays = traffic.list(task.pointers, task.grads + task.targets);
+  for (std::size_t i = 0; i < arrays.size() && i < task.grads; ++i) traffic.read(arrays[i], bytes);
+  if (task.master) {
+    traffic.read(task.master, task.count * sizeof(typename E::Wide));
+  } else {
+    traffic.read(task.weight, bytes);
   }
-  return kOk;
+  return arrays;
 }
 
 template <class E>
-Status readWeights(Traffic& traffic, const StepData<typename E::Wide>& task) {
-  if (task.master) return traffic.read(task.master, task.count * sizeof(typename E::Wide));
-  return traffic.read(task.weight, task.count * sizeof(typename E::Memory));
-}
-
-template <class E>
-Status touchStates(Traffic& traffic, const StepData<typename E::Wide>& task, unsigned states,
-                   bool writes) {
+void touchStates(Traffic& traffic, const StepData<typename E::Wide>& task, unsigned states,
+                 bool writes) {
   for (unsigned s = 0; s < states; ++s) {
     const std::size_t bytes = task.count * sizeof(typename E::Wide);
-    if (const Status status = traffic.read(task.states[s], bytes)) return status;
-    if (!writes) continue;
-    if (const Status status = traffic.write(task.states[s], bytes)) return status;
+    traffic.read(task.states[s], bytes);
+    if (writes) traffic.write(task.states[s], bytes);
   }
-  return kOk;
-}
-
-template <class E>
-Status writeWeights(Traffic& traffic, const StepData<typename E::Wide>& task) {
-  const std::size_t bytes = task.count * sizeof(typename E::Memory);
-  Status status = traffic.write(task.weight, bytes);
-  if (status == kOk && task.master) {
-    status = traffic.write(task.master, task.count * sizeof(typename E::Wide));
-  }
-  for (std::uint32_t t = 0; t < task.targets && status == kOk; ++t) {
-    status = traffic.write(task.pointers[task.grads + t], bytes);
-  }
-  return status;
 }
 
 template <class Formula, class E>
-Status stepTraffic(Traffic& traffic, const StepData<typename E::Wide>* tasks, std::uint32_t count) {
-  constexpr bool kMoments = kernels::kHasMoments<Formula>;
-  if (const Status status = traffic.read(tasks, count * sizeof *tasks)) return status;
-  for (const auto* task = tasks; task != tasks + count; ++task) {
-    if (const Status status = readGrads<E>(traffic, *task)) return status;
-    if (const Status status = readWeights<E>(traffic, *task)) return status;
-    if (const Status status = touchStates<E>(traffic, *task, Formula::kStates, !kMoments)) {
-      return status;
-    }
-    if (const Status status = writeWeights<E>(traffic, *task)) return status;
+void stepTraffic(Traffic& traffic, const StepData<typename E::Wide>* tasks, std::uint32_t count) {
+  for (const auto& task : traffic.list(tasks, count)) {
+    const auto arrays = readTask<E>(traffic, task);
+    touchStates<E>(traffic, task, Formula::kStates, !kernels::kHasMoments<Formula>);
+    const std::size_t bytes = task.count * sizeof(typename E::Memory);
+    traffic.write(task.weight, bytes);
+    if (task.master) traffic.write(task.master, task.count * sizeof(typename E::Wide));
+    for (std::size_t i = task.grads; i < arrays.size(); ++i) traffic.write(arrays[i], bytes);
   }
-  return kOk;
 }
 
 /// Two sums a lane of each block.
-Status touchNorms(Traffic& traffic, const NormData* norms, std::uint32_t count) {
-  if (const Status status = traffic.read(norms, count * sizeof *norms)) return status;
-  for (const NormData* norm = norms; norm != norms + count; ++norm) {
-    const std::size_t sums = norm->blocks * 2 * sizeof(double);
-    if (const Status status = traffic.write(norm->lanes, sums * kernels::kLanes)) return status;
-    if (const Status status = traffic.write(norm->sums, sums)) return status;
+void touchNorms(Traffic& traffic, const NormData* norms, std::uint32_t count) {
+  for (const NormData& norm : traffic.list(norms, count)) {
+    const std::size_t sums = norm.blocks * 2 * sizeof(double);
+    traffic.write(norm.lanes, sums * kernels::kLanes);
+    traffic.write(norm.sums, sums);
   }
-  return kOk;
 }
 
 template <class Squares, class E>
-Status squaresTraffic(Traffic& traffic, const StepData<typename E::Wide>* tasks,
-                      const NormData* norms, std::uint32_t count, std::uint64_t) {
+void squaresTraffic(Traffic& traffic, const StepData<typename E::Wide>* tasks,
+                    const NormData* norms, std::uint32_t count, std::uint64_t) {
   constexpr bool kWrites = std::is_same_v<Squares, kernels::LambSquares>;
   constexpr unsigned kStates = std::is_same_v<Squares, kernels::LarsSquares> ? 0 : 2;
-  if (const Status status = traffic.read(tasks, count * sizeof *tasks)) return status;
-  if (const Status status = touchNorms(traffic, norms, count)) return status;
-  for (const auto* task = tasks; task != tasks + count; ++task) {
-    if (const Status status = readGrads<E>(traffic, *task)) return status;
-    if (const Status status = readWeights<E>(traffic, *task)) return status;
-    if (const Status status = touchStates<E>(traffic, *task, kStates, kWrites)) return status;
+  touchNorms(traffic, norms, count);
+  for (const auto& task : traffic.list(tasks, count)) {
+    readTask<E>(traffic, task);
+    touchStates<E>(traffic, task, kStates, kWrites);
   }
-  return kOk;
 }
 
-Status foldTraffic(Traffic& traffic, const NormData* norms, std::uint32_t count, std::uint64_t) {
-  return touchNorms(traffic, norms, count);
+void foldTraffic(Traffic& traffic, const NormData* norms, std::uint32_t count, std::uint64_t) {
+  touchNorms(traffic, norms, count);
 }
 
 template <class T>
-Status scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
-                    const TrustData* trusts, std::uint32_t count) {
-  if (const Status status = touchNorms(traffic, norms, count)) return status;
-  if (const Status status = traffic.read(trusts, count * sizeof *trusts)) return status;
-  return traffic.write(tasks, count * sizeof *tasks);
+void scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
+                  const TrustData* trusts, std::uint32_t count) {
+  touchNorms(traffic, norms, count);
+  traffic.read(trusts, count * sizeof *trusts);
+  traffic.write(tasks, count * sizeof *tasks);
 }
 
 #define GRADLINK_FAKE_STEP_OF(Formula, E)                                            \

@@ -8,17 +8,14 @@
 #include "nccl/driver_link.h"
 #include "nccl/registrations.h"
 #include "support/environment.h"
+#include "support/handles.h"
 #include "support/leaks.h"
 
 namespace gradlink::fake {
 namespace {
 
-struct Registry {
-  std::mutex mutex;
-  std::map<Comm*, std::shared_ptr<Comm>> comms;
-};
-Registry& registry() {
-  static Registry& all = *new Registry;
+Handles<Comm, abi::CommHandle>& registry() {
+  static auto& all = *new Handles<Comm, abi::CommHandle>;
   return all;
 }
 
@@ -95,32 +92,10 @@ Comm::~Comm() {
   forgetAll();
 }
 
-std::shared_ptr<Comm> Comm::of(abi::CommHandle handle) {
-  const std::lock_guard lock(registry().mutex);
-  const auto found = registry().comms.find(reinterpret_cast<Comm*>(handle));
-  return found == registry().comms.end() ? nullptr : found->second;
-}
-
-abi::CommHandle Comm::add(std::shared_ptr<Comm> comm) {
-  const std::lock_guard lock(registry().mutex);
-  Comm* handle = comm.get();
-  registry().comms.emplace(handle, std::move(comm));
-  return reinterpret_cast<abi::CommHandle>(handle);
-}
-
-void Comm::remove(abi::CommHandle handle) {
-  std::shared_ptr<Comm> last;
-  const std::lock_guard lock(registry().mutex);
-  const auto found = registry().comms.find(reinterpret_cast<Comm*>(handle));
-  if (found == registry().comms.end()) return;
-  last = std::move(found->second);
-  registry().comms.erase(found);
-}
-
-std::size_t Comm::left() {
-  const std::lock_guard lock(registry().mutex);
-  return registry().comms.size();
-}
+std::shared_ptr<Comm> Comm::of(abi::CommHandle handle) { return registry().find(handle); }
+abi::CommHandle Comm::add(std::shared_ptr<Comm> comm) { return registry().add(std::move(comm)); }
+void Comm::remove(abi::CommHandle handle) { registry().take(handle); }
+std::size_t Comm::left() { return registry().size(); }
 
 abi::Result Comm::join() {
   if (hasFault("nccl-never", std::to_string(rank))) {

@@ -140,38 +140,24 @@ bool isType(int type) { return type >= 0 && type <= kFloat8 + 1; }
 
 std::size_t bytesOf(int type) { return type >= kFloat8 ? 1 : sizeOf(kTypes[type]); }
 
+/// Of what each rank has, or only the root; a block, or one for every rank.
+static std::size_t bytesAt(const Step& step, int rank, int size, bool onlyRoot, bool ofAll) {
+  if (step.kind == Collective::window || (onlyRoot && rank != step.root)) return 0;
+  return step.count * bytesOf(step.type) * static_cast<std::size_t>(ofAll ? size : 1);
+}
+
 std::size_t inBytes(const Step& step, int rank, int size) {
-  const std::size_t block = step.count * bytesOf(step.type);
-  switch (step.kind) {
-    case Collective::window:
-      return 0;
-    case Collective::broadcast:
-      return rank == step.root ? block : 0;
-    case Collective::reduceScatter:
-    case Collective::allToAll:
-      return block * static_cast<std::size_t>(size);
-    case Collective::scatter:
-      return rank == step.root ? block * static_cast<std::size_t>(size) : 0;
-    default:
-      return block;
-  }
+  using enum Collective;
+  const Collective kind = step.kind;
+  return bytesAt(step, rank, size, kind == broadcast || kind == scatter,
+                 kind == reduceScatter || kind == allToAll || kind == scatter);
 }
 
 std::size_t outBytes(const Step& step, int rank, int size) {
-  const std::size_t block = step.count * bytesOf(step.type);
-  switch (step.kind) {
-    case Collective::window:
-      return 0;
-    case Collective::reduce:
-      return rank == step.root ? block : 0;
-    case Collective::allGather:
-    case Collective::allToAll:
-      return block * static_cast<std::size_t>(size);
-    case Collective::gather:
-      return rank == step.root ? block * static_cast<std::size_t>(size) : 0;
-    default:
-      return block;
-  }
+  using enum Collective;
+  const Collective kind = step.kind;
+  return bytesAt(step, rank, size, kind == reduce || kind == gather,
+                 kind == allGather || kind == allToAll || kind == gather);
 }
 
 void logConnections(const std::vector<int>& devices) {

@@ -56,10 +56,11 @@ std::array<std::atomic<unsigned long long>, 64> linkErrors{};
 std::array<std::atomic<bool>, 64> lost{};
 
 /// A handle is the address of the GPU's description.
+Device handleOf(const Gpu& gpu) { return reinterpret_cast<Device>(const_cast<Gpu*>(&gpu)); }
 const Gpu* gpuOf(Device device) {
   for (int i = 0; i < Machine::get().count(); ++i) {
-    const Gpu* const gpu = &Machine::get().gpu(i);
-    if (reinterpret_cast<const void*>(device) == gpu) return gpu;
+    const Gpu& gpu = Machine::get().gpu(i);
+    if (handleOf(gpu) == device) return &gpu;
   }
   return nullptr;
 }
@@ -78,6 +79,29 @@ Status enter(Device device, unsigned link, const Gpu*& gpu) {
   if (const Status status = enter(device, gpu)) return status;
   return link < gpu->links.size() ? kOk : kInvalidArgument;
 }
+
+/// Calls a function that is defined for a GPU, or one and a link of it, by the GPU's handle.
+template <auto kFunction, class... Arguments>
+Status ofGpu(Device device, Arguments... arguments) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, gpu);
+  return status ? status : kFunction(*gpu, arguments...);
+}
+template <auto kFunction, class... Arguments>
+Status ofLink(Device device, unsigned link, Arguments... arguments) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, link, gpu);
+  return status ? status : kFunction(*gpu, link, arguments...);
+}
+#define FAKE_OF(entry, name, arguments)                                                        \
+  FAKE_EXPORT_AS(Status, name, FAKE_AFTER(Device, arguments),                                  \
+                 FAKE_AFTER([[maybe_unused]] const Gpu& gpu, arguments), &entry<&fake_##name>, \
+                 true)
+#define FAKE_OF_GPU(name, arguments) FAKE_OF(ofGpu, name, arguments)
+#define FAKE_OF_LINK(name, arguments) FAKE_OF(ofLink, name, arguments)
+/// A function that gives one number.
+#define FAKE_NUMBER(name, value) \
+  FAKE_OF_GPU(name, (unsigned* number)) { return write(number, value); }
 
 bool isFaulty(const char* name, const Gpu& gpu) {
   return hasFault(name, std::to_string(indexOf(gpu)));
@@ -149,16 +173,9 @@ FAKE_EXPORT(Status, nvmlInit_v2, ()) {
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlShutdown, ()) {
-  if (!initialized.exchange(false)) return kUninitialized;
-  return kOk;
-}
-
 FAKE_EXPORT(Status, nvmlSystemGetDriverVersion, (char* text, unsigned length)) {
   if (!initialized) return kUninitialized;
-  if (length < sizeof kDriverRelease) return kInsufficientSize;
-  std::memcpy(text, kDriverRelease, sizeof kDriverRelease);
-  return kOk;
+  return write(text, length, kDriverRelease);
 }
 
 FAKE_EXPORT(Status, nvmlSystemGetConfComputeState, (cuda::NvmlConfidential * state)) {
@@ -174,34 +191,25 @@ FAKE_EXPORT(Status, nvmlDeviceGetCount_v2, (unsigned* count)) {
 FAKE_EXPORT(Status, nvmlDeviceGetHandleByIndex_v2, (unsigned index, Device* device)) {
   if (!initialized) return kUninitialized;
   if (index >= static_cast<unsigned>(Machine::get().count())) return kInvalidArgument;
-  const Gpu& gpu = Machine::get().gpu(static_cast<int>(index));
-  *device = reinterpret_cast<Device>(const_cast<Gpu*>(&gpu));
+  *device = handleOf(Machine::get().gpu(static_cast<int>(index)));
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetName, (Device device, char* text, unsigned length)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
+FAKE_OF_GPU(nvmlDeviceGetName, (char* text, unsigned length)) {
   return write(text, length, "gradlink fake GPU");
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetUUID, (Device device, char* text, unsigned length)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  return write(text, length, "GPU-" + uuidText(gpu->uuid));
+FAKE_OF_GPU(nvmlDeviceGetUUID, (char* text, unsigned length)) {
+  return write(text, length, "GPU-" + uuidText(gpu.uuid));
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetPciInfo_v3, (Device device, cuda::NvmlPci* pci)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  describe(*gpu, pci);
+FAKE_OF_GPU(nvmlDeviceGetPciInfo_v3, (cuda::NvmlPci * pci)) {
+  describe(gpu, pci);
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetMigMode, (Device device, unsigned* mode, unsigned* pending)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  *pending = *mode = isFaulty("mig", *gpu) ? 1 : 0;
+FAKE_OF_GPU(nvmlDeviceGetMigMode, (unsigned* mode, unsigned* pending)) {
+  *pending = *mode = isFaulty("mig", gpu) ? 1 : 0;
   return kOk;
 }
 
@@ -211,7 +219,7 @@ FAKE_EXPORT(Status, nvmlDeviceGetHandleByPciBusId_v2, (const char* id, Device* d
     const Gpu& gpu = Machine::get().gpu(i);
     if (!sameBusId(id, gpu)) continue;
     if (lost[static_cast<std::size_t>(i)]) return kGpuIsLost;
-    *device = reinterpret_cast<Device>(const_cast<Gpu*>(&gpu));
+    *device = handleOf(gpu);
     return kOk;
   }
   return kNotFound;
@@ -228,124 +236,68 @@ FAKE_EXPORT(Status, nvmlDeviceGetTopologyCommonAncestor, (Device one, Device oth
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetMemoryAffinity,
-            (Device device, unsigned words, unsigned long* nodes, unsigned)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
+FAKE_OF_GPU(nvmlDeviceGetMemoryAffinity, (unsigned words, unsigned long* nodes, unsigned)) {
   if (words == 0) return kInvalidArgument;
   std::memset(nodes, 0, words * sizeof *nodes);
   nodes[0] = 1;
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetCurrPcieLinkGeneration, (Device device, unsigned* generation)) {
-  const Gpu* gpu = nullptr;
-  const Status status = enter(device, gpu);
-  return status ? status : write(generation, gpu->pcieGeneration);
-}
+FAKE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, gpu.pcieGeneration)
+FAKE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, gpu.pcieWidth)
+FAKE_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, Machine::kMaxPcieGeneration)
+FAKE_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, Machine::kMaxPcieWidth)
+FAKE_NUMBER(nvmlDeviceGetPcieReplayCounter, 0)
 
-FAKE_EXPORT(Status, nvmlDeviceGetCurrPcieLinkWidth, (Device device, unsigned* width)) {
-  const Gpu* gpu = nullptr;
-  const Status status = enter(device, gpu);
-  return status ? status : write(width, gpu->pcieWidth);
-}
-
-FAKE_EXPORT(Status, nvmlDeviceGetMaxPcieLinkGeneration, (Device device, unsigned* generation)) {
-  const Gpu* gpu = nullptr;
-  const Status status = enter(device, gpu);
-  return status ? status : write(generation, Machine::kMaxPcieGeneration);
-}
-
-FAKE_EXPORT(Status, nvmlDeviceGetMaxPcieLinkWidth, (Device device, unsigned* width)) {
-  const Gpu* gpu = nullptr;
-  const Status status = enter(device, gpu);
-  return status ? status : write(width, Machine::kMaxPcieWidth);
-}
-
-FAKE_EXPORT(Status, nvmlDeviceGetPcieReplayCounter, (Device device, unsigned* count)) {
-  const Gpu* gpu = nullptr;
-  const Status status = enter(device, gpu);
-  return status ? status : write(count, 0);
-}
-
-FAKE_EXPORT(Status, nvmlDeviceGetMaxClockInfo, (Device device, int which, unsigned* megahertz)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
+FAKE_OF_GPU(nvmlDeviceGetMaxClockInfo, (int which, unsigned* megahertz)) {
   if (which == kSmClock) return write(megahertz, Machine::kClockKHz / 1000);
   if (which == kMemoryClock) return write(megahertz, Machine::kMemoryClockKHz / 1000);
   return kNotSupported;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetClockInfo, (Device device, int which, unsigned* megahertz)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  if (const Status status = fake_nvmlDeviceGetMaxClockInfo(device, which, megahertz)) {
-    return status;
-  }
-  if (gpu->throttled) *megahertz = static_cast<unsigned>(*megahertz * kThrottledShare);
+FAKE_OF_GPU(nvmlDeviceGetClockInfo, (int which, unsigned* megahertz)) {
+  if (const Status status = fake_nvmlDeviceGetMaxClockInfo(gpu, which, megahertz)) return status;
+  if (gpu.throttled) *megahertz = static_cast<unsigned>(*megahertz * kThrottledShare);
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetTemperature, (Device device, int sensor, unsigned* celsius)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  return sensor == 0 ? write(celsius, gpu->throttled ? 91 : 41) : kInvalidArgument;
+FAKE_OF_GPU(nvmlDeviceGetTemperature, (int sensor, unsigned* celsius)) {
+  return sensor == 0 ? write(celsius, gpu.throttled ? 91 : 41) : kInvalidArgument;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetPowerUsage, (Device device, unsigned* milliwatts)) {
-  const Gpu* gpu = nullptr;
-  const Status status = enter(device, gpu);
-  return status ? status : write(milliwatts, 123456);
-}
+FAKE_NUMBER(nvmlDeviceGetPowerUsage, 123456)
 
-FAKE_EXPORT(Status, nvmlDeviceGetUtilizationRates,
-            (Device device, cuda::NvmlUtilization* utilization)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
+FAKE_OF_GPU(nvmlDeviceGetUtilizationRates, (cuda::NvmlUtilization * utilization)) {
   if (utilization == nullptr) return kInvalidArgument;
   *utilization = {.gpu = 37, .memory = 12};
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetCurrentClocksEventReasons,
-            (Device device, unsigned long long* reasons)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  *reasons = gpu->throttled ? kThrottleReasons : 0;
+FAKE_OF_GPU(nvmlDeviceGetCurrentClocksEventReasons, (unsigned long long* reasons)) {
+  *reasons = gpu.throttled ? kThrottleReasons : 0;
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetCurrentClocksThrottleReasons,
-            (Device device, unsigned long long* reasons)) {
-  return fake_nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
+FAKE_OF_GPU(nvmlDeviceGetCurrentClocksThrottleReasons, (unsigned long long* reasons)) {
+  return fake_nvmlDeviceGetCurrentClocksEventReasons(gpu, reasons);
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetTotalEccErrors,
-            (Device device, int kind, int, unsigned long long* count)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  *count = kind == 0 && isFaulty("ecc-errors", *gpu) ? 5 : 0;
+FAKE_OF_GPU(nvmlDeviceGetTotalEccErrors, (int kind, int, unsigned long long* count)) {
+  *count = kind == 0 && isFaulty("ecc-errors", gpu) ? 5 : 0;
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetNvLinkState, (Device device, unsigned link, int* active)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, link, gpu)) return status;
-  *active = gpu->links[link].active ? 1 : 0;
+FAKE_OF_LINK(nvmlDeviceGetNvLinkState, (unsigned link, int* active)) {
+  *active = gpu.links[link].active ? 1 : 0;
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetNvLinkVersion, (Device device, unsigned link, unsigned* version)) {
-  const Gpu* gpu = nullptr;
-  const Status status = enter(device, link, gpu);
-  return status ? status : write(version, kLinkVersion);
+FAKE_OF_LINK(nvmlDeviceGetNvLinkVersion, (unsigned, unsigned* version)) {
+  return write(version, kLinkVersion);
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetNvLinkRemotePciInfo_v2,
-            (Device device, unsigned link, cuda::NvmlPci* pci)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, link, gpu)) return status;
-  const NvLink& at = gpu->links[link];
+FAKE_OF_LINK(nvmlDeviceGetNvLinkRemotePciInfo_v2, (unsigned link, cuda::NvmlPci* pci)) {
+  const NvLink& at = gpu.links[link];
   if (!at.active || remotesAreUnknown()) return kNotSupported;
   if (at.remote == NvLink::kSwitch) {
     *pci = {};
@@ -357,29 +309,22 @@ FAKE_EXPORT(Status, nvmlDeviceGetNvLinkRemotePciInfo_v2,
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetNvLinkRemoteDeviceType,
-            (Device device, unsigned link, int* type)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, link, gpu)) return status;
-  *type = gpu->links[link].remote == NvLink::kSwitch ? kRemoteSwitch : kRemoteGpu;
+FAKE_OF_LINK(nvmlDeviceGetNvLinkRemoteDeviceType, (unsigned link, int* type)) {
+  *type = gpu.links[link].remote == NvLink::kSwitch ? kRemoteSwitch : kRemoteGpu;
   if (remotesAreUnknown()) *type = kRemoteUnknown;
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetNvLinkErrorCounter,
-            (Device device, unsigned link, int counter, unsigned long long* count)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, link, gpu)) return status;
+FAKE_OF_LINK(nvmlDeviceGetNvLinkErrorCounter,
+             (unsigned link, int counter, unsigned long long* count)) {
   if (counter < 0 || counter > 4) return kInvalidArgument;
-  const bool counts = counter == 0 && link == 0 && isFaulty("link-errors", *gpu);
-  *count = counts ? ++linkErrors[indexOf(*gpu)] : 0;
+  const bool counts = counter == 0 && link == 0 && isFaulty("link-errors", gpu);
+  *count = counts ? ++linkErrors[indexOf(gpu)] : 0;
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceGetFieldValues, (Device device, int count, cuda::NvmlField* fields)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
-  for (int i = 0; i < count; ++i) fields[i].status = readField(*gpu, fields[i]);
+FAKE_OF_GPU(nvmlDeviceGetFieldValues, (int count, cuda::NvmlField* fields)) {
+  for (int i = 0; i < count; ++i) fields[i].status = readField(gpu, fields[i]);
   return kOk;
 }
 
@@ -394,16 +339,13 @@ FAKE_EXPORT(Status, nvmlEventSetCreate, (cuda::NvmlEventSet * set)) {
   return kOk;
 }
 
-FAKE_EXPORT(Status, nvmlDeviceRegisterEvents,
-            (Device device, unsigned long long types, cuda::NvmlEventSet set)) {
-  const Gpu* gpu = nullptr;
-  if (const Status status = enter(device, gpu)) return status;
+FAKE_OF_GPU(nvmlDeviceRegisterEvents, (unsigned long long types, cuda::NvmlEventSet set)) {
   if ((types & ~kXid) != 0) return kNotSupported;
-  const std::string own = std::to_string(indexOf(*gpu)) + ":";
+  const std::string own = std::to_string(indexOf(gpu)) + ":";
   for (const std::string& fault : faultValues("xid")) {
     if (!fault.starts_with(own)) continue;
     const double number = parseNumber(fault.substr(own.size()), "GRADLINK_FAKE_FAULTS");
-    reinterpret_cast<Events*>(set)->push_back({.device = device,
+    reinterpret_cast<Events*>(set)->push_back({.device = handleOf(gpu),
                                                .type = kXid,
                                                .data = static_cast<unsigned long long>(number),
                                                .gpuInstance = ~0u,

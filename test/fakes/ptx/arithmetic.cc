@@ -21,33 +21,20 @@ std::make_unsigned_t<T> bare(T value) {
   return static_cast<std::make_unsigned_t<T>>(value);
 }
 
-struct Add {
+/// Of integers modulo the size of their type.
+template <class Of>
+struct Wrapping {
   template <class T>
   T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>)
-      return a + b;
+      return Of()(a, b);
     else
-      return static_cast<T>(std::uint64_t{bare(a)} + bare(b));
+      return static_cast<T>(Of()(std::uint64_t{bare(a)}, std::uint64_t{bare(b)}));
   }
 };
-struct Sub {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return a - b;
-    else
-      return static_cast<T>(std::uint64_t{bare(a)} - bare(b));
-  }
-};
-struct Mul {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return a * b;
-    else
-      return static_cast<T>(std::uint64_t{bare(a)} * bare(b));
-  }
-};
+using Add = Wrapping<std::plus<>>;
+using Sub = Wrapping<std::minus<>>;
+using Mul = Wrapping<std::multiplies<>>;
 template <class T>
 void checkDivisor(T a, T b) {
   if (b == 0) throw Trap{Outcome::failed, "a division by zero"};
@@ -158,34 +145,37 @@ template <class Of>
 constexpr auto asBinary = [](auto type) -> Operation { return &binary<decltype(type), Of>; };
 template <class Of>
 constexpr auto asUnary = [](auto type) -> Operation { return &unary<decltype(type), Of>; };
+constexpr auto asFused = [](auto type) -> Operation { return &fused<decltype(type)>; };
+
+template <Part part, bool adds>
+constexpr auto asMultiply =
+    [](auto type) -> Operation { return &multiply<decltype(type), part, adds>; };
 
 template <bool adds>
-Operation multiplyOf(const Parts& parts) {
-  if (parts[1] == "lo") {
-    return byInteger(parts[2], [](auto type) -> Operation {
-      return &multiply<decltype(type), Part::low, adds>;
-    });
-  }
-  if (parts[1] == "hi") {
-    return byInteger(parts[2], [](auto type) -> Operation {
-      return &multiply<decltype(type), Part::high, adds>;
-    });
-  }
-  if (parts[1] != "wide" || parts[2].ends_with("64")) return nullptr;
-  return byInteger(
-      parts[2], [](auto type) -> Operation { return &multiply<decltype(type), Part::wide, adds>; });
+Operation multiplyOf(std::string_view part, std::string_view type) {
+  if (part == "lo") return byInteger(type, asMultiply<Part::low, adds>);
+  if (part == "hi") return byInteger(type, asMultiply<Part::high, adds>);
+  if (part != "wide" || type.ends_with("64")) return nullptr;
+  return byInteger(type, asMultiply<Part::wide, adds>);
 }
 
 }  // namespace
 
 Operation arithmeticOf(const Parts& parts) {
   const std::string_view name = parts[0];
-  if (parts.size() == 2) {
-    const std::string_view type = parts[1];
-    // Without a rounding a float's is to the nearest.
+  const bool nearest = parts.size() == 3 && parts[1] == "rn";
+  if (parts.size() == 2 || nearest) {
+    const std::string_view type = parts.back();
+    // Without a rounding a float's is to the nearest; with one there are no integers.
+    if (nearest && !type.starts_with('f')) return nullptr;
     if (name == "add") return byNumber(type, asBinary<Add>);
     if (name == "sub") return byNumber(type, asBinary<Sub>);
     if (name == "mul") return byFloat(type, asBinary<Mul>);
+    if (nearest) {
+      if (name == "div") return byFloat(type, asBinary<Div>);
+      if (name == "sqrt") return byFloat(type, asUnary<Sqrt>);
+      return name == "fma" ? byFloat(type, asFused) : nullptr;
+    }
     if (name == "div") return byInteger(type, asBinary<Div>);
     if (name == "rem") return byInteger(type, asBinary<Rem>);
     if (name == "min") return byNumber(type, asBinary<Min>);
@@ -195,20 +185,8 @@ Operation arithmeticOf(const Parts& parts) {
     return nullptr;
   }
   if (parts.size() != 3) return nullptr;
-  if (parts[1] == "rn") {
-    const std::string_view type = parts[2];
-    if (name == "add") return byFloat(type, asBinary<Add>);
-    if (name == "sub") return byFloat(type, asBinary<Sub>);
-    if (name == "mul") return byFloat(type, asBinary<Mul>);
-    if (name == "div") return byFloat(type, asBinary<Div>);
-    if (name == "sqrt") return byFloat(type, asUnary<Sqrt>);
-    if (name == "fma") {
-      return byFloat(type, [](auto of) -> Operation { return &fused<decltype(of)>; });
-    }
-    return nullptr;
-  }
-  if (name == "mul") return multiplyOf<false>(parts);
-  if (name == "mad") return multiplyOf<true>(parts);
+  if (name == "mul") return multiplyOf<false>(parts[1], parts[2]);
+  if (name == "mad") return multiplyOf<true>(parts[1], parts[2]);
   return nullptr;
 }
 

@@ -4,33 +4,28 @@
 namespace gradlink::fake::ptx {
 namespace {
 
-enum class Logic { both, either, one, inverse };
-
-template <class T, Logic logic>
+template <class T, class Of>
 void combine(Thread& thread, const Instruction& i) {
-  const T a = get<T>(thread, i.from[0]);
-  if constexpr (logic == Logic::inverse) {
-    put<T>(thread, i.to[0], static_cast<T>(~a));
-  } else {
-    const T b = get<T>(thread, i.from[1]);
-    if constexpr (logic == Logic::both) put<T>(thread, i.to[0], a & b);
-    if constexpr (logic == Logic::either) put<T>(thread, i.to[0], a | b);
-    if constexpr (logic == Logic::one) put<T>(thread, i.to[0], a ^ b);
-  }
+  put<T>(thread, i.to[0], Of()(get<T>(thread, i.from[0]), get<T>(thread, i.from[1])));
 }
 
+template <class T>
 void invert(Thread& thread, const Instruction& i) {
+  put<T>(thread, i.to[0], static_cast<T>(~get<T>(thread, i.from[0])));
+}
+template <>
+void invert<bool>(Thread& thread, const Instruction& i) {
   thread.registers[i.to[0]] = thread.registers[i.from[0]] ^ 1;
 }
 
-template <Logic logic>
+Operation onBits(std::string_view type, auto with) {
+  return type.starts_with('b') ? byInteger(type, with) : nullptr;
+}
+
+template <class Of>
 Operation combineOf(std::string_view type) {
-  if (type == "pred") {
-    if constexpr (logic == Logic::inverse) return &invert;
-    return &combine<std::uint64_t, logic>;
-  }
-  if (!type.starts_with('b')) return nullptr;
-  return byInteger(type, [](auto of) -> Operation { return &combine<decltype(of), logic>; });
+  if (type == "pred") return &combine<std::uint64_t, Of>;
+  return onBits(type, [](auto of) -> Operation { return &combine<decltype(of), Of>; });
 }
 
 /// Amounts beyond the width shift all out.
@@ -102,10 +97,13 @@ Operation bitsOf(const Parts& parts) {
   const auto [name, type] = std::pair(parts[0], parts[1]);
   const bool wide = type == "b32" || type == "u32";
   const bool wider = type == "b64" || type == "u64";
-  if (name == "and") return combineOf<Logic::both>(type);
-  if (name == "or") return combineOf<Logic::either>(type);
-  if (name == "xor") return combineOf<Logic::one>(type);
-  if (name == "not") return combineOf<Logic::inverse>(type);
+  if (name == "and") return combineOf<std::bit_and<>>(type);
+  if (name == "or") return combineOf<std::bit_or<>>(type);
+  if (name == "xor") return combineOf<std::bit_xor<>>(type);
+  if (name == "not" && type == "pred") return &invert<bool>;
+  if (name == "not") {
+    return onBits(type, [](auto of) -> Operation { return &invert<decltype(of)>; });
+  }
   if (name == "shl" && type == "b16") return &left<std::uint16_t>;
   if (name == "shl" && wide) return &left<std::uint32_t>;
   if (name == "shl" && wider) return &left<std::uint64_t>;

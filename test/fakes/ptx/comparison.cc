@@ -4,53 +4,9 @@
 namespace gradlink::fake::ptx {
 namespace {
 
-struct Equal {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a == b;
-  }
-};
-struct Unequal {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a != b;
-  }
-};
-struct Less {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a <= b;
-  }
-};
-struct Greater {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a > b;
-  }
-};
-struct GreaterEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a >= b;
-  }
-};
-struct Always {
-  template <class T>
-  bool operator()(T, T) const {
-    return true;
-  }
-};
-struct Never {
-  template <class T>
-  bool operator()(T, T) const {
-    return false;
-  }
+template <bool is>
+struct Constantly {
+  bool operator()(auto, auto) const { return is; }
 };
 
 template <class T, class Of, bool unordered>
@@ -78,20 +34,20 @@ Operation unordered(std::string_view type) {
 Operation comparisonOf(const Parts& parts) {
   if (parts.size() != 3 || parts[0] != "setp") return nullptr;
   const auto [how, type] = std::pair(parts[1], parts[2]);
-  if (how == "eq") return ordered<Equal>(type);
-  if (how == "ne") return ordered<Unequal>(type);
-  if (how == "lt" || how == "lo") return ordered<Less>(type);
-  if (how == "le" || how == "ls") return ordered<LessEqual>(type);
-  if (how == "gt" || how == "hi") return ordered<Greater>(type);
-  if (how == "ge" || how == "hs") return ordered<GreaterEqual>(type);
-  if (how == "equ") return unordered<Equal>(type);
-  if (how == "neu") return unordered<Unequal>(type);
-  if (how == "ltu") return unordered<Less>(type);
-  if (how == "leu") return unordered<LessEqual>(type);
-  if (how == "gtu") return unordered<Greater>(type);
-  if (how == "geu") return unordered<GreaterEqual>(type);
-  if (how == "num" && type.starts_with('f')) return ordered<Always>(type);
-  if (how == "nan") return unordered<Never>(type);
+  if (how == "eq") return ordered<std::equal_to<>>(type);
+  if (how == "ne") return ordered<std::not_equal_to<>>(type);
+  if (how == "lt" || how == "lo") return ordered<std::less<>>(type);
+  if (how == "le" || how == "ls") return ordered<std::less_equal<>>(type);
+  if (how == "gt" || how == "hi") return ordered<std::greater<>>(type);
+  if (how == "ge" || how == "hs") return ordered<std::greater_equal<>>(type);
+  if (how == "equ") return unordered<std::equal_to<>>(type);
+  if (how == "neu") return unordered<std::not_equal_to<>>(type);
+  if (how == "ltu") return unordered<std::less<>>(type);
+  if (how == "leu") return unordered<std::less_equal<>>(type);
+  if (how == "gtu") return unordered<std::greater<>>(type);
+  if (how == "geu") return unordered<std::greater_equal<>>(type);
+  if (how == "num" && type.starts_with('f')) return ordered<Constantly<true>>(type);
+  if (how == "nan") return unordered<Constantly<false>>(type);
   return nullptr;
 }
 

@@ -1,11 +1,6 @@
 // What the workers of a store without servers agree on: what is ready, and what of it comes first.
 #include "kvstore/allreduce/key_agreement.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "test/threads_support.h"
 
 namespace gradlink::test {
@@ -87,12 +82,10 @@ TEST(KvstoreAgreement, NamesTheKeyAndWhoHasNotComeAtTheDeadline) {
     std::string said;
     // 20 ms, not seconds; who announced nothing waits for nobody.
     while (!absent && said.empty() && !deadline.passed()) {
-      try {
-        agreement.checkTimeout(20, {"a", "b"});
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code, ErrorCode::timeout);
-        EXPECT_EQ(error.rank, 1);
-        said = error.what();
+      if (const auto error = errorOf([&] { agreement.checkTimeout(20, {"a", "b"}); })) {
+        EXPECT_EQ(error->code, ErrorCode::timeout);
+        EXPECT_EQ(error->rank, 1);
+        said = error->what();
       }
     }
     if (absent) return agreement.checkTimeout(0, {"a", "b"});

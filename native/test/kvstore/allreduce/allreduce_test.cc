@@ -1,16 +1,6 @@
 // What the store without servers does beside what every store does (conformance).
 #include "kvstore/allreduce/allreduce_store.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "kvstore/allreduce/shards.h"
 #include "test/folder.h"
 #include "test/kvstore/support.h"
@@ -33,18 +23,15 @@ std::vector<std::optional<Error>> onWorkers(int workers, const Worker& worker,
 }
 
 TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
-  AllreduceStoreOptions options;
-  // Enough for the keys to be made in.
-  options.timeoutMs = 2000;
-  const auto errors = onWorkers(
-      2,
-      [](Store& store, int rank) {
-        const KeyId a = makeKey(store, "a", Floats(2, 0));
-        const KeyId b = makeKey(store, "b", Floats(2, 0));
-        std::vector<Floats> arrays{Floats(2, 1)};
-        run(store, OperationKind::push, rank == 0 ? a : b, arrays);
-      },
-      options);
+  const auto errors = onWorkers(2,
+                                [](Store& store, int rank) {
+                                  const KeyId a = makeKey(store, "a", Floats(2, 0));
+                                  const KeyId b = makeKey(store, "b", Floats(2, 0));
+                                  std::vector<Floats> arrays{Floats(2, 1)};
+                                  run(store, OperationKind::push, rank == 0 ? a : b, arrays);
+                                },
+                                // Enough for the keys to be made in.
+                                {.timeoutMs = 2000});
   ASSERT_TRUE(errors[0].has_value());
   ASSERT_TRUE(errors[1].has_value());
   const bool first = errors[0]->code == ErrorCode::timeout;
@@ -126,10 +113,7 @@ TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
     run(store, OperationKind::push, key, arrays);
   });
   EXPECT_FALSE(errors[1].has_value());
-  for (const int rank : {0, 2}) {
-    ASSERT_TRUE(errors[static_cast<std::size_t>(rank)].has_value());
-    EXPECT_EQ(errors[static_cast<std::size_t>(rank)]->code, ErrorCode::peerLost);
-  }
+  expectAll({errors[0], errors[2]}, ErrorCode::peerLost);
 }
 
 TEST(KvstoreAllreduce, OnlyRowsTravelOfAPushOfRows) {
@@ -138,11 +122,9 @@ TEST(KvstoreAllreduce, OnlyRowsTravelOfAPushOfRows) {
     const std::uint64_t before = store.report().sums->bytesReduced;
     const Floats rows(9, 1);
     for (const std::vector<std::int64_t>& brought : {std::vector<std::int64_t>{8, 3, 8}, {}}) {
-      Waiter waiter;
-      Operation push{
-          .key = key, .in = {rows.data()}, .inRows = {brought}, .ticket = waiter.ticket()};
-      submitOne(store, std::move(push));
-      waiter.wait();
+      waitFor([&](auto ticket) {
+        submitOne(store, {.key = key, .in = {rows.data()}, .inRows = {brought}, .ticket = ticket});
+      });
       // Two rows of 12 bytes and their numbers, at a cache line; then none.
       EXPECT_EQ(store.report().sums->bytesReduced - before, 64U);
     }

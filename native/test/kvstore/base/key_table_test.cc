@@ -2,10 +2,7 @@
 #include "kvstore/key_table.h"
 
 #include <memory>
-#include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "test/thrown.h"
 

@@ -1,9 +1,5 @@
 // Compressed gradients in every store that has them, by decoders written from their definition.
-#include <string>
-#include <vector>
-
 #include "test/kvstore/conformance/stores.h"
-#include "test/reference.h"
 
 namespace gradlink::test {
 namespace {

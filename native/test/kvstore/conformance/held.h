@@ -2,17 +2,8 @@
 // queued before the first of it begins.
 #pragma once
 
-#include <condition_variable>
-#include <exception>
-#include <functional>
 #include <latch>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <semaphore>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "core/thread_pool.h"
 #include "test/kvstore/conformance/stores.h"

@@ -1,13 +1,5 @@
 // Optimizers and their states in every store: the bits of one store of the host that gets all
 // workers' arrays.
-#include <cmath>
-#include <cstdint>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
-
-#include "core/kernels/reduce_kernels.h"
 #include "test/folder.h"
 #include "test/kvstore/conformance/stores.h"
 
@@ -262,13 +254,14 @@ TEST_P(StoreStates, ThatDoNotFitAreRefusedAndNothingChanges) {
       EXPECT_EQ(lacking(text, words), "") << text;
     };
     const KeyId key = store.define("x", Floats(3));
-    try {
+    const auto error = errorOf([&] {
       store.wait([&](auto done) { store.store.saveStates(folder.file("none"), false, done); });
-      // Only who writes a file has to learn that it cannot.
-      EXPECT_NE(store.rank, 0);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code, ErrorCode::invalidArgument) << error.what();
-      EXPECT_EQ(lacking(error.what(), {"an optimizer"}), "") << error.what();
+    });
+    // Only who writes a file has to learn that it cannot.
+    EXPECT_TRUE(error || store.rank != 0);
+    if (error) {
+      EXPECT_EQ(error->code, ErrorCode::invalidArgument) << error->what();
+      EXPECT_EQ(lacking(error->what(), {"an optimizer"}), "") << error->what();
     }
     refused({"states of adam without"});
     store.store.setOptimizer(optimizerOf("sgd", {{"learningRate", 1}}));

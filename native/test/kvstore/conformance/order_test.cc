@@ -1,20 +1,10 @@
 // Which operations a store does before which: keys apart from one another, each in its order,
 // urgency, fences, and what a stop drops.
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <future>
-#include <latch>
-#include <map>
-#include <memory>
 #include <numeric>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "test/kvstore/conformance/held.h"
-#include "test/kvstore/conformance/stores.h"
 
 namespace gradlink::test {
 namespace {

@@ -1,13 +1,5 @@
 // Pushes and pulls of some rows of a key, in every store that has them.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <map>
-#include <memory>
 #include <numeric>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "kvstore/base/rows.h"
 #include "test/kvstore/conformance/stores.h"

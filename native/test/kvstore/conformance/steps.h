@@ -1,21 +1,10 @@
 // Operations of tests on arrays of the host, whatever the devices of a store are.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
 #include <cstring>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
 
-#include "kvstore/store.h"
 #include "kvstore/store_checks.h"
 #include "test/kvstore/gpu/support.h"
-#include "test/kvstore/support.h"
 
 namespace gradlink::test {
 

@@ -2,25 +2,11 @@
 // kind is a line of kStoreMakers; a new rule is one case, of the makers that can do it: STORES().
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <iterator>
-#include <memory>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "kvstore/allreduce/allreduce_store.h"
 #include "kvstore/local/local_store.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/staged/gpu_dist_store.h"
-#include "kvstore/store_checks.h"
 #include "test/kvstore/conformance/steps.h"
-#include "test/kvstore/gpu/support.h"
 #include "test/kvstore/worker/support.h"
 
 namespace gradlink::test {
@@ -78,17 +64,14 @@ inline void PrintTo(const StoreMaker& maker, std::ostream* out) { *out << maker.
 
 inline constexpr auto kServers = StoreMaker::overServers;
 inline constexpr auto kAllReduce = StoreMaker::byAllReduce;
+// clang-format off
 inline constexpr StoreMaker kStoreMakers[] = {
     {.name = "Local", .devices = 3},
     {.name = "LocalOnTheHost", .devices = 3, .placement = Placement::host},
     {.name = "OneServer", .way = kServers, .servers = 1, .devices = 3},
     {.name = "OneAsynchronous", .way = kServers, .servers = 2, .asynchronous = true},
     {.name = "TwoOnTwoServers", .way = kServers, .workers = 2, .servers = 2},
-    {.name = "TwoOnTwoShared",
-     .way = kServers,
-     .workers = 2,
-     .servers = 2,
-     .shared = true,
+    {.name = "TwoOnTwoShared", .way = kServers, .workers = 2, .servers = 2, .shared = true,
      .devices = 1},
     {.name = "ThreeOnOne", .way = kServers, .workers = 3, .servers = 1, .serverThreads = 3},
     {.name = "FourOnThreeServers", .way = kServers, .workers = 4, .servers = 3},
@@ -106,32 +89,18 @@ inline constexpr StoreMaker kStoreMakers[] = {
     {.name = "OneGpuInShards", .onGpus = true, .oneGpu = true, .sharded = true},
     {.name = "GpusInShardsWithoutPeer", .onGpus = true, .peer = false, .sharded = true},
     {.name = "GpusOnServers", .way = kServers, .workers = 2, .servers = 2, .onGpus = true},
-    {.name = "GpusByHostOnServers",
-     .way = kServers,
-     .workers = 2,
-     .servers = 2,
-     .onGpus = true,
+    {.name = "GpusByHostOnServers", .way = kServers, .workers = 2, .servers = 2, .onGpus = true,
      .merge = GpuMerge::host},
-    {.name = "GpusByNcclOnServers",
-     .way = kServers,
-     .workers = 2,
-     .servers = 2,
-     .onGpus = true,
+    {.name = "GpusByNcclOnServers", .way = kServers, .workers = 2, .servers = 2, .onGpus = true,
      .merge = GpuMerge::nccl},
     {.name = "GpusByAllReduce", .way = kAllReduce, .workers = 2, .onGpus = true},
-    {.name = "GpusShardsByAllReduce",
-     .way = kAllReduce,
-     .workers = 2,
-     .onGpus = true,
+    {.name = "GpusShardsByAllReduce", .way = kAllReduce, .workers = 2, .onGpus = true,
      .sharded = true},
-    {.name = "OneGpuShardOfThreeWorkers",
-     .way = kAllReduce,
-     .workers = 3,
-     .onGpus = true,
-     .oneGpu = true,
-     .sharded = true},
+    {.name = "OneGpuShardOfThreeWorkers", .way = kAllReduce, .workers = 3, .onGpus = true,
+     .oneGpu = true, .sharded = true},
     {.name = "GpusShardsOfOneWorker", .way = kAllReduce, .onGpus = true, .sharded = true},
 };
+// clang-format on
 
 inline std::vector<StoreMaker> makersThat(bool (*can)(const StoreMaker&)) {
   std::vector<StoreMaker> makers;

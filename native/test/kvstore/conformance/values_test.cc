@@ -1,11 +1,5 @@
 // What a push stores and a pull gives, in every store there is.
-#include <cmath>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "test/kvstore/conformance/stores.h"
-#include "test/reference.h"
 
 namespace gradlink::test {
 namespace {

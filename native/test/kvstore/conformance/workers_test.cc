@@ -1,7 +1,5 @@
 // What several workers of one store see of one another.
-#include <atomic>
 #include <latch>
-#include <vector>
 
 #include "test/kvstore/conformance/stores.h"
 

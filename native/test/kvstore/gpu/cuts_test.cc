@@ -1,16 +1,5 @@
 // A store that cuts keys where that moves less: whatever is set when, its values and states are
 // those of a store that cuts none.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "test/folder.h"
 #include "test/kvstore/gpu/support.h"
 
@@ -34,17 +23,25 @@ class Adder final : public ExternalUpdater {
   }
 };
 
+/// Waits for all that `submit` gives a ticket, which are expected before one can be done.
+template <class Submit>
+void together(const Submit& submit) {
+  waitFor([&](const auto& ticket) {
+    ticket->expect();
+    submit(ticket);
+    ticket->finish(nullptr);
+  });
+}
+
 /// A store, and what is done to it over and over.
 class Driven {
  public:
   Driven(const std::vector<int>& gpus, std::optional<bool> shards) : gpus_(gpus) {
-    GpuStoreOptions options;
-    options.gpus = gpus;
-    options.merge = GpuMerge::nccl;
-    options.shardOptimizer = shards;
-    options.leastShardBytes = 256;
-    options.fuseBelowBytes = 256;
-    store_ = makeGpuStore(options);
+    store_ = makeGpuStore({.gpus = gpus,
+                           .merge = GpuMerge::nccl,
+                           .shardOptimizer = shards,
+                           .leastShardBytes = 256,
+                           .fuseBelowBytes = 256});
   }
   SteppingStore& store() { return *store_; }
   /// With a call that pushes it, which stays the same.
@@ -59,13 +56,7 @@ class Driven {
     made.push = store_->prepare(std::move(operations));
   }
   void push() {
-    Waiter waiter;
-    const auto ticket = waiter.ticket();
-    // All are expected before one can be done.
-    ticket->expect();
-    for (const Key& key : keys_) key.push->submit(0, ticket);
-    ticket->finish(nullptr);
-    waiter.wait();
+    together([&](const auto& ticket) { pushWithoutWaiting(ticket); });
   }
   void pushWithoutWaiting(const std::shared_ptr<Ticket>& ticket) {
     for (const Key& key : keys_) key.push->submit(0, ticket);
@@ -93,20 +84,14 @@ class Driven {
   }
   std::vector<std::uint8_t> states() {
     const auto bytes = std::make_shared<std::vector<std::uint8_t>>();
-    Waiter waiter;
-    store_->copyStates(bytes, waiter.ticket());
-    waiter.wait();
+    waitFor([&](auto ticket) { store_->copyStates(bytes, ticket); });
     return *bytes;
   }
   void save(const std::string& file) {
-    Waiter waiter;
-    store_->saveStates(file, true, waiter.ticket());
-    waiter.wait();
+    waitFor([&](auto ticket) { store_->saveStates(file, true, ticket); });
   }
   void load(const std::string& file) {
-    Waiter waiter;
-    store_->loadStates(file, waiter.ticket());
-    waiter.wait();
+    waitFor([&](auto ticket) { store_->loadStates(file, ticket); });
   }
 
  private:
@@ -178,16 +163,13 @@ TEST_F(GpuCuts, EveryRuleFindsTheValues) {
 
 TEST_F(GpuCuts, RulesChangeAmidPushes) {
   onBoth([](Driven& one) {
-    Waiter waiter;
-    const auto ticket = waiter.ticket();
-    ticket->expect();
-    for (const char* name : {"sgd", "lamb", "adam", "adam", "lars", "sgd"}) {
-      one.store().setOptimizer(decaying(name));
-      one.pushWithoutWaiting(ticket);
-      one.pushWithoutWaiting(ticket);
-    }
-    ticket->finish(nullptr);
-    waiter.wait();
+    together([&](const auto& ticket) {
+      for (const char* name : {"sgd", "lamb", "adam", "adam", "lars", "sgd"}) {
+        one.store().setOptimizer(decaying(name));
+        one.pushWithoutWaiting(ticket);
+        one.pushWithoutWaiting(ticket);
+      }
+    });
   });
   expectSameAfterPushes("all of them", 0);
   expectSameStates("all of them");

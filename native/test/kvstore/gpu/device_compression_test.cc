@@ -1,11 +1,8 @@
 // Codes, residuals and meanings on a device are the host's, bit for bit.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <random>
-#include <vector>
 
 #include "cuda/compress.h"
 #include "kvstore/base/compression.h"

@@ -1,18 +1,10 @@
 // A step on a device leaves the host's weights and states, bit for bit: every optimizer, element
 // type, number of gradients and alignment.
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <memory>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
 #include "cuda/step.h"
 #include "kvstore/optimizer/math.h"
-#include "kvstore/optimizer/optimizer.h"
 #include "test/device_support.h"
 #include "test/kvstore/support.h"
 #include "test/thrown.h"
@@ -196,7 +188,8 @@ class Pair {
   std::vector<Twin> twins_;
 };
 
-void addKeys(Pair& pair) {
+void expectSteps(const OptimizerSpec& spec, DType dtype) {
+  Pair pair(spec, dtype);
   pair.addKey(1, 1, 0, 0);
   pair.addKey(kUpdateBlock, 1, 1, 0);
   pair.addKey(kUpdateBlock + 16, 2, 0, 0);
@@ -204,6 +197,8 @@ void addKeys(Pair& pair) {
   pair.addKey(1003, 2, 1, 1);
   pair.addKey(0, 1, 0, 0);
   pair.addKey(15, 17, 0, 0);
+  for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
+  pair.expectEqual(describe(spec, dtype));
 }
 
 TEST(DeviceStep, LeavesTheHostsBits) {
@@ -211,10 +206,7 @@ TEST(DeviceStep, LeavesTheHostsBits) {
     for (const DType dtype : kFloats) {
       // Without an option it is the same kernel, with other numbers.
       if (spec.numbers.empty() && dtype != DType::float32) continue;
-      Pair pair(spec, dtype);
-      addKeys(pair);
-      for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
-      pair.expectEqual(describe(spec, dtype));
+      expectSteps(spec, dtype);
     }
   }
 }
@@ -223,12 +215,7 @@ TEST(DeviceStep, HalvesWithMastersLeaveTheHostsBits) {
   for (OptimizerSpec spec : everyOptimizer()) {
     if (spec.numbers.empty()) continue;
     spec.numbers["multiPrecision"] = 1;
-    for (const DType dtype : {DType::float16, DType::bfloat16}) {
-      Pair pair(spec, dtype);
-      addKeys(pair);
-      for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
-      pair.expectEqual(describe(spec, dtype));
-    }
+    for (const DType dtype : {DType::float16, DType::bfloat16}) expectSteps(spec, dtype);
   }
 }
 

@@ -3,15 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <future>
-#include <memory>
-#include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "core/error.h"
 #include "kvstore/gpu/gpu_engine.h"
 #include "test/kvstore/support.h"
 
@@ -125,70 +119,53 @@ class GpuEngineTest : public testing::Test {
     engine.submit({std::move(made)...});
   }
 
+  /// What is begun until all of `ticket` is done.
+  std::vector<std::string> roundsOf(std::size_t rounds) {
+    site.open(engine);
+    waiter.wait();
+    return site.rounds(rounds);
+  }
+
   std::vector<std::unique_ptr<GpuKey>> keys_;
+  GpuKey& a = key("a");
+  GpuKey& b = key("b");
+  Waiter waiter;
+  const std::shared_ptr<Ticket> ticket = waiter.ticket();
   ScriptedSite site;
   std::vector<std::string> admitted;
   GpuEngine engine{site, [this](GpuItem& item) { admitted.push_back(item.key().name); }};
 };
 
 TEST_F(GpuEngineTest, OneRoundOfAllKeysMostUrgentFirst) {
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
-  GpuKey& a = key("a");
-  GpuKey& b = key("b");
   GpuKey& c = key("c");
   submit(push(a, ticket, 1), push(b, ticket, 3), push(c, ticket, 3));
-  site.open(engine);
-  waiter.wait();
-  EXPECT_EQ(site.rounds(1), std::vector<std::string>{"b c a"});
+  EXPECT_EQ(roundsOf(1), std::vector<std::string>{"b c a"});
   EXPECT_EQ(admitted, (std::vector<std::string>{"a", "b", "c"}));
 }
 
 TEST_F(GpuEngineTest, PullsRideAndPushesFollow) {
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
-  GpuKey& a = key("a");
-  GpuKey& b = key("b");
   submit(push(a, ticket), pull(a, ticket), pull(a, ticket), push(a, ticket), pull(a, ticket),
          push(b, ticket));
-  site.open(engine);
-  waiter.wait();
-  EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"ax3 b", "ax2"}));
+  EXPECT_EQ(roundsOf(2), (std::vector<std::string>{"ax3 b", "ax2"}));
 }
 
 TEST_F(GpuEngineTest, PullsRideWithPullsAloneWhereTheSiteWantsIt) {
   site.joining = false;
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
-  GpuKey& a = key("a");
-  GpuKey& b = key("b");
   submit(push(a, ticket), pull(a, ticket), pull(a, ticket), push(a, ticket), pull(a, ticket),
          push(b, ticket));
-  site.open(engine);
-  waiter.wait();
-  EXPECT_EQ(site.rounds(4), (std::vector<std::string>{"a b", "ax2", "a", "a"}));
+  EXPECT_EQ(roundsOf(4), (std::vector<std::string>{"a b", "ax2", "a", "a"}));
 }
 
 TEST_F(GpuEngineTest, AnUrgentItemPullsAlongWhatIsBeforeIt) {
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
-  GpuKey& a = key("a");
-  GpuKey& b = key("b");
   submit(push(b, ticket, 1), push(a, ticket, 0), push(a, ticket, 2));
-  site.open(engine);
-  waiter.wait();
-  EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"a b", "a"}));
+  EXPECT_EQ(roundsOf(2), (std::vector<std::string>{"a b", "a"}));
 }
 
 TEST_F(GpuEngineTest, RoundsAreCutAndOnlySomeAreUnderWay) {
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
   engine.submit(fortyPushes(ticket));
   // Two a round, and eight rounds' bytes at a time.
   EXPECT_EQ(site.rounds(7).size(), 7u);
-  site.open(engine);
-  waiter.wait();
-  const std::vector<std::string> rounds = site.rounds(20);
+  const std::vector<std::string> rounds = roundsOf(20);
   EXPECT_EQ(rounds.size(), 20u);
   EXPECT_EQ(rounds.front(), "0 1");
   EXPECT_EQ(rounds.back(), "38 39");
@@ -199,23 +176,20 @@ TEST_F(GpuEngineTest, WhatWaitsForOtherWorkersHoldsNothingBack) {
     ScriptedSite own;
     own.firstStays = firstStays;
     GpuEngine busy{own, [](GpuItem&) {}};
-    Waiter waiter;
-    const auto ticket = waiter.ticket();
-    busy.submit(fortyPushes(ticket));
+    Waiter all;
+    busy.submit(fortyPushes(all.ticket()));
     EXPECT_EQ(own.rounds(7).size(), 7u);
     // It has looked at them for so long that it would sleep; nobody wakes it.
     while (own.looks < 7000) std::this_thread::yield();
     own.waits = InFlight::Progress::elsewhere;
     EXPECT_EQ(own.rounds(20).back(), "38 39");
     own.open(busy);
-    waiter.wait();
+    all.wait();
   }
 }
 
 TEST_F(GpuEngineTest, SmallRoundsComeFirstAndTheRestWaitsForItsPulls) {
   site.first = 600;
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
   std::vector<GpuRequest> pushes;
   std::vector<GpuRequest> pulls;
   for (int i = 0; i < 12; ++i) {
@@ -230,9 +204,7 @@ TEST_F(GpuEngineTest, SmallRoundsComeFirstAndTheRestWaitsForItsPulls) {
   std::promise<void> admitted;
   engine.apply([&] { admitted.set_value(); });
   admitted.get_future().wait();
-  site.open(engine);
-  waiter.wait();
-  const std::vector<std::string> rounds = site.rounds(7);
+  const std::vector<std::string> rounds = roundsOf(7);
   EXPECT_EQ(std::vector(rounds.begin(), rounds.begin() + 3),
             (std::vector<std::string>{"0", "1 2", "3 4"}));
   EXPECT_TRUE(rounds[3].starts_with("5x2")) << rounds[3];
@@ -240,12 +212,8 @@ TEST_F(GpuEngineTest, SmallRoundsComeFirstAndTheRestWaitsForItsPulls) {
 
 TEST_F(GpuEngineTest, ASmallRoundBeginsBeforeTheRestOfItsCallIsAdmitted) {
   site.first = 600;
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
   submit(push(key("a", 150), ticket), push(key("urgent"), ticket, 1));
-  site.open(engine);
-  waiter.wait();
-  EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"a", "urgent"}));
+  EXPECT_EQ(roundsOf(2), (std::vector<std::string>{"a", "urgent"}));
 }
 
 TEST_F(GpuEngineTest, ARequestMayComeAgainWhileItIsUnderWay) {
@@ -290,10 +258,7 @@ TEST_F(GpuEngineTest, FencesStandBetweenBeforeAndAfter) {
       if (then) then->finish(nullptr);
     });
   };
-  Waiter waiter;
-  const auto last = waiter.ticket();
-  last->expect();
-  GpuKey& a = key("a");
+  ticket->expect();
   submit(push(a, noting("before")));
   engine.fence(
       [&] {
@@ -301,7 +266,7 @@ TEST_F(GpuEngineTest, FencesStandBetweenBeforeAndAfter) {
         order.emplace_back("fence");
       },
       noting("fenced"));
-  submit(push(a, noting("after", last)));
+  submit(push(a, noting("after", ticket)));
   EXPECT_EQ(site.rounds(1).size(), 1u);
   site.open(engine);
   waiter.wait();
@@ -309,10 +274,6 @@ TEST_F(GpuEngineTest, FencesStandBetweenBeforeAndAfter) {
 }
 
 TEST_F(GpuEngineTest, SettingsTakeEffectInOrder) {
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
-  GpuKey& a = key("a");
-  GpuKey& b = key("b");
   submit(push(a, ticket));
   engine.apply([this] { admitted.emplace_back("setting"); });
   Waiter other;

@@ -1,10 +1,5 @@
 // What goes wrong below a store on GPUs: it ends as an error, soon, and leaves nothing. The
 // stand-ins make it go wrong; each case is a process of its own.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
-
 #include "test/kvstore/gpu/support.h"
 
 namespace gradlink::test {
@@ -16,12 +11,8 @@ using GpuStoreFaults = cuda::FreshFakes;
 
 /// What it failed with: "ERR_... message", or "".
 std::string outcomeOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return std::string(nameOf(error.code)) + " " + error.what();
-  }
-  return "";
+  const auto error = errorOf(body);
+  return error ? std::string(nameOf(error->code)) + " " + error->what() : "";
 }
 
 /// A push of ones.
@@ -42,27 +33,32 @@ void withFaults(const std::string& faults, GpuMerge merge, const std::vector<int
             "");
 }
 
+/// `body` gets what pushes ones to a key, and says what became of it.
+void pushingWith(const std::string& faults, GpuMerge merge, const std::vector<int>& gpus,
+                 double limitMs,
+                 const std::function<void(const std::function<std::string()>&)>& body) {
+  withFaults(faults, merge, gpus, limitMs, [&](Store& store, const std::vector<int>&) {
+    const KeyId key = defineWith(store, "a", Floats(kFaultCount));
+    const GpuArrays arrays(gpus, Floats(kFaultCount, 1));
+    body([&] { return outcome(store, key, arrays); });
+  });
+}
+
 TEST_F(GpuStoreFaults, NcclFailsOnTheWay) {
-  withFaults("nccl-async=2@1", GpuMerge::nccl, {0, 1, 2}, 20'000,
-             [](Store& store, const std::vector<int>& gpus) {
-               const KeyId key = defineWith(store, "a", Floats(kFaultCount));
-               const GpuArrays arrays(gpus, Floats(kFaultCount, 1));
-               EXPECT_EQ(outcome(store, key, arrays), "");
-               EXPECT_EQ(lacking(outcome(store, key, arrays), {"ERR_SYSTEM", "system error"}), "");
-               // The communicator is gone, and says so.
-               EXPECT_NE(outcome(store, key, arrays), "");
-             });
+  pushingWith("nccl-async=2@1", GpuMerge::nccl, {0, 1, 2}, 20'000, [](const auto& pushed) {
+    EXPECT_EQ(pushed(), "");
+    EXPECT_EQ(lacking(pushed(), {"ERR_SYSTEM", "system error"}), "");
+    // The communicator is gone, and says so.
+    EXPECT_NE(pushed(), "");
+  });
 }
 
 TEST_F(GpuStoreFaults, ARankThatIsStuckIsATimeout) {
   // Enough for the opening and the first push.
-  withFaults("nccl-stuck=2@2", GpuMerge::automatic, {0, 1, 2}, 2000,
-             [](Store& store, const std::vector<int>& gpus) {
-               const KeyId key = defineWith(store, "a", Floats(kFaultCount));
-               const GpuArrays arrays(gpus, Floats(kFaultCount, 1));
-               EXPECT_EQ(outcome(store, key, arrays), "");
-               EXPECT_EQ(outcome(store, key, arrays).find("ERR_TIMEOUT"), 0u);
-             });
+  pushingWith("nccl-stuck=2@2", GpuMerge::automatic, {0, 1, 2}, 2000, [](const auto& pushed) {
+    EXPECT_EQ(pushed(), "");
+    EXPECT_EQ(pushed().find("ERR_TIMEOUT"), 0u);
+  });
 }
 
 TEST_F(GpuStoreFaults, ARankThatNeverJoinsEndsTheOpening) {
@@ -97,37 +93,28 @@ void runOutOfMemory(Store& store, const std::vector<int>& gpus) {
   EXPECT_EQ(outcome(store, key, arrays), "");
 }
 
-TEST_F(GpuStoreFaults, MemoryRunsOutBetweenPeers) {
-  withFaults("oom=40000000", GpuMerge::peer, {0, 1}, 20'000, runOutOfMemory);
-}
-
-TEST_F(GpuStoreFaults, MemoryRunsOutWithNccl) {
-  withFaults("oom=40000000", GpuMerge::nccl, {0, 1}, 20'000, runOutOfMemory);
+TEST_F(GpuStoreFaults, MemoryRunsOut) {
+  for (const GpuMerge merge : {GpuMerge::peer, GpuMerge::nccl}) {
+    withFaults("oom=40000000", merge, {0, 1}, 20'000, runOutOfMemory);
+  }
 }
 
 TEST_F(GpuStoreFaults, ACopyThatFailsRejectsWhatItWasFor) {
-  withFaults("copy=12", GpuMerge::host, {0, 1}, 20'000,
-             [](Store& store, const std::vector<int>& gpus) {
-               const KeyId key = defineWith(store, "a", Floats(kFaultCount));
-               const GpuArrays arrays(gpus, Floats(kFaultCount, 1));
-               bool failed = false;
-               for (int i = 0; i < 12 && !failed; ++i) {
-                 failed = outcome(store, key, arrays).find("ERR_SYSTEM") == 0;
-               }
-               EXPECT_TRUE(failed);
-             });
+  pushingWith("copy=12", GpuMerge::host, {0, 1}, 20'000, [](const auto& pushed) {
+    bool failed = false;
+    for (int i = 0; i < 12 && !failed; ++i) failed = pushed().find("ERR_SYSTEM") == 0;
+    EXPECT_TRUE(failed);
+  });
 }
 
 TEST_F(GpuStoreFaults, SlowAKernelThatNeverEndsIsATimeoutAndTheStoreCanGo) {
   // Its memory stays: the GPU may still use it. So nothing is said of leaks here.
   cuda::expectFine({{"GRADLINK_FAKE_FAULTS", "stuck-launch=1"}}, [] {
-    GpuStoreOptions options;
-    options.gpus = {0, 0};
+    const std::vector<int> gpus{0, 0};
     // Enough for what comes before the kernel.
-    options.timeoutMs = 2000;
-    const auto store = makeGpuStore(options);
+    const auto store = makeGpuStore({.gpus = gpus, .timeoutMs = 2000});
     const KeyId key = defineWith(*store, "a", Floats(100));
-    const GpuArrays arrays(options.gpus, Floats(100, 1));
+    const GpuArrays arrays(gpus, Floats(100, 1));
     const std::string text = outcome(*store, key, arrays);
     EXPECT_EQ(text.find("ERR_TIMEOUT"), 0u) << text;
     EXPECT_NE(text.find("gpu:0"), std::string::npos) << text;

@@ -1,15 +1,7 @@
 // What a store packs for NCCL lies in memory that it knows, where that is of use, and else where it
 // did.
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "nccl/nccl.h"
 #include "test/kvstore/gpu/support.h"
+#include "test/nccl/support.h"
 
 namespace gradlink::test {
 namespace {
@@ -19,11 +11,7 @@ enum class PackCount { local, windows, live, symmetric };
 
 /// What the stand-in counts; nothing of the library itself.
 std::optional<std::size_t> countOfPacks(PackCount which) {
-  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return std::nullopt;
-  const auto ask =
-      reinterpret_cast<std::size_t (*)(int)>(dlsym(library, "gradlinkFakeNcclRegistered"));
-  return ask == nullptr ? std::nullopt : std::optional(ask(static_cast<int>(which)));
+  return countOf("gradlinkFakeNcclRegistered", static_cast<int>(which));
 }
 
 /// Keys that are pushed and pulled together.
@@ -50,18 +38,7 @@ class PackedKeys {
       }
       arrays.emplace_back(gpus_, values);
     }
-    Waiter waiter;
-    const auto ticket = waiter.ticket();
-    std::vector<Operation> operations;
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      Operation both = pushOf(keys_[i], arrays[i], ticket);
-      both.kind = OperationKind::pushPull;
-      both.out = arrays[i].out();
-      both.outGpus = gpus_;
-      operations.push_back(std::move(both));
-    }
-    store_.submit(std::move(operations));
-    waiter.wait();
+    pushPullAll(store_, keys_, arrays);
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       for (const Floats& came : arrays[i].read()) {
         if (came != Floats(count_, sums[i])) return false;
@@ -77,8 +54,6 @@ class PackedKeys {
   std::vector<KeyId> keys_;
   std::size_t turn_ = 0;
 };
-
-using PackSettings = std::vector<std::pair<const char*, std::string>>;
 
 std::unique_ptr<Store> openForPacks(const std::vector<int>& gpus, double timeoutMs = 30000) {
   GpuStoreOptions options{.gpus = gpus,

@@ -1,10 +1,5 @@
 // Large keys of the store that sums in the host's memory: they go in pieces, so that both
 // directions of a link are busy, and come out as if they had gone whole.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "kvstore/local/local_store.h"
 #include "test/fake/support.h"
 #include "test/kvstore/gpu/support.h"

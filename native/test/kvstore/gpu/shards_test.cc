@@ -1,25 +1,10 @@
 // Keys that are cut over the GPUs of a store: what goes where, and what NCCL is asked for.
 #include "kvstore/gpu/shards.h"
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/collective.h"
-#include "core/error.h"
-#include "cuda/driver.h"
-#include "cuda/memory.h"
 #include "kvstore/staged/gpu_dist_store.h"
-#include "nccl/nccl.h"
 #include "test/kvstore/gpu/support.h"
+#include "test/nccl/support.h"
 #include "test/threads_support.h"
 
 namespace gradlink::test {
@@ -28,23 +13,12 @@ namespace {
 /// Shorter than that, and a part of a key has no room for a cache line on each of four GPUs.
 constexpr std::size_t kLong = 8 * 64;
 
-std::shared_ptr<Optimizer> adam() {
-  OptimizerSpec spec;
-  spec.name = "adam";
-  return Optimizer::create(spec);
-}
+std::shared_ptr<Optimizer> adam() { return optimizerOf("adam"); }
 
 /// Calls of the library of this process, where it is the stand-in.
 class NcclCalls {
  public:
-  NcclCalls() {
-    void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (library != nullptr) {
-      ask_ = reinterpret_cast<std::size_t (*)(int)>(dlsym(library, "gradlinkFakeNcclCalls"));
-    }
-    for (int kind = -1; kind < kKinds && known(); ++kind) before_.push_back(ask_(kind));
-  }
-  bool known() const { return ask_ != nullptr; }
+  bool known() const { return soFar(-1).has_value(); }
   std::size_t groups() const { return since(-1); }
   /// In the order of the library's functions: all-reduce, reduce, broadcast, all-gather,
   /// reduce-scatter.
@@ -56,12 +30,18 @@ class NcclCalls {
 
  private:
   static constexpr int kKinds = 5;
+  static std::optional<std::size_t> soFar(int kind) {
+    return countOf("gradlinkFakeNcclCalls", kind);
+  }
   std::size_t since(int kind) const {
-    return ask_(kind) - before_[static_cast<std::size_t>(kind + 1)];
+    return *soFar(kind) - before_[static_cast<std::size_t>(kind + 1)];
   }
 
-  std::size_t (*ask_)(int) = nullptr;
-  std::vector<std::size_t> before_;
+  const std::vector<std::size_t> before_ = [] {
+    std::vector<std::size_t> counts;
+    for (int kind = -1; kind < kKinds; ++kind) counts.push_back(soFar(kind).value_or(0));
+    return counts;
+  }();
 };
 
 using Counts = std::vector<std::size_t>;
@@ -69,13 +49,11 @@ using Counts = std::vector<std::size_t>;
 class GpuShards : public testing::Test {
  protected:
   std::unique_ptr<Store> open(std::optional<bool> sharded = true) const {
-    GpuStoreOptions options;
-    options.gpus = gpus;
-    options.merge = GpuMerge::nccl;
-    options.shardOptimizer = sharded;
-    options.leastShardBytes = 256;
-    options.fuseBelowBytes = 256;
-    return makeGpuStore(options);
+    return makeGpuStore({.gpus = gpus,
+                         .merge = GpuMerge::nccl,
+                         .shardOptimizer = sharded,
+                         .leastShardBytes = 256,
+                         .fuseBelowBytes = 256});
   }
   /// Pushes and pulls all keys at once.
   void step(Store& store, const std::vector<KeyId>& keys, std::size_t count) {
@@ -88,28 +66,11 @@ class GpuShards : public testing::Test {
       }
       arrays.emplace_back(gpus, values);
     }
-    Waiter waiter;
-    const auto ticket = waiter.ticket();
-    std::vector<Operation> operations;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      Operation both = pushOf(keys[i], arrays[i], ticket);
-      both.kind = OperationKind::pushPull;
-      both.out = arrays[i].out();
-      both.outGpus = gpus;
-      operations.push_back(std::move(both));
-    }
-    store.submit(std::move(operations));
-    waiter.wait();
+    pushPullAll(store, keys, arrays);
   }
   /// Bytes of each GPU's memory that `body` takes.
   std::vector<std::size_t> takenBy(const std::function<void()>& body) const {
-    const auto freeOn = [](int gpu) {
-      cuda::Device::get(gpu).makeCurrent();
-      std::size_t free = 0;
-      std::size_t total = 0;
-      cuda::check(cuda::Driver::get().memInfo(&free, &total), "free memory");
-      return free;
-    };
+    const auto freeOn = [](int gpu) { return freeBytes(cuda::Device::get(gpu)); };
     std::vector<std::size_t> taken;
     for (const int gpu : gpus) taken.push_back(freeOn(gpu));
     body();
@@ -195,10 +156,9 @@ TEST_F(GpuShards, WithoutShardsAPushIsAnAllReduceAndAPullMovesNothing) {
     const GpuArrays ones(gpus, Floats(count, 1));
     const float sum = static_cast<float>(gpus.size());
     const NcclCalls calls;
-    Waiter waiter;
-    const auto ticket = waiter.ticket();
-    store->submit({pushOf(key, ones, ticket), pushOf(other, ones, ticket)});
-    waiter.wait();
+    runAll(
+        *store, [&](const auto& ticket) { return pushOf(key, ones, ticket); },
+        [&](const auto& ticket) { return pushOf(other, ones, ticket); });
     if (calls.known()) {
       const std::size_t reductions = count == 10 ? 1 : 2;
       EXPECT_EQ(calls.collectives(), (Counts{reductions, 0, 0, 0, 0}));
@@ -227,11 +187,7 @@ TEST_F(GpuShards, WithoutShardsAndRoomForCopiesAPushIsAReduction) {
   const KeyId key = defineWith(*store, "w", Floats(kCount));
   const GpuArrays arrays(gpus, Floats(kCount, 1));
   cuda::Device& full = cuda::Device::get(gpus[1]);
-  full.makeCurrent();
-  std::size_t free = 0;
-  std::size_t total = 0;
-  cuda::check(cuda::Driver::get().memInfo(&free, &total), "asking");
-  const cuda::DeviceMemory rest(full, free - kCount);
+  const cuda::DeviceMemory rest(full, freeBytes(full) - kCount);
   const NcclCalls calls;
   push(*store, key, arrays);
   pull(*store, key, arrays);
@@ -289,11 +245,8 @@ TEST_F(GpuShards, TakeTheirShareOfEachGpusMemory) {
   if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
   constexpr std::size_t kBytes = 16 << 20;
   for (const bool sharded : {false, true}) {
-    GpuStoreOptions options;
-    options.gpus = gpus;
-    options.merge = GpuMerge::peer;
-    options.shardOptimizer = sharded;
-    const auto store = makeGpuStore(options);
+    const auto store =
+        makeGpuStore({.gpus = gpus, .merge = GpuMerge::peer, .shardOptimizer = sharded});
     store->setOptimizer(adam());
     const GpuArrays gradients(gpus, Floats(kBytes / sizeof(float), 1));
     push(*store, defineWith(*store, "first", Floats(8)), GpuArrays(gpus, Floats(8)));
@@ -315,21 +268,16 @@ TEST_F(GpuShards, OfWorkersWithoutServersAreSteppedByTheirGpus) {
     expectNone(onRanksTaken(2, [&](std::unique_ptr<Communicator> comm, int rank) {
       const auto store =
           makeGpuAllreduceStore(std::move(comm), {.shardOptimizer = sharded}, {.gpus = gpus});
-      const auto meet = [&] {
-        Waiter all;
-        store->barrier(all.ticket());
-        all.wait();
-      };
       store->setOptimizer(adam());
       push(*store, defineWith(*store, "first", Floats(8)), GpuArrays({gpus[0]}, {Floats(8)}));
       const GpuArrays gradient({gpus[0]}, {Floats(kBytes / sizeof(float), 1)});
-      meet();
+      meet(*store);
       const std::vector<std::size_t> taken = takenBy([&] {
-        meet();
+        meet(*store);
         push(*store, defineWith(*store, "w", Floats(kBytes / sizeof(float))), gradient);
-        meet();
+        meet(*store);
       });
-      meet();
+      meet(*store);
       // Of both workers: half of the value each, and what Adam keeps for it.
       for (const std::size_t bytes : taken) {
         if (sharded) {
@@ -344,11 +292,9 @@ TEST_F(GpuShards, OfWorkersWithoutServersAreSteppedByTheirGpus) {
 }
 
 TEST(GpuShardsOnHost, AreRefused) {
-  GpuStoreOptions options;
-  options.gpus = {0};
-  options.merge = GpuMerge::host;
-  options.shardOptimizer = true;
-  const std::string text = cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); });
+  const std::string text = cuda::messageOf(ErrorCode::unsupported, [] {
+    makeGpuStore({.gpus = {0}, .merge = GpuMerge::host, .shardOptimizer = true});
+  });
   EXPECT_EQ(lacking(text, {"shardOptimizer", "the host"}), "") << text;
 }
 

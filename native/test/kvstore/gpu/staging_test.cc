@@ -1,10 +1,6 @@
 // GPUs that do not reach one another: what they exchange goes through page-locked memory, whole,
 // in pieces that overlap, and holds nobody up.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
 #include <numeric>
-#include <vector>
 
 #include "kvstore/gpu/staging.h"
 #include "test/kvstore/gpu/support.h"

@@ -1,12 +1,4 @@
 // What stores on GPUs do beside what every store does (conformance).
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "core/error.h"
 #include "test/kvstore/gpu/support.h"
 
 namespace gradlink::test {
@@ -15,9 +7,7 @@ namespace {
 /// Calls of the driver that queue something, of one push and pull of five keys that came before.
 std::uint64_t callsOf(const char* optimizer) {
   const std::vector<int> gpus{0};
-  GpuStoreOptions options;
-  options.gpus = gpus;
-  const auto store = makeGpuStore(options);
+  const auto store = makeGpuStore({.gpus = gpus});
   std::vector<KeyId> keys;
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     keys.push_back(defineWith(*store, name, Floats(1000, 1)));
@@ -26,15 +16,14 @@ std::uint64_t callsOf(const char* optimizer) {
   const GpuArrays grads(gpus, Floats(1000, 2));
   const GpuArrays outs(gpus, Floats(1000));
   const auto iterate = [&] {
-    Waiter waiter;
-    const auto ticket = waiter.ticket();
-    std::vector<Operation> operations;
-    for (const KeyId key : keys) {
-      operations.push_back(pushOf(key, grads, ticket));
-      operations.push_back(pullOf(key, outs, ticket));
-    }
-    store->submit(std::move(operations));
-    waiter.wait();
+    waitFor([&](const auto& ticket) {
+      std::vector<Operation> operations;
+      for (const KeyId key : keys) {
+        operations.push_back(pushOf(key, grads, ticket));
+        operations.push_back(pullOf(key, outs, ticket));
+      }
+      store->submit(std::move(operations));
+    });
   };
   for (int i = 0; i < 2; ++i) iterate();
   const std::uint64_t before = cuda::queuedOn(nullptr);

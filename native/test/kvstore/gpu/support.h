@@ -1,14 +1,8 @@
 // What tests of stores on GPUs share: the GPUs, and arrays that are on them.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <memory>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -115,12 +109,11 @@ inline Operation pullOf(KeyId key, const GpuArrays& arrays, std::shared_ptr<Tick
 
 template <class... Operations>
 void runAll(Store& store, const Operations&... make) {
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
-  std::vector<Operation> operations;
-  (operations.push_back(make(ticket)), ...);
-  store.submit(std::move(operations));
-  waiter.wait();
+  waitFor([&](const auto& ticket) {
+    std::vector<Operation> operations;
+    (operations.push_back(make(ticket)), ...);
+    store.submit(std::move(operations));
+  });
 }
 
 inline void push(Store& store, KeyId key, const GpuArrays& arrays) {
@@ -128,6 +121,22 @@ inline void push(Store& store, KeyId key, const GpuArrays& arrays) {
 }
 inline void pull(Store& store, KeyId key, const GpuArrays& arrays) {
   runAll(store, [&](const auto& ticket) { return pullOf(key, arrays, ticket); });
+}
+
+/// A push and a pull of each key, all at once.
+inline void pushPullAll(Store& store, const std::vector<KeyId>& keys,
+                        const std::vector<GpuArrays>& arrays) {
+  waitFor([&](const auto& ticket) {
+    std::vector<Operation> operations;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      Operation both = pushOf(keys[i], arrays[i], ticket);
+      both.kind = OperationKind::pushPull;
+      both.out = arrays[i].out();
+      both.outGpus = both.inGpus;
+      operations.push_back(std::move(both));
+    }
+    store.submit(std::move(operations));
+  });
 }
 
 /// From host memory.

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <random>
 
-#include "core/error.h"
-#include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink {

@@ -1,6 +1,4 @@
 // What a server does when workers die, leave, come late or disagree.
-#include <gtest/gtest.h>
-
 #include "test/kvstore/server/support.h"
 
 namespace gradlink::test {
@@ -17,14 +15,12 @@ void expectEnd(HandWorker& worker, ErrorCode code, int blame) {
 }
 
 void expectServerThrew(const ServedRun& run, ErrorCode code, int rank) {
-  ASSERT_TRUE(run.errors.back().has_value());
-  EXPECT_EQ(run.errors.back()->code, code) << run.errors.back()->what();
-  EXPECT_EQ(run.errors.back()->rank, rank) << run.errors.back()->what();
+  expectAll({run.errors.back()}, code, rank);
 }
 
 void defineOne(HandWorker& worker, float value = 0) {
-  worker.define(0, "k", DType::float32, 1);
-  if (worker.rank() == 0) worker.init<float>(0, DType::float32, {value});
+  worker.define(1);
+  if (worker.rank() == 0) worker.init({value});
 }
 
 TEST(ServerFailure, AnAsynchronousStoreCarriesOnWhereThatIsWanted) {
@@ -35,7 +31,7 @@ TEST(ServerFailure, AnAsynchronousStoreCarriesOnWhereThatIsWanted) {
     defineOne(worker);
     worker.await(worker.request(MessageType::barrier));
     if (worker.rank() == 1) {
-      worker.push<float>(0, DType::float32, {4}, 1);
+      worker.push({4}, 1);
       worker.takeWire().reset();
       return;
     }
@@ -44,9 +40,9 @@ TEST(ServerFailure, AnAsynchronousStoreCarriesOnWhereThatIsWanted) {
       lost = worker.await(worker.request(MessageType::deadNodes)).as<double>()[0];
     }
     EXPECT_EQ(lost, 1);
-    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 0)[0], 4);
-    worker.push<float>(0, DType::float32, {5}, 1);
-    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 5);
+    EXPECT_EQ(worker.pulled(1, 0)[0], 4);
+    worker.push({5}, 1);
+    EXPECT_EQ(worker.pulled(1, 1)[0], 5);
     worker.await(worker.request(MessageType::barrier));
   });
 }
@@ -54,10 +50,10 @@ TEST(ServerFailure, AnAsynchronousStoreCarriesOnWhereThatIsWanted) {
 TEST(ServerFailure, AWorkerThatEndsWithFewerRoundsIsNamed) {
   const auto run = served(serverOf(2), [](HandWorker& worker) {
     defineOne(worker);
-    worker.push<float>(0, DType::float32, {1}, 1);
-    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 2);
+    worker.push({1}, 1);
+    EXPECT_EQ(worker.pulled(1, 1)[0], 2);
     if (worker.rank() == 1) return;
-    worker.push<float>(0, DType::float32, {1}, 2);
+    worker.push({1}, 2);
     expectEnd(worker, ErrorCode::peerLost, 1);
   });
   expectServerThrew(run, ErrorCode::peerLost, 1);
@@ -69,7 +65,7 @@ TEST(ServerFailure, ARoundThatWaitsTooLongIsAnErrorThatNamesWhoIsMissing) {
   const auto run = served(options, [](HandWorker& worker) {
     defineOne(worker);
     // One alone: the time begins with the first push, and a second could come too late.
-    if (worker.rank() == 0) worker.push<float>(0, DType::float32, {1}, 1);
+    if (worker.rank() == 0) worker.push({1}, 1);
     const Answer end = awaitEnd(worker);
     EXPECT_EQ(static_cast<ErrorCode>(end.header.code), ErrorCode::timeout) << end.text();
     EXPECT_EQ(end.header.blame, 1) << end.text();
@@ -100,8 +96,8 @@ TEST(ServerFailure, PushesThatWaitForOthersAreReleasedInTheEnd) {
       released = true;
     } else {
       waitUntil([&] { return released.load(); });
-      worker.push<float>(0, DType::float32, {1}, 1);
-      EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 4);
+      worker.push({1}, 1);
+      EXPECT_EQ(worker.pulled(1, 1)[0], 4);
     }
   });
 }
@@ -134,9 +130,7 @@ TEST(ServerFailure, AServerThatDiesEndsTheStoreOfTheOthers) {
     expectEnd(worker, ErrorCode::peerLost, 2);
     worker.close();
   });
-  ASSERT_TRUE(errors[1].has_value());
-  EXPECT_EQ(errors[1]->code, ErrorCode::peerLost);
-  EXPECT_EQ(errors[1]->rank, 2);
+  expectAll({errors[1]}, ErrorCode::peerLost, 2);
   EXPECT_EQ(lacking(errors[1]->what(), {"server 1 (rank 2)"}), "");
 }
 

@@ -1,12 +1,8 @@
 // A server with workers that send whatever chance says: right headers with some fields changed,
 // payloads of all kinds and lengths. It ends with an error that has a code, or when all have left;
 // sanitizers look on.
-#include <gtest/gtest.h>
-
 #include <deque>
-#include <map>
 
-#include "kvstore/optimizer/optimizer.h"
 #include "kvstore/protocol/piece_rows.h"
 #include "test/chance.h"
 #include "test/kvstore/server/support.h"

@@ -1,7 +1,8 @@
-// A server's rounds: what it stores, whom it answers and when.
-#include <gtest/gtest.h>
-
+// A server's rounds: what it stores, whom it answers and when; and what it does for the store as a
+// whole: barriers, optimizers, states, commands, reports.
+#include "kvstore/optimizer/optimizer.h"
 #include "test/kvstore/server/support.h"
+#include "test/kvstore/support.h"
 
 namespace gradlink::test {
 namespace {
@@ -19,16 +20,16 @@ TEST(Server, SumsInWorkerOrderWhateverTheOrderOfArrival) {
   const std::vector<float> brought = {1e8f, -1e8f, 1};
   std::atomic<int> turn{2};
   expectServed(serverOf(3), [&](HandWorker& worker) {
-    worker.define(0, "k", DType::float32, 1);
-    if (worker.rank() == 0) worker.init<float>(0, DType::float32, {0});
-    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 0)[0], 0);
+    worker.define(1);
+    if (worker.rank() == 0) worker.init({0});
+    EXPECT_EQ(worker.pulled(1, 0)[0], 0);
     // The last worker first.
     waitUntil([&] { return turn == worker.rank(); });
     const auto me = static_cast<std::size_t>(worker.rank());
-    worker.push<float>(0, DType::float32, {brought[me]}, 1);
+    worker.push({brought[me]}, 1);
     EXPECT_EQ(worker.await(worker.request(MessageType::report)).header.type, MessageType::done);
     --turn;
-    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 1);
+    EXPECT_EQ(worker.pulled(1, 1)[0], 1);
   });
 }
 
@@ -38,15 +39,15 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
   std::atomic<bool> reads{false};
   std::atomic<bool> pushed{false};
   expectServed(options, [&](HandWorker& worker) {
-    worker.define(0, "k", DType::float32, kServerPiece);
+    worker.define(kServerPiece);
     if (worker.rank() == 0) {
-      worker.init(0, DType::float32, sawtooth(kServerPiece, 1));
+      worker.init(sawtooth(kServerPiece, 1));
       waitUntil([&] { return reads.load(); });
-      worker.push(0, DType::float32, sawtooth(kServerPiece, 2), 1);
+      worker.push(sawtooth(kServerPiece, 2), 1);
       worker.await(worker.request(MessageType::report));  // so the push has come
       pushed = true;
     } else {
-      worker.pull(0, 0);
+      worker.pull(0);
       WireEvents events;
       const Deadline deadline = Deadline::in(20000);
       while (events.messages.empty() && !deadline.passed()) {
@@ -60,10 +61,73 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
       worker.wire().release(events.messages[0].token);
     }
     if (worker.rank() == 0) {
-      EXPECT_EQ(worker.pulled<float>(0, DType::float32, kServerPiece, 1),
-                sawtooth(kServerPiece, 2));
+      EXPECT_EQ(worker.pulled(kServerPiece, 1), sawtooth(kServerPiece, 2));
     }
   });
+}
+
+std::vector<std::uint8_t> sgdStates(double rate, double momentum = 0) {
+  return saveStates(*optimizerOf("sgd", {{"learningRate", rate}, {"momentum", momentum}}), {},
+                    true);
+}
+
+void set(HandWorker& worker, MessageType what, const std::vector<std::uint8_t>& bytes) {
+  const auto request =
+      worker.rank() == 0 ? worker.request(what, bytes.data(), bytes.size()) : worker.request(what);
+  const Answer answer = worker.await(request);
+  EXPECT_EQ(answer.header.type, MessageType::done) << answer.text();
+}
+
+TEST(ServerControl, ChangesTheRateBetweenTheRoundsOfTheWorkerThatAsks) {
+  expectServed(serverOf(2), [&](HandWorker& worker) {
+    worker.define(1);
+    if (worker.rank() == 0) worker.init({0});
+    set(worker, MessageType::setOptimizer, sgdStates(1));
+    worker.push({-1}, 1);
+    worker.push({-1}, 2);
+    if (worker.rank() == 1) {
+      const double rate = 10;
+      worker.request(MessageType::setLearningRate, &rate, sizeof(rate));
+    }
+    worker.push({-1}, 3);
+    EXPECT_EQ(worker.pulled(1, 3)[0], 2 + 2 + 20);
+  });
+}
+
+TEST(ServerControl, TellsAllWhyWorker0HasNoStatesAfterAll) {
+  expectServed(serverOf(2), [&](HandWorker& worker) {
+    const std::string reason = "no file";
+    const auto request = worker.rank() == 0 ? worker.request(MessageType::loadStates, reason.data(),
+                                                             reason.size(), dist::kWithdrawn)
+                                            : worker.request(MessageType::loadStates);
+    const Answer answer = worker.await(request);
+    EXPECT_EQ(answer.header.type, MessageType::failed);
+    EXPECT_EQ(answer.text(), reason);
+  });
+}
+
+TEST(ServerControl, RunsCommandsAndReports) {
+  ServerOptions options = serverOf(2);
+  std::vector<std::string> seen;
+  options.onCommand = [&](int worker, const std::string& text) {
+    seen.push_back(std::to_string(worker) + " " + text);
+    if (text == "bad") throw Error(ErrorCode::system, "no command");
+  };
+  const auto run = served(options, [&](HandWorker& worker) {
+    if (worker.rank() == 0) return;
+    EXPECT_EQ(worker.await(worker.requestText(MessageType::command, "profile")).header.type,
+              MessageType::done);
+    EXPECT_EQ(worker.await(worker.requestText(MessageType::command, "bad")).header.type,
+              MessageType::failed);
+    worker.define(12);
+    const std::string report = worker.await(worker.request(MessageType::report)).text();
+    EXPECT_NE(report.find("\"shards\":1,\"elements\":12,"), std::string::npos) << report;
+    EXPECT_EQ(worker.await(worker.request(MessageType::deadNodes)).as<double>(),
+              std::vector<double>{0});
+  });
+  expectNone(run.errors);
+  EXPECT_EQ(seen, (std::vector<std::string>{"1 profile", "1 bad"}));
+  EXPECT_EQ(run.report.server, 0);
 }
 
 }  // namespace

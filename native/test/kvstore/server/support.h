@@ -2,15 +2,6 @@
 // embedded engine.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "kvstore/protocol/protocol.h"
 #include "kvstore/server/server.h"
 #include "test/threads_support.h"
@@ -64,28 +55,21 @@ class HandWorker {
     return request(type, text.data(), text.size());
   }
 
-  void define(std::uint32_t shard, const std::string& name, DType dtype, std::size_t count) {
+  // ---- of the one key of a test, shard 0, of float32
+  void define(std::size_t count) {
+    const std::string name = "k";
     Header header{MessageType::define};
-    header.dtype = dtype;
-    header.shard = shard;
+    header.dtype = DType::float32;
     header.count = count;
     header.request = 1;
     send(header, name.data(), name.size());
   }
-  template <class T>
-  void init(std::uint32_t shard, DType dtype, const std::vector<T>& value) {
-    inPieces(MessageType::init, shard, dtype, value, 0, 0, 0);
+  void init(const std::vector<float>& value) { inPieces(MessageType::init, value, 0, 0); }
+  void push(const std::vector<float>& value, std::uint64_t round) {
+    inPieces(MessageType::push, value, round, ++requests_);
   }
-  /// Returns the request, which is answered where the flags say so.
-  template <class T>
-  std::uint64_t push(std::uint32_t shard, DType dtype, const std::vector<T>& value,
-                     std::uint64_t round, std::uint8_t flags = 0) {
-    inPieces(MessageType::push, shard, dtype, value, round, flags, ++requests_);
-    return requests_;
-  }
-  std::uint64_t pull(std::uint32_t shard, std::uint64_t round) {
+  std::uint64_t pull(std::uint64_t round) {
     Header header{MessageType::pull};
-    header.shard = shard;
     header.round = round;
     header.request = ++requests_;
     send(header);
@@ -106,25 +90,20 @@ class HandWorker {
       poll(deadline);
     }
   }
-  /// The whole value of `count` elements from the answers to a pull or push.
-  template <class T>
-  std::vector<T> value(std::uint64_t request, DType dtype, std::size_t count) {
-    std::vector<T> whole(count);
-    const std::size_t step = dist::pieceElements(dtype);
-    for (std::size_t pieces = (count + step - 1) / step; pieces > 0; --pieces) {
+  /// The whole value of `count` elements from the answers to a pull.
+  std::vector<float> pulled(std::size_t count, std::uint64_t round) {
+    const std::uint64_t request = pull(round);
+    std::vector<float> whole(count);
+    for (std::size_t pieces = (count + kStep - 1) / kStep; pieces > 0; --pieces) {
       const Answer answer = await(request);
       if (answer.header.type != MessageType::value) {
         throw Error(static_cast<ErrorCode>(answer.header.code), answer.text());
       }
-      const auto part = answer.as<T>();
+      const auto part = answer.as<float>();
       std::copy(part.begin(), part.end(),
-                whole.begin() + static_cast<std::ptrdiff_t>(answer.header.piece * step));
+                whole.begin() + static_cast<std::ptrdiff_t>(answer.header.piece * kStep));
     }
     return whole;
-  }
-  template <class T>
-  std::vector<T> pulled(std::uint32_t shard, DType dtype, std::size_t count, std::uint64_t round) {
-    return value<T>(pull(shard, round), dtype, count);
   }
   /// Takes what has come, keeping payloads when told so.
   void poll(Deadline until) {
@@ -142,29 +121,21 @@ class HandWorker {
       wire_->deallocate(reinterpret_cast<void*>(static_cast<std::uintptr_t>(ticket)));
     }
   }
-  bool hasAnswer(std::uint64_t request) const {
-    for (const Answer& answer : answers_) {
-      if (answer.header.request == request) return true;
-    }
-    return false;
-  }
   void close() { wire_->close(Deadline::in(20000)); }
 
  private:
-  template <class T>
-  void inPieces(MessageType type, std::uint32_t shard, DType dtype, const std::vector<T>& value,
-                std::uint64_t round, std::uint8_t flags, std::uint64_t request) {
-    const std::size_t step = dist::pieceElements(dtype);
-    for (std::size_t first = 0; first < value.size(); first += step) {
+  static constexpr std::size_t kStep = dist::pieceElements(DType::float32);
+
+  void inPieces(MessageType type, const std::vector<float>& value, std::uint64_t round,
+                std::uint64_t request) {
+    for (std::size_t first = 0; first < value.size(); first += kStep) {
       Header header{type};
-      header.dtype = dtype;
-      header.flags = flags;
-      header.shard = shard;
-      header.piece = static_cast<std::uint32_t>(first / step);
-      header.count = std::min(step, value.size() - first);
+      header.dtype = DType::float32;
+      header.piece = static_cast<std::uint32_t>(first / kStep);
+      header.count = std::min(kStep, value.size() - first);
       header.round = round;
       header.request = request;
-      send(header, value.data() + first, header.count * sizeof(T));
+      send(header, value.data() + first, header.count * sizeof(float));
     }
   }
 
@@ -203,8 +174,8 @@ inline void expectServed(const ServerOptions& options,
   expectNone(served(options, body).errors);
 }
 
-inline ServerOptions serverOf(int workers, int threads = 1) {
-  ServerOptions options{.workers = workers, .threads = threads, .timeoutMs = 20000};
+inline ServerOptions serverOf(int workers) {
+  ServerOptions options{.workers = workers, .threads = 1, .timeoutMs = 20000};
   return options;
 }
 

@@ -1,7 +1,4 @@
 // Arrays in memory that servers read where it lies: which of them are copied all the same.
-#include <gtest/gtest.h>
-
-#include <functional>
 #include <numeric>
 
 #include "test/kvstore/worker/support.h"

@@ -1,17 +1,10 @@
 // States of optimizers in files: sharded over servers, whole again, cut anew.
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "kvstore/base/whole_file.h"
 #include "kvstore/local/local_store.h"

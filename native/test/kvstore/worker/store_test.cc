@@ -1,12 +1,6 @@
 // What stores with servers do beside what every store does (conformance).
-#include <gtest/gtest.h>
-
-#include <mutex>
 #include <numeric>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "kvstore/protocol/protocol.h"
 #include "test/kvstore/worker/support.h"

@@ -2,15 +2,6 @@
 // test's own process.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/wire.h"
 #include "kvstore/server/server.h"
 #include "kvstore/worker/dist_store.h"
@@ -73,11 +64,11 @@ inline std::vector<std::optional<Error>> runDist(const DistJob& job,
 
 /// Push and pull as one operation.
 inline void pushPull(Store& store, KeyId key, std::vector<Floats>& in, std::vector<Floats>& out) {
-  Waiter waiter;
-  Operation made = operation(OperationKind::pushPull, key, in, waiter.ticket());
-  for (Floats& array : out) made.out.push_back(array.data());
-  submitOne(store, std::move(made));
-  waiter.wait();
+  waitFor([&](auto ticket) {
+    Operation made = operation(OperationKind::pushPull, key, in, ticket);
+    for (Floats& array : out) made.out.push_back(array.data());
+    submitOne(store, std::move(made));
+  });
 }
 
 }  // namespace gradlink::test

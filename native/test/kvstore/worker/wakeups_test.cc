@@ -1,18 +1,6 @@
 // Who does the work where a thread would have to be woken for it: what is small is sent by the
 // thread that submits it, carried out by the server's receiving thread, and its answer handled by
 // who looks for it.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "kvstore/protocol/protocol.h"
 #include "test/kvstore/worker/support.h"
 
