@@ -57,6 +57,8 @@ describe('setServerProfiler', () => {
         size,
         `${begin(type)}
       await step();
+      // Else a step of worker 0 may still be answered when worker 1 begins.
+      await kv.barrier();
       if (kv.rank === 1) await kv.setServerProfiler(file);
       await kv.barrier();
       for (let i = 0; i < 3; ++i) await step();
