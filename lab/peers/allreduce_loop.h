@@ -19,7 +19,7 @@ static double now(void);
 /// Rank 0's value, on every rank.
 static double agreed(double own);
 /// Rank 0 gets the largest of the ranks' values, one by one.
-static void largest(const double* own, double* of_all, int count);
+static void largest(const double* own, double* ofAll, int count);
 
 #ifdef MPI_VERSION
 static void meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
@@ -28,8 +28,8 @@ static double agreed(double own) {
   MPI_Bcast(&own, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   return own;
 }
-static void largest(const double* own, double* of_all, int count) {
-  MPI_Reduce(own, of_all, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+static void largest(const double* own, double* ofAll, int count) {
+  MPI_Reduce(own, ofAll, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
 }
 #endif
 
@@ -45,7 +45,7 @@ static void* allocate(size_t bytes) {
 }
 
 // Inputs differ by rank and index and are small whole numbers, so that their sum is exact.
-static float inputAt(int i, int of_rank) { return (float)((i % 61) + of_rank); }
+static float inputAt(int i, int ofRank) { return (float)((i % 61) + ofRank); }
 static float sumAt(int i) { return (float)(size * (i % 61) + size * (size - 1) / 2); }
 
 static long verify(float* in, float* out, int count) {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ static void join(const std::string& name) {
 #endif
   // All must have made their memory before one looks for it, and vLLM leaves that to its callers.
   const auto made = [&](int r) { return "/dev/shm/" + name + "-made-" + std::to_string(r); };
-  fclose(fopen(made(rank).c_str(), "w"));
+  std::ofstream(made(rank)).close();
   for (int r = 0; r < size; ++r) {
     while (access(made(r).c_str(), F_OK) != 0) usleep(1000);
   }
@@ -90,15 +91,15 @@ static double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
 }
-static void largest(const double* own, double* of_all, int count) {
+static void largest(const double* own, double* ofAll, int count) {
   const auto width = static_cast<size_t>(count);
   std::vector<float> all(static_cast<size_t>(size) * width);
   for (size_t i = 0; i < width; ++i) all[static_cast<size_t>(rank) * width + i] = (float)own[i];
   sum(all);
   for (size_t i = 0; i < width; ++i) {
-    of_all[i] = 0;
+    ofAll[i] = 0;
     for (size_t at = i; at < all.size(); at += width)
-      of_all[i] = std::max<double>(of_all[i], all[at]);
+      ofAll[i] = std::max<double>(ofAll[i], all[at]);
   }
 }
 static double agreed(double own) {

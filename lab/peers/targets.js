@@ -57,30 +57,22 @@ function worstRatio(records, { ours, peer, ranks, from, to = from, places = ['in
 const contender = (id) => (records, ranks, bytes, place) =>
   medianOf(records, id, ranks, bytes, place);
 
-/** Best tuned: the winner of the tuning runs or the newer Open MPI's, or the defaults where nothing beats them. */
-function bestTuned(records, ranks, bytes, place) {
-  const of = (id) => medianOf(records, id, ranks, bytes, place);
-  const tuned = [of('openmpi-tuned'), of('openmpi-xhc')].filter((seconds) => seconds !== undefined);
-  return tuned.length === 0 ? undefined : Math.min(...tuned, of('openmpi') ?? Infinity);
-}
-
-/** The fastest of all that were measured beside ours. */
-function fastest(records, ranks, bytes, place) {
-  const all = [
-    'openmpi',
-    'openmpi-tuned',
-    'openmpi-xhc',
-    'mpich',
-    'ucc',
-    'deepspeed',
-    'sglang',
-    'vllm',
-    'gloo',
-  ]
+/** The fastest of these that were measured. */
+function fastestOf(ids, records, ranks, bytes, place) {
+  const all = ids
     .map((id) => medianOf(records, id, ranks, bytes, place))
     .filter((seconds) => seconds !== undefined);
   return all.length === 0 ? undefined : Math.min(...all);
 }
+
+const tunings = ['openmpi-tuned', 'openmpi-xhc'];
+
+/** Best tuned: the winner of the tuning runs or the newer Open MPI's, or the defaults where nothing beats them. */
+const bestTuned = (...of) =>
+  fastestOf(tunings, ...of) === undefined ? undefined : fastestOf(['openmpi', ...tunings], ...of);
+
+const peers = ['openmpi', ...tunings, 'mpich', 'ucc', 'deepspeed', 'sglang', 'vllm', 'gloo'];
+const fastest = (...of) => fastestOf(peers, ...of);
 
 /** Our MPI communicator beside the MPI it runs on. */
 const overMpi = (mpi, name) => {

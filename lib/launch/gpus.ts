@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { count, sources } from './keeper-place.js';
+import { countIn, launcherVariables } from './keeper-place.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -36,16 +36,16 @@ export const gpuPerWorkerVariable = 'GRADLINK_GPU_PER_WORKER';
 
 const places = [
   ['GRADLINK_LOCAL_RANK', 'GRADLINK_LOCAL_SIZE'],
-  ...sources.map(([, rank, size]) => [rank, size] as const),
+  ...launcherVariables.map(([, rank, size]) => [rank, size] as const),
   ['LOCAL_RANK', 'LOCAL_WORLD_SIZE'],
 ] as const;
 
 /** @returns undefined outside a launcher */
 export function localPlace(env: Env): LocalPlace | undefined {
   for (const [rank, size] of places) {
-    const localRank = count(env[rank]);
+    const localRank = countIn(env[rank]);
     if (localRank === undefined) continue;
-    const localSize = count(env[size]);
+    const localSize = countIn(env[size]);
     return { localRank, ...(localSize === undefined ? {} : { localSize }) };
   }
   return undefined;

@@ -126,5 +126,9 @@ TEST(MemoryBandwidth, RefusesCountsBelowOne) {
   }
 }
 
+TEST(MemoryBandwidth, SaysThatTheMemoryIsNotThere) {
+  test::messageOf(ErrorCode::outOfMemory, [] { memoryBandwidth({.bytes = std::size_t{1} << 60}); });
+}
+
 }  // namespace
 }  // namespace gradlink::measure
