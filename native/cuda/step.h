@@ -29,13 +29,13 @@ struct TrustNumbers {
   double upperBound = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// weight := step(weight, sum of grads). Half types in float32; the sum rounds to half, as on the
-/// host.
+/// weight := step(weight, sum of grads). Of float32 and half types, in float32; the sum of halves
+/// rounds to half, as on the host. float64 is stepped by the host: few GPUs are made for it.
 struct StepTask {
   /// `count` elements each, summed from the left in the same pass.
   Sources grads;
   void* weight = nullptr;
-  /// As in Optimizer::createState: float64 for float64 weights, else float32. Null if unused.
+  /// In float32; null if unused.
   std::array<void*, 3> states{};
   /// multiPrecision's float32 weights of a half type, or null.
   float* master = nullptr;
@@ -45,6 +45,11 @@ struct StepTask {
   StepScalars<double> scalars;
   TrustNumbers trust;
 };
+
+/// Whether GPUs take the step: else the host does.
+constexpr bool runsOnGpus(DType dtype, StepKernel kernel) {
+  return (dtype == DType::float32 || isHalf(dtype)) && runsOnGpus(kernel);
+}
 
 /// Loads the kernels on these devices, which waits for them; otherwise the first step does it.
 void loadSteps(std::span<Device* const>, StepKernel, TrustRatio);

@@ -21,6 +21,13 @@ std::shared_ptr<KeyState> freshState(const std::shared_ptr<Optimizer>& optimizer
 
 }  // namespace
 
+void makeOnHost(KeyState& state, const Key& key, const void* weights) {
+  if (state.made) return;
+  state.state->arrays = std::move(
+      state.optimizer->createState(key.name, weights, key.count, key.dtype, key.rowLength)->arrays);
+  state.made = true;
+}
+
 std::shared_ptr<KeyState> loadedState(std::shared_ptr<Optimizer> optimizer,
                                       std::unique_ptr<OptimizerState> state, const Key& key) {
   auto loaded = std::make_shared<KeyState>();

@@ -26,6 +26,10 @@ struct KeyState {
   bool made = false;
 };
 
+/// Makes the state's arrays in the host's memory, where they were not made yet. Some begin as the
+/// weights.
+void makeOnHost(KeyState&, const Key&, const void* weights);
+
 std::shared_ptr<KeyState> loadedState(std::shared_ptr<Optimizer>, std::unique_ptr<OptimizerState>,
                                       const Key&);
 

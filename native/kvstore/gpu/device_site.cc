@@ -12,6 +12,8 @@
 #include "kvstore/gpu/shards.h"
 #include "kvstore/gpu/step.h"
 #include "kvstore/optimizer/math.h"
+#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/optimizer/state_parts.h"
 
 namespace gradlink {
 /// Units that are done when all streams are past what was queued for them.
@@ -42,15 +44,22 @@ class GpuDeviceSite::Round final : public InFlight {
   GpuMarks marks_;
 };
 
-/// A push whose update runs outside: sum and value go to the host, the new value comes back.
-class GpuDeviceSite::Updater final : public InFlight {
+/// Whether a push's new value is made on the host: by an outside function, or by a step that GPUs
+/// do not take.
+static bool updatesOnHost(const GpuUnit& unit) {
+  const GpuItem& head = unit.head();
+  return head.external || (head.state && stepsOnHost(unit.key(), *head.state->optimizer));
+}
+
+/// Such a push: sum and value go to the host, the new value comes back.
+class GpuDeviceSite::HostUpdate final : public InFlight {
  public:
-  /// `sum`: where what was pushed will be.
-  Updater(GpuDeviceSite& site, GpuKey& key, const void* sum)
+  /// `sum`: where what was pushed will be; null where it is rows, which are on the host.
+  HostUpdate(GpuDeviceSite& site, GpuKey& key, const void* sum)
       : site_(site), key_(key), marks_(site.places_.events(), site.options_.timeoutMs) {
     key.copiesCurrent = false;
-    cuda::Stream& stream = site_.places_[key.owner].stream;
-    stream.copy(received(), sum, key.bytes());
+    cuda::Stream& stream = site.places_[key.owner].stream;
+    if (sum != nullptr) stream.copy(received(), sum, key.bytes());
     stream.copy(stored(), key.value.data(), key.bytes());
     marks_.add(stream);
   }
@@ -58,12 +67,11 @@ class GpuDeviceSite::Updater final : public InFlight {
   Progress advance() override {
     if (stage_ == Stage::coming) {
       if (!marks_.passed()) return Progress::onDevice;
-      units.front()->head().external->update(
-          {key_.id, key_.dtype, key_.count, received(), stored()}, call_.whenDone(site_.wake_));
+      begin();
       stage_ = Stage::outside;
     }
     if (stage_ == Stage::outside) {
-      if (!call_.done()) return Progress::elsewhere;
+      if (head().external && !call_.done()) return Progress::elsewhere;
       sendBack();
       stage_ = Stage::going;
     }
@@ -75,8 +83,29 @@ class GpuDeviceSite::Updater final : public InFlight {
  private:
   enum class Stage : std::uint8_t { coming, outside, going };
 
+  const GpuItem& head() { return units.front()->head(); }
   void* received() { return key_.room(0); }
   void* stored() { return key_.room(1); }
+
+  void begin() {
+    if (head().external) {
+      head().external->update({key_.id, key_.dtype, key_.count, received(), stored()},
+                              call_.whenDone(site_.wake_));
+      return;
+    }
+    KeyState& state = *head().state;
+    makeOnHost(state, key_, stored());
+    // A part's place is told from its key on, which may be a part of what workers share.
+    if (key_.whole != nullptr) state.state->first = key_.whole->first + key_.first;
+    if (key_.count == 0) return;
+    const void* const sum = received();
+    UpdateRun run(*state.optimizer, *state.state, head().numbers, stored(), {&sum, 1});
+    if (units.front()->isLazy()) {
+      run.runRows(units.front()->touched, key_.rowLength);
+    } else {
+      run.execute();
+    }
+  }
 
   void sendBack() {
     site_.prepareRound();
@@ -105,11 +134,16 @@ GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void(
 GpuDeviceSite::~GpuDeviceSite() = default;
 
 void GpuDeviceSite::loadSteps(const Optimizer& optimizer) noexcept {
+  if (!runsOnGpus(optimizer.math().kernel)) return;
   try {
     cuda::loadSteps(places_.devices(), optimizer.math().kernel, optimizer.math().ratio);
   } catch (const std::exception&) {
     // The first step says it.
   }
+}
+
+bool GpuDeviceSite::blocksKey(const GpuUnit& unit) const {
+  return updatesOnHost(unit) || unit.visitsHost();
 }
 
 void GpuDeviceSite::loadCompression() noexcept {
@@ -157,17 +191,17 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlight
   nccl_.registerPacks();
   const std::unique_ptr<GpuCollectives> collectives = nccl_.collectives();
   GpuRound round(places_, compression_, collectives.get());
-  struct External {
+  struct OnHost {
     std::unique_ptr<GpuUnit>* unit;
     const void* sum;
   };
-  std::vector<External> externals;
+  std::vector<OnHost> onHost;
   for (auto& unit : units) {
     if (unit->ofRows()) unit->gatherRows();
-    if (unit->isLazy()) {
+    if (updatesOnHost(*unit)) {
+      onHost.push_back({&unit, unit->isLazy() ? nullptr : round.addSum(*unit)});
+    } else if (unit->isLazy()) {
       round.addRowUpdate(*unit);
-    } else if (unit->head().external) {
-      externals.push_back({&unit, round.addSum(*unit)});
     } else if (unit->kind() == OperationKind::rowSparsePull) {
       round.addRows(*unit);
     } else if (unit->in.empty()) {
@@ -177,9 +211,9 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlight
     }
   }
   launch(round);
-  for (const External& external : externals) {
-    inFlight.push_back(std::make_unique<Updater>(*this, (*external.unit)->key(), external.sum));
-    inFlight.back()->units.push_back(std::move(*external.unit));
+  for (const OnHost& one : onHost) {
+    inFlight.push_back(std::make_unique<HostUpdate>(*this, (*one.unit)->key(), one.sum));
+    inFlight.back()->units.push_back(std::move(*one.unit));
   }
   std::erase(units, nullptr);
   if (units.empty()) return;
@@ -188,11 +222,16 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, InFlight
 }
 
 std::unique_ptr<OptimizerState> GpuDeviceSite::stateOf(const GpuKey& key) {
+  const KeyState& state = *key.state;
+  if (stepsOnHost(key, *state.optimizer)) {
+    if (key.whole == nullptr) return nullptr;
+    return std::make_unique<OptimizerState>(cutState(*state.state, 0, key.count));
+  }
   return downloadState(*key.state, places_[key.owner]);
 }
 
 void GpuDeviceSite::restoreState(GpuKey& key, KeyState& state) {
-  uploadState(state, places_[key.owner]);
+  if (!stepsOnHost(key, *state.optimizer)) uploadState(state, places_[key.owner]);
 }
 
 }  // namespace gradlink

@@ -36,9 +36,7 @@ class GpuDeviceSite final : public GpuValueSite {
   void makeRoom(GpuKey&) override;
   /// The same for its parts.
   void makeRoomInParts(GpuKey&);
-  bool blocksKey(const GpuUnit& unit) const override {
-    return unit.head().external != nullptr || unit.visitsHost();
-  }
+  bool blocksKey(const GpuUnit& unit) const override;
   /// Some 130 us of each GPU's memory.
   std::size_t roundBytes() const override { return places_.size() * (std::size_t{512} << 20); }
   /// Some 20 us, twice what a round costs the engine, but for a call of NCCL. From 32 to
@@ -54,7 +52,7 @@ class GpuDeviceSite final : public GpuValueSite {
 
  private:
   class Round;
-  class Updater;
+  class HostUpdate;
   void launch(GpuRound& round);
   void prepareRound();
 

@@ -13,6 +13,7 @@
 #include "kvstore/gpu/prepared.h"
 #include "kvstore/gpu/requests.h"
 #include "kvstore/gpu/shards.h"
+#include "kvstore/gpu/step.h"
 #include "kvstore/keyed_store.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/state_parts.h"
@@ -110,11 +111,6 @@ void GpuStore::check(const UpdateRule& rule) const {
   if (rule.external && sharded_) refuseInShards("an outside function, which gets whole arrays");
   if (!rule.optimizer) return;
   const std::string& name = rule.optimizer->spec().name;
-  if (!onHost_ && !runsOnGpus(rule.optimizer->math().kernel)) {
-    throw storeUnsupported(name +
-                           " has no kernels for GPUs: use a store that steps on the host ('local', "
-                           "one with servers, or 'allreduce' without shardOptimizer)");
-  }
   if (sharded_ && rule.optimizer->math().needsWhole()) {
     refuseInShards(name + ", which needs a norm of the whole array");
   }
@@ -122,7 +118,9 @@ void GpuStore::check(const UpdateRule& rule) const {
 
 std::unique_ptr<GpuKey> GpuStore::makeKey(Key made) {
   auto key = std::make_unique<GpuKey>(std::move(made));
-  if (sharded_ || cutsAtWill_) addParts(*key, device_->places().size(), leastShardBytes_);
+  // What the host steps gains nothing from parts.
+  if ((sharded_ || cutsAtWill_) && key->dtype != DType::float64)
+    addParts(*key, device_->places().size(), leastShardBytes_);
   if (sharded_ && !key->parts.empty()) {
     device_->makeRoomInParts(*key);
     key->cut = true;
@@ -165,8 +163,9 @@ void GpuStore::ruleChanged() {
 void GpuStore::layOut(GpuKey& key, bool written) {
   if (!cutsAtWill_ || key.parts.empty()) return;
   key.notJoined = nullptr;
-  const bool needsWhole =
-      key.ofRows || rule_.external || (rule_.optimizer && rule_.optimizer->math().needsWhole());
+  const bool needsWhole = key.ofRows || rule_.external ||
+                          (rule_.optimizer && (rule_.optimizer->math().needsWhole() ||
+                                               stepsOnHost(key, *rule_.optimizer)));
   const bool wanted = rule_.optimizer && !needsWhole;
   if (wanted == key.cut) return;
   try {

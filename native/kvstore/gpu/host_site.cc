@@ -162,13 +162,7 @@ class GpuHostSite::Visit final : public InFlight {
     GpuKey& key = unit().key();
     const GpuItem& head = unit().head();
     KeyState& state = *head.state;
-    if (!state.made) {
-      state.state->arrays = std::move(
-          state.optimizer
-              ->createState(key.name, key.hostValue.data(), key.count, key.dtype, key.rowLength)
-              ->arrays);
-      state.made = true;
-    }
+    makeOnHost(state, key, key.hostValue.data());
     update_ = std::make_unique<UpdateRun>(*state.optimizer, *state.state, head.numbers,
                                           key.hostValue.data(), arrived_);
   }

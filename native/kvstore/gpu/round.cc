@@ -457,7 +457,6 @@ void GpuRound::addRowUpdate(GpuUnit& unit) {
   work_[key.owner].uploads.push_back({rows, {staged, kHostPlace}, bytes});
 
   const cuda::StepTask whole = stepOf(key, unit.head());
-  const std::size_t stateSize = key.dtype == DType::float64 ? sizeof(double) : sizeof(float);
   const auto shifted = [](void* array, std::size_t by) -> void* {
     return array == nullptr ? nullptr : static_cast<std::byte*>(array) + by;
   };
@@ -467,7 +466,7 @@ void GpuRound::addRowUpdate(GpuUnit& unit) {
     cuda::StepTask task = whole;
     task.grads = {shifted(rows.data, at * key.rowLength * size)};
     task.weight = shifted(whole.weight, first * size);
-    for (void*& array : task.states) array = shifted(array, first * stateSize);
+    for (void*& array : task.states) array = shifted(array, first * sizeof(float));
     if (task.master != nullptr) task.master += first;
     task.count = count * key.rowLength;
     steps.push_back(std::move(task));

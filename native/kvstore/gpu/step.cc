@@ -12,6 +12,10 @@ GpuStepKind stepKindOf(const GpuKey& key, const Optimizer& optimizer) {
   return {key.dtype, math.kernel, math.ratio};
 }
 
+bool stepsOnHost(const GpuKey& key, const Optimizer& optimizer) {
+  return !cuda::runsOnGpus(key.dtype, optimizer.math().kernel);
+}
+
 void makeState(GpuKey& key, KeyState& state, GpuPlace& owner) {
   if (state.made) return;
   const Optimizer& optimizer = *state.optimizer;

@@ -26,6 +26,9 @@ struct GpuStepKind {
 using GpuSteps = std::map<GpuStepKind, std::vector<cuda::StepTask>>;
 GpuStepKind stepKindOf(const GpuKey&, const Optimizer&);
 
+/// Whether the key's values go to the host for a step, whose state stays there.
+bool stepsOnHost(const GpuKey&, const Optimizer&);
+
 /// Makes the state's arrays on the owner, where they were not made yet. Reads the weights back
 /// where an array starts as their copy.
 void makeState(GpuKey&, KeyState&, GpuPlace& owner);

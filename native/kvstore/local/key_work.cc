@@ -172,12 +172,7 @@ KeyWork::Range KeyWork::rangeOf(std::size_t part) const {
 
 void KeyWork::beginUpdate() {
   KeyState& state = *head().state;
-  if (!state.made) {
-    auto fresh = state.optimizer->createState(key_.name, key_.value(), key_.count, key_.dtype,
-                                              key_.rowLength);
-    state.state->arrays = std::move(fresh->arrays);
-    state.made = true;
-  }
+  makeOnHost(state, key_, key_.value());
   if (stages_[stage_] == Stage::updateRows) {
     inputs_ = {touched_.data.data()};
   } else if (compress_ || sparse_) {

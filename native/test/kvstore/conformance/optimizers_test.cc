@@ -23,34 +23,49 @@ std::map<std::string, double> numbersOf(const std::string& name) {
 }
 
 /// A key in a store and its twin, and pushes to both.
+template <class T = float>
 class TwinKeys {
  public:
+  using Array = std::vector<T>;
+
   TwinKeys(const AnyStore& store, const Twin& twin, const std::string& name, std::size_t count)
       : store_(store), twin_(twin), count_(count) {
-    Floats value = pushedBy(99, 0, count);
-    for (float& one : value) one /= 1024;
-    key_ = store.define(name, value);
-    there_ = twin->define(name, value);
+    constexpr DType kType = sizeof(T) == sizeof(double) ? DType::float64 : DType::float32;
+    const Floats pushed = pushedBy(99, 0, count);
+    Array value(pushed.begin(), pushed.end());
+    for (T& one : value) one /= 1024;
+    key_ = store.define(name, kType, value);
+    there_ = twin->define(name, kType, value);
   }
-  void push(int round) const {
-    store_.run({{.kind = OperationKind::push,
-                 .key = key_,
-                 .in = gradientsOf(store_, round),
-                 .mixed = round % 2 == 1}});
-    twin_->run({{OperationKind::push, there_, gradientsOf(*twin_, round)}});
+  /// So many rounds at once: none waits for the one before it.
+  void push(int first, int rounds = 1) const {
+    std::vector<StepOf<Array>> here;
+    std::vector<StepOf<Array>> there;
+    for (int round = first; round < first + rounds; ++round) {
+      here.push_back({.kind = OperationKind::push,
+                      .key = key_,
+                      .in = gradientsOf(store_, round),
+                      .mixed = round % 2 == 1});
+      there.push_back({OperationKind::push, there_, gradientsOf(*twin_, round)});
+    }
+    store_.run(std::move(here));
+    twin_->run(std::move(there));
   }
   void expectSame(const std::string& what) const {
-    const Floats expected = twin_.pulled(there_, count_);
-    EXPECT_EQ(store_.pulled(key_, count_), store_.everywhere(expected)) << what << " " << count_;
+    const Array expected = twin_.pulled<Array>(there_, count_);
+    EXPECT_EQ(store_.pulled<Array>(key_, count_), store_.everywhere(expected))
+        << what << " " << count_;
   }
 
  private:
-  std::vector<Floats> gradientsOf(const AnyStore& one, int round) const {
-    std::vector<Floats> gradients = ownOf(one, round, count_);
+  std::vector<Array> gradientsOf(const AnyStore& one, int round) const {
+    std::vector<Array> gradients;
+    for (const Floats& own : ownOf(one, round, count_))
+      gradients.emplace_back(own.begin(), own.end());
     // The order of devices is the twin's only where there is no order of workers.
     if (!store_.maker.ordered() || store_.several()) return gradients;
-    for (Floats& gradient : gradients) {
-      for (float& x : gradient) x = std::sin(x);
+    for (Array& gradient : gradients) {
+      for (T& x : gradient) x = std::sin(x);
     }
     return gradients;
   }
@@ -73,17 +88,20 @@ TEST_P(StoreOptimizers, StepToTheBitsOfTheHost) {
         if (!store.maker.steps(*optimizer) && !(whole && store.maker.servers > 1)) continue;
         store.store.setOptimizer(optimizer);
         twin->store.setOptimizer(optimizerOf(name, numbersOf(name)));
-        std::vector<TwinKeys> keys;
+        std::vector<TwinKeys<>> keys;
         // Of several pieces, for what sums up over all of a key and for another.
         const std::size_t most = name == "adam" || name == "lamb" ? 70'001 : 20'000;
         for (const std::size_t count :
              cut ? std::vector<std::size_t>{1023, most} : std::vector<std::size_t>{1, 0, 31, 499}) {
           keys.emplace_back(store, twin, name + std::to_string(count), count);
         }
-        for (int round = 0; round < 2; ++round) {
-          for (const TwinKeys& key : keys) key.push(round);
-        }
-        for (const TwinKeys& key : keys) key.expectSame(name);
+        std::vector<TwinKeys<double>> wide;
+        if (most > 20'000)
+          wide.emplace_back(store, twin, name + "wide" + std::to_string(cut), cut ? 9001 : 63);
+        for (const TwinKeys<>& key : keys) key.push(0, 2);
+        for (const TwinKeys<double>& key : wide) key.push(0, 2);
+        for (const TwinKeys<>& key : keys) key.expectSame(name);
+        for (const TwinKeys<double>& key : wide) key.expectSame(name + " of float64");
       }
     }
   });
@@ -180,16 +198,21 @@ TEST_P(StoreStates, OfOneStoreOfTheHostAreTakenOn) {
   const TestFolder folder;
   onEveryStore(GetParam(), [&](const AnyStore& store) {
     const Twin twin(store);
-    for (const std::string name : {"adam", "ftrl", "lamb"}) {
+    for (const std::string name : {"adam", "ftrl", "lamb", "sgld", "groupadagrad"}) {
       if (!store.maker.steps(*optimizerOf(name))) continue;
       store.store.setOptimizer(nullptr);
-      const TwinKeys one(store, twin, name, 5000);
-      const TwinKeys other(store, twin, name + "short", 33);
+      twin->store.setOptimizer(nullptr);
+      const TwinKeys<> one(store, twin, name, 5000);
+      const TwinKeys<> other(store, twin, name + "short", 33);
+      const TwinKeys<double> wide(store, twin, name + "wide", 5000);
+      // Assigned: where GPUs keep copies of a sum, steps make them stale.
+      wide.push(8);
       twin->store.setOptimizer(optimizerOf(name));
       store.store.setOptimizer(optimizerOf(name));
       for (int round = 0; round < 2; ++round) {
         one.push(round);
         other.push(round);
+        wide.push(round);
       }
       // Each worker has a twin of its own, which writes a file of its own.
       const std::string file = folder.file(name);
@@ -197,12 +220,15 @@ TEST_P(StoreStates, OfOneStoreOfTheHostAreTakenOn) {
         twin->wait([&](auto done) { twin->store.saveStates(file, false, done); });
       store.barrier();
       one.push(2);
+      wide.push(2);
       // Back to what was before.
       store.wait([&](auto done) { store.store.loadStates(file, done); });
       twin->wait([&](auto done) { twin->store.loadStates(file, done); });
       one.push(3);
       other.push(3);
+      wide.push(3);
       one.expectSame(name);
+      wide.expectSame(name);
       other.expectSame(name);
       store.barrier();
     }
@@ -213,27 +239,30 @@ TEST_P(StoreStatesInOneFile, AreTheFileOfOneStoreOfTheHost) {
   const TestFolder folder;
   onEveryStore(GetParam(), [&](const AnyStore& store) {
     const Twin twin(store);
-    const TwinKeys one(store, twin, "w", 5003);
-    const TwinKeys other(store, twin, "v", 33);
-    const TwinKeys none(store, twin, "empty", 0);
-    store.store.setOptimizer(optimizerOf("adam"));
-    twin->store.setOptimizer(optimizerOf("adam"));
-    for (int round = 0; round < 2; ++round) {
-      one.push(round);
-      other.push(round);
-      none.push(round);
-    }
-    const std::string here = folder.file("here");
-    const std::string there = folder.file("there");
-    store.wait([&](auto done) { store.store.saveStates(here, true, done); });
-    if (store.rank != 0) return;
-    twin->wait([&](auto done) { twin->store.saveStates(there, true, done); });
+    const TwinKeys<> one(store, twin, "w", 5003);
+    const TwinKeys<> other(store, twin, "v", 33);
+    const TwinKeys<> none(store, twin, "empty", 0);
     const auto contents = [](const std::string& file) {
       std::ifstream stream(file, std::ios::binary);
       return std::string(std::istreambuf_iterator<char>(stream), {});
     };
-    EXPECT_FALSE(contents(here).empty());
-    EXPECT_TRUE(contents(here) == contents(there));
+    for (const std::string name : {"adam", "sgld"}) {
+      store.store.setOptimizer(optimizerOf(name));
+      twin->store.setOptimizer(optimizerOf(name));
+      for (int round = 0; round < 2; ++round) {
+        one.push(round);
+        other.push(round);
+        none.push(round);
+      }
+      const std::string here = folder.file(name + "here");
+      const std::string there = folder.file(name + "there");
+      store.wait([&](auto done) { store.store.saveStates(here, true, done); });
+      store.barrier();
+      if (store.rank != 0) continue;
+      twin->wait([&](auto done) { twin->store.saveStates(there, true, done); });
+      EXPECT_FALSE(contents(here).empty());
+      EXPECT_TRUE(contents(here) == contents(there)) << name;
+    }
   });
 }
 

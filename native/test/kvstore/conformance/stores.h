@@ -53,9 +53,7 @@ struct StoreMaker {
   /// Whether parts of a key are stepped apart from one another.
   bool cuts() const { return sharded || servers > 1; }
   bool steps(const Optimizer& optimizer) const {
-    if (optimizer.math().needsWhole() && cuts()) return false;
-    const bool stepsOnHost = way == alone ? onHost() : way == overServers || !sharded;
-    return !onGpus || stepsOnHost || runsOnGpus(optimizer.math().kernel);
+    return !(optimizer.math().needsWhole() && cuts());
   }
 
   std::vector<int> gpus() const { return onGpus ? gpusOf(merge, oneGpu) : std::vector<int>{}; }
