@@ -38,6 +38,25 @@ DType summedAs(DType dtype) {
   }
 }
 
+kernels::PatternCall patternCall(std::size_t first, std::size_t count, DType dtype, ReduceOp op,
+                                 int size, std::uint64_t seed, int rank) {
+  kernelType(dtype);  // refuses those that GPUs do not have
+  return {.first = first,
+          .count = count,
+          .seed = seed,
+          .size = static_cast<std::uint64_t>(std::max(1, size)),
+          .type = kernels::patternType(dtype),
+          .rank = rank,
+          .op = op};
+}
+
+void launchPattern(Stream& stream, void* data, const kernels::PatternCall& call,
+                   std::uint64_t* wrong) {
+  kernelModule(stream.device(), "pattern")
+      .launch(stream, "gradlinkPattern", divideUp(call.count, kernels::kPatternTile), kThreads,
+              data, call, wrong);
+}
+
 }  // namespace
 
 const char* kernelType(DType dtype) {
@@ -51,8 +70,6 @@ const char* kernelType(DType dtype) {
 }
 
 std::string sumModule(DType dtype) { return std::string("sum") + kernelType(summedAs(dtype)); }
-
-std::string patternModule(DType dtype) { return std::string("pattern") + kernelType(dtype); }
 
 void sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const SumTask> tasks) {
   std::size_t count = 0;
@@ -118,28 +135,26 @@ void weightedSum(Stream& stream, TaskRing& ring, DType dtype, void* to,
           .target = to,
           .aligned = isAligned(to) && std::all_of(from.begin(), from.end(), isAligned) ? 1u : 0u};
   ring.impl().send(list);
-  kernelModule(stream.device(), "weighted")
-      .launch(stream, std::string("gradlinkWeighted") + kernelType(dtype),
-              divideUp(count * sizeOf(dtype), kernels::kSumTileBytes), kThreads,
-              static_cast<const WeightedData*>(dataThere));
+  const KernelModule& module = kernelModule(stream.device(), "weighted");
+  const std::uint64_t tiles = divideUp(count, kernels::kWeightedTile);
+  const WeightedData* const task = dataThere;
+  if (dtype == DType::float64) {
+    module.launch(stream, "gradlinkWeightedFloat64", tiles, kThreads, task);
+  } else {
+    module.launch(stream, "gradlinkWeighted", tiles, kThreads, task, dtype);
+  }
 }
 
 void fillPattern(Stream& stream, void* to, std::size_t first, std::size_t count, DType dtype,
                  ReduceOp op, int size, std::uint64_t seed, int rank) {
-  const kernels::PatternCall call{first, count, seed, static_cast<std::uint64_t>(std::max(1, size)),
-                                  rank,  op,    dtype};
-  kernelModule(stream.device(), patternModule(dtype))
-      .launch(stream, std::string("gradlinkFill") + kernelType(dtype),
-              divideUp(count, kernels::kPatternTile), kThreads, to, call);
+  launchPattern(stream, to, patternCall(first, count, dtype, op, size, seed, rank), nullptr);
 }
 
 void countWrong(Stream& stream, const void* got, std::size_t first, std::size_t count, DType dtype,
                 ReduceOp op, int size, std::uint64_t seed, int rank, std::uint64_t* wrong) {
-  const kernels::PatternCall call{first, count, seed, static_cast<std::uint64_t>(std::max(1, size)),
-                                  rank,  op,    dtype};
-  kernelModule(stream.device(), patternModule(dtype))
-      .launch(stream, std::string("gradlinkCountWrong") + kernelType(dtype),
-              divideUp(count, kernels::kPatternTile), kThreads, got, call, wrong);
+  // With a counter the kernel only reads.
+  launchPattern(stream, const_cast<void*>(got),
+                patternCall(first, count, dtype, op, size, seed, rank), wrong);
 }
 
 void spin(Stream& stream, const std::uint32_t* flag, double limitSeconds) {

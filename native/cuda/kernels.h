@@ -48,8 +48,7 @@ void sum(Stream&, TaskRing& ring, DType, std::span<const SumTask>);
 void weightedSum(Stream&, TaskRing& ring, DType, void* to, std::span<const void* const> from,
                  std::span<const double> weights, std::size_t count);
 
-/// Of patternModule(dtype): the test data of native/measure/pattern.h, element first + i for rank.
-std::string patternModule(DType);
+/// Of "pattern": the test data of native/measure/pattern.h, element first + i for rank.
 void fillPattern(Stream&, void* to, std::size_t first, std::size_t count, DType, ReduceOp, int size,
                  std::uint64_t seed, int rank);
 /// Adds the number of wrong elements to *wrong (a device or mapped pinned u64); rank -1: the

@@ -13,7 +13,7 @@ struct PackedPtx {
 };
 
 struct KernelCode {
-  /// "sumFloat32", "weighted", "compression", "diagnostics", "patternFloat32", "stepAdam",
+  /// "sumFloat32", "weighted", "compression", "diagnostics", "pattern", "stepAdam",
   /// "LambSquares", "norms".
   const char* name;
   PackedPtx ptx;

@@ -16,13 +16,13 @@ export const sources = ['kernels', 'step_kernels'];
 /** @type {readonly (readonly [RegExp, string])[]} */
 const groups = [
   [/^gradlinkSum(\w+)$/, 'sum$1'],
-  [/^gradlinkWeighted\w+$/, 'weighted'],
+  [/^gradlinkWeighted\w*$/, 'weighted'],
   [/^gradlink(?:Decompress|Compress)\d$/, 'compression'],
   [/^gradlink(?:Copy|Chase|Spin)$/, 'diagnostics'],
-  [/^gradlink(?:Fill|CountWrong)(\w+)$/, 'pattern$1'],
-  [/^gradlink(\w+Squares)\w+$/, '$1'],
-  [/^gradlink(?:FoldLanes|ScaleRate\d+)$/, 'norms'],
-  [/^gradlink(\w+?)(?:Float16|Bfloat16|Float32|Float64)$/, 'step$1'],
+  [/^gradlinkPattern$/, 'pattern'],
+  [/^gradlink(\w+Squares)$/, '$1'],
+  [/^gradlink(?:FoldLanes|ScaleRate)$/, 'norms'],
+  [/^gradlink(\w+)$/, 'step$1'],
 ];
 
 /**

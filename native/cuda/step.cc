@@ -33,23 +33,16 @@ const char* squaresOf(TrustRatio ratio) {
   return ratio == TrustRatio::lamb ? "LambSquares" : "LbsgdSquares";
 }
 
-template <class T>
 struct Lists {
-  StepData<T>* tasks = nullptr;
+  StepData* tasks = nullptr;
   NormData* norms = nullptr;
   TrustData* trusts = nullptr;
 };
 
-template <class T>
 class Call {
  public:
   Call(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustRatio ratio)
-      : stream_(stream),
-        ring_(ring.impl()),
-        half_(dtype == DType::float16 || dtype == DType::bfloat16),
-        type_(kernelType(dtype)),
-        kernel_(kernel),
-        ratio_(ratio) {}
+      : stream_(stream), ring_(ring.impl()), dtype_(dtype), kernel_(kernel), ratio_(ratio) {}
 
   void run(std::span<const StepTask> tasks) {
     std::size_t pointerCount = 0;
@@ -66,21 +59,21 @@ class Call {
     write(tasks, pointerCount);
     if (ratio_ != TrustRatio::none) scaleRates();
     launch(stepModule(kernel_), kFormulas[static_cast<std::size_t>(kernel_)], tiles_, constTasks(),
-           count32());
+           count32(), dtype_);
   }
 
  private:
   void write(std::span<const StepTask> tasks, std::size_t pointerCount) {
     const std::size_t normCount = ratio_ == TrustRatio::none ? 0 : count_;
-    const TaskList list = ring_.reserve(count_ * sizeof(StepData<T>) +
+    const TaskList list = ring_.reserve(count_ * sizeof(StepData) +
                                         normCount * (sizeof(NormData) + sizeof(TrustData)) +
                                         pointerCount * sizeof(void*));
     ListWriter writer(list);
     void** pointersThere = nullptr;
-    auto* data = writer.template take<StepData<T>>(count_, there_.tasks).data();
-    auto* norm = writer.template take<NormData>(normCount, there_.norms).data();
-    auto* trust = writer.template take<TrustData>(normCount, there_.trusts).data();
-    auto* pointers = writer.template take<void*>(pointerCount, pointersThere).data();
+    auto* data = writer.take<StepData>(count_, there_.tasks).data();
+    auto* norm = writer.take<NormData>(normCount, there_.norms).data();
+    auto* trust = writer.take<TrustData>(normCount, there_.trusts).data();
+    auto* pointers = writer.take<void*>(pointerCount, pointersThere).data();
     // The sums of the lanes of all arrays, then those of the blocks.
     double* lanes = nullptr;
     double* sums = nullptr;
@@ -107,12 +100,12 @@ class Call {
     ring_.send(list);
   }
 
-  StepData<T> dataOf(const StepTask& task, void** pointers, void* const* pointersThere) const {
+  StepData dataOf(const StepTask& task, void** pointers, void* const* pointersThere) const {
     // The kernel only reads the gradients.
     void** end = pointers;
     for (const void* grad : task.grads) *end++ = const_cast<void*>(grad);
     end = std::copy(task.targets.begin(), task.targets.end(), end);
-    StepData<T> data{};
+    StepData data{};
     data.firstTile = tiles_;
     data.count = task.count;
     data.pointers = pointersThere;
@@ -120,15 +113,15 @@ class Call {
     data.targets = static_cast<std::uint32_t>(task.targets.size());
     data.weight = task.weight;
     for (std::size_t i = 0; i < task.states.size(); ++i) {
-      data.states[i] = static_cast<T*>(task.states[i]);
+      data.states[i] = static_cast<float*>(task.states[i]);
     }
-    data.master = half_ ? task.master : nullptr;
+    data.master = isHalf(dtype_) ? task.master : nullptr;
     // A null pointer (an unused state) is aligned.
     const bool aligned = std::all_of(pointers, end, isAligned) && isAligned(task.weight) &&
                          std::all_of(task.states.begin(), task.states.end(), isAligned) &&
                          isAligned(data.master);
     data.aligned = aligned ? 1 : 0;
-    data.scalars = rounded<T>(task.scalars);
+    data.scalars = rounded<float>(task.scalars);
     return data;
   }
 
@@ -142,32 +135,30 @@ class Call {
   void scaleRates() {
     const auto* norms = static_cast<const NormData*>(there_.norms);
     launch(squaresOf(ratio_), squaresOf(ratio_), divideUp(blocks_ * kernels::kLanes, kThreads),
-           constTasks(), norms, count32(), blocks_);
+           constTasks(), norms, count32(), blocks_, dtype_);
     const KernelModule& module = kernelModule(stream_.device(), kNorms);
     module.launch(stream_, "gradlinkFoldLanes", divideUp(2 * blocks_, kThreads), kThreads, norms,
                   count32(), blocks_);
-    module.launch(
-        stream_, sizeof(T) == sizeof(float) ? "gradlinkScaleRate32" : "gradlinkScaleRate64", count_,
-        1, there_.tasks, norms, static_cast<const TrustData*>(there_.trusts), count32());
+    module.launch(stream_, "gradlinkScaleRate", count_, 1, there_.tasks, norms,
+                  static_cast<const TrustData*>(there_.trusts), count32());
   }
 
   template <class... Arguments>
   void launch(std::string_view module, const char* formula, std::uint64_t blocks,
               Arguments... arguments) {
     kernelModule(stream_.device(), module)
-        .launch(stream_, std::string("gradlink") + formula + type_, blocks, kThreads, arguments...);
+        .launch(stream_, std::string("gradlink") + formula, blocks, kThreads, arguments...);
   }
 
-  const StepData<T>* constTasks() const { return there_.tasks; }
+  const StepData* constTasks() const { return there_.tasks; }
   std::uint32_t count32() const { return static_cast<std::uint32_t>(count_); }
 
   Stream& stream_;
   TaskRing::Impl& ring_;
-  bool half_;
-  const char* type_;
+  DType dtype_;
   StepKernel kernel_;
   TrustRatio ratio_;
-  Lists<T> there_;
+  Lists there_;
   std::size_t count_ = 0;
   std::uint64_t blocks_ = 0;
   std::uint64_t tiles_ = 0;
@@ -189,15 +180,11 @@ void step(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustR
       (kernel == StepKernel::lambApply) != (ratio == TrustRatio::lamb)) {
     throw Error(ErrorCode::invalidArgument, "lamb's step is lambApply with lamb's trust ratio");
   }
-  if (!isFloat(dtype)) {
+  if (dtype != DType::float32 && !isHalf(dtype)) {
     throw Error(ErrorCode::invalidArgument,
-                std::string("an optimizer's step needs a float type, got ") + nameOf(dtype));
+                std::string("a step on a GPU needs float32 or a half type, got ") + nameOf(dtype));
   }
-  if (dtype == DType::float64) {
-    Call<double>(stream, ring, dtype, kernel, ratio).run(tasks);
-  } else {
-    Call<float>(stream, ring, dtype, kernel, ratio).run(tasks);
-  }
+  Call(stream, ring, dtype, kernel, ratio).run(tasks);
 }
 
 }  // namespace gradlink::cuda

@@ -7,90 +7,87 @@
 
 namespace gradlink::kernels {
 
+GRADLINK_DEVICE void loadStates(const float* from, unsigned many, std::uint64_t at, float* out) {
+  Elements<kLanes> loaded{};
+  loaded.load(DType::float32, many, from, at);
+  loaded.unpack(DType::float32, out);
+}
+
+/// Of the first `many` elements kLanes apart from `at` on: makes of gradients the numbers whose
+/// norm is wanted.
 struct LarsSquares {
-  template <class E, unsigned many>
-  static GRADLINK_DEVICE void others(const StepData<typename E::Wide>& task, std::uint64_t at,
-                                     const typename E::Wide*, typename E::Wide* out) {
-    GRADLINK_UNROLL
-    for (unsigned j = 0; j < many; ++j) sumOfGrads<E, 1>(task, at + j * kLanes, out + j);
-  }
+  static GRADLINK_DEVICE void others(const StepData&, unsigned, std::uint64_t, const float*,
+                                     float*) {}
 };
 
 /// Of the mean gradient of the step.
 struct LbsgdSquares {
-  template <class E, unsigned many>
-  static GRADLINK_DEVICE void others(const StepData<typename E::Wide>& task, std::uint64_t at,
-                                     const typename E::Wide*, typename E::Wide* out) {
+  static GRADLINK_DEVICE void others(const StepData& task, unsigned many, std::uint64_t at,
+                                     const float*, float* out) {
+    float gathered[kTaken];
+    loadStates(task.states[1], many, at, gathered);
     GRADLINK_UNROLL
-    for (unsigned j = 0; j < many; ++j) {
-      sumOfGrads<E, 1>(task, at + j * kLanes, out + j);
-      out[j] = (task.states[1][at + j * kLanes] + out[j]) / task.scalars.correction2;
+    for (unsigned j = 0; j < kTaken; ++j) {
+      out[j] = (gathered[j] + out[j]) / task.scalars.correction2;
     }
   }
 };
 
 /// The first half of lamb: stores the moments and measures the direction.
 struct LambSquares {
-  template <class E, unsigned many>
-  static GRADLINK_DEVICE void others(const StepData<typename E::Wide>& task, std::uint64_t at,
-                                     const typename E::Wide* weights, typename E::Wide* out) {
-    using T = typename E::Wide;
-    T states[many][2];
+  static GRADLINK_DEVICE void others(const StepData& task, unsigned many, std::uint64_t at,
+                                     const float* weights, float* out) {
+    float mean[kTaken];
+    float variance[kTaken];
+    loadStates(task.states[0], many, at, mean);
+    loadStates(task.states[1], many, at, variance);
     GRADLINK_UNROLL
-    for (unsigned j = 0; j < many; ++j) {
-      states[j][0] = task.states[0][at + j * kLanes];
-      states[j][1] = task.states[1][at + j * kLanes];
-      sumOfGrads<E, 1>(task, at + j * kLanes, out + j);
-    }
-    GRADLINK_UNROLL
-    for (unsigned j = 0; j < many; ++j) {
-      moments(bounded(task.scalars.rescale * out[j], task.scalars.clip), states[j], task.scalars);
-      task.states[0][at + j * kLanes] = states[j][0];
-      task.states[1][at + j * kLanes] = states[j][1];
-      out[j] = lambDirection(weights[j], states[j], task.scalars);
+    for (unsigned j = 0; j < kTaken; ++j) {
+      if (j >= many) continue;
+      float states[2] = {mean[j], variance[j]};
+      moments(bounded(task.scalars.rescale * out[j], task.scalars.clip), states, task.scalars);
+      task.states[0][at + j * kLanes] = states[0];
+      task.states[1][at + j * kLanes] = states[1];
+      out[j] = lambDirection(weights[j], states, task.scalars);
     }
   }
 };
 
 GRADLINK_DEVICE double squared(double x) { return x * x; }
 
-template <class Squares, class E, unsigned many>
-GRADLINK_DEVICE void addSquares(const StepData<typename E::Wide>& task, std::uint64_t at,
-                                double* sums) {
-  typename E::Wide weights[many];
-  typename E::Wide others[many];
-  GRADLINK_UNROLL
-  for (unsigned j = 0; j < many; ++j) loadWeights<E, 1>(task, at + j * kLanes, weights + j);
-  Squares::template others<E, many>(task, at, weights, others);
-  GRADLINK_UNROLL
-  for (unsigned j = 0; j < many; ++j) {
-    sums[0] = sums[0] + squared(static_cast<double>(weights[j]));
-    sums[1] = sums[1] + squared(static_cast<double>(others[j]));
-  }
-}
-
 /// One thread for each lane of a block of kUpdateBlock elements.
-template <class Squares, class E>
-GRADLINK_DEVICE void laneSquares(const StepData<typename E::Wide>* tasks, const NormData* norms,
-                                 std::uint32_t count, std::uint64_t blocks) {
-  constexpr unsigned kTogether = 4;
+template <class Squares>
+GRADLINK_DEVICE void laneSquares(const StepData* tasks, const NormData* norms, std::uint32_t count,
+                                 std::uint64_t blocks, DType type) {
   const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (thread >= blocks * kLanes) return;
   const std::uint32_t index = taskAt(norms, count, &NormData::firstBlock, thread / kLanes);
   const NormData& norm = norms[index];
-  const StepData<typename E::Wide>& task = tasks[index];
+  const StepData& task = tasks[index];
   const std::uint64_t block = thread / kLanes - norm.firstBlock;
   const auto lane = static_cast<unsigned>(thread % kLanes);
   const std::uint64_t begin = block * kUpdateBlock;
   const std::uint64_t end = task.count - begin < kUpdateBlock ? task.count : begin + kUpdateBlock;
+  const DType weightType = typeOfWeights(task, type);
   double sums[2] = {0, 0};
-  std::uint64_t at = begin + lane;
   GRADLINK_KEEP_ROLLED
-  for (; at + (kTogether - 1) * kLanes < end; at += kTogether * kLanes) {
-    addSquares<Squares, E, kTogether>(task, at, sums);
+  for (std::uint64_t at = begin + lane; at < end; at += kTaken * kLanes) {
+    const std::uint64_t left = (end - at + kLanes - 1) / kLanes;
+    const auto many = static_cast<unsigned>(left < kTaken ? left : kTaken);
+    Elements<kLanes> loaded{};
+    float weights[kTaken];
+    float others[kTaken] = {};
+    loaded.load(weightType, many, weightsOf(task), at);
+    sumOfGrads<kLanes>(task, type, many, at, others);
+    loaded.unpack(weightType, weights);
+    Squares::others(task, many, at, weights, others);
+    GRADLINK_UNROLL
+    for (unsigned j = 0; j < kTaken; ++j) {
+      if (j >= many) continue;
+      sums[0] = sums[0] + squared(static_cast<double>(weights[j]));
+      sums[1] = sums[1] + squared(static_cast<double>(others[j]));
+    }
   }
-  GRADLINK_KEEP_ROLLED
-  for (; at < end; at += kLanes) addSquares<Squares, E, 1>(task, at, sums);
   double* out = norm.lanes + 2 * (block * kLanes + lane);
   out[0] = sums[0];
   out[1] = sums[1];
@@ -140,9 +137,8 @@ GRADLINK_DEVICE double trustRatio(const TrustData& trust, double weightSquares,
 }
 
 /// One block of one thread an array, as blocks are added in order. Stores the scaled rate.
-template <class T>
-GRADLINK_DEVICE void scaleRate(StepData<T>* tasks, const NormData* norms, const TrustData* trusts,
-                               std::uint32_t count) {
+GRADLINK_KERNEL gradlinkScaleRate(StepData* tasks, const NormData* norms, const TrustData* trusts,
+                                  std::uint32_t count) {
   const std::uint32_t index = blockIdx.x;
   if (index >= count) return;
   const NormData& norm = norms[index];
@@ -155,35 +151,20 @@ GRADLINK_DEVICE void scaleRate(StepData<T>* tasks, const NormData* norms, const 
   }
   const TrustData& trust = trusts[index];
   const double rate = trust.learningRate * trustRatio(trust, weights, others);
-  StepScalars<T>& scalars = tasks[index].scalars;
-  scalars.lr = static_cast<T>(rate);
-  scalars.lrWd = static_cast<T>(rate * trust.wd);
-  scalars.keep = static_cast<T>(1 - rate * trust.wd);
+  StepScalars<float>& scalars = tasks[index].scalars;
+  scalars.lr = static_cast<float>(rate);
+  scalars.lrWd = static_cast<float>(rate * trust.wd);
+  scalars.keep = static_cast<float>(1 - rate * trust.wd);
 }
 
-GRADLINK_KERNEL gradlinkScaleRate32(StepData<float>* tasks, const NormData* norms,
-                                    const TrustData* trusts, std::uint32_t count) {
-  scaleRate(tasks, norms, trusts, count);
-}
-GRADLINK_KERNEL gradlinkScaleRate64(StepData<double>* tasks, const NormData* norms,
-                                    const TrustData* trusts, std::uint32_t count) {
-  scaleRate(tasks, norms, trusts, count);
-}
-
-#define GRADLINK_SQUARES_KERNEL(name, Squares, E)                                                  \
-  GRADLINK_KERNEL name(const StepData<E::Wide>* tasks, const NormData* norms, std::uint32_t count, \
-                       std::uint64_t blocks) {                                                     \
-    laneSquares<Squares, E>(tasks, norms, count, blocks);                                          \
+#define GRADLINK_SQUARES(Squares)                                                            \
+  GRADLINK_KERNEL gradlink##Squares(const StepData* tasks, const NormData* norms,            \
+                                    std::uint32_t count, std::uint64_t blocks, DType type) { \
+    laneSquares<Squares>(tasks, norms, count, blocks, type);                                 \
   }
-#define GRADLINK_SQUARES(Squares)                                         \
-  GRADLINK_SQUARES_KERNEL(gradlink##Squares##Float16, Squares, Float16)   \
-  GRADLINK_SQUARES_KERNEL(gradlink##Squares##Bfloat16, Squares, Bfloat16) \
-  GRADLINK_SQUARES_KERNEL(gradlink##Squares##Float32, Squares, Float32)   \
-  GRADLINK_SQUARES_KERNEL(gradlink##Squares##Float64, Squares, Float64)
 GRADLINK_SQUARES(LarsSquares)
 GRADLINK_SQUARES(LambSquares)
 GRADLINK_SQUARES(LbsgdSquares)
 #undef GRADLINK_SQUARES
-#undef GRADLINK_SQUARES_KERNEL
 
 }  // namespace gradlink::kernels

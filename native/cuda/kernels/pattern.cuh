@@ -1,4 +1,5 @@
-// Test data generated and checked on the device, as defined in native/measure/pattern.h.
+// Test data generated and checked on the device, as defined in native/measure/pattern.h. One kernel
+// for all of it: drivers compile a kernel at its first use, and nobody waits for this one's work.
 #pragma once
 
 #include "core/kernels/pattern_formula.h"
@@ -7,58 +8,46 @@
 
 namespace gradlink::kernels {
 
-template <class P>
-GRADLINK_DEVICE typename P::Memory valueAt(const Pattern<P>& pattern, const PatternCall& call,
-                                           std::uint64_t i) {
-  const std::uint64_t index = call.first + i;
-  return P::encode(call.rank < 0 ? pattern.reduction(index, call.size)
-                                 : pattern.input(index, static_cast<std::uint64_t>(call.rank)));
+template <class Word>
+GRADLINK_DEVICE bool putWord(void* to, std::uint64_t i, std::uint64_t bits, bool checks) {
+  Word& word = static_cast<Word*>(to)[i];
+  if (checks) return word == static_cast<Word>(bits);
+  word = static_cast<Word>(bits);
+  return true;
 }
 
-template <class P>
-GRADLINK_DEVICE void fillTile(void* to, const PatternCall& call) {
-  const Pattern<P> pattern(call.op, call.size, call.seed);
-  const std::uint64_t begin = blockIdx.x * kPatternTile;
-  GRADLINK_KEEP_ROLLED
-  for (std::uint64_t i = begin + threadIdx.x; i < begin + kPatternTile && i < call.count;
-       i += kThreads) {
-    static_cast<typename P::Memory*>(to)[i] = valueAt(pattern, call, i);
-  }
+/// Stores an element, or says whether it is there.
+GRADLINK_DEVICE bool putBits(void* to, std::uint64_t i, std::uint64_t bits, std::uint32_t bytes,
+                             bool checks) {
+  if (bytes == 1) return putWord<std::uint8_t>(to, i, bits, checks);
+  if (bytes == 2) return putWord<std::uint16_t>(to, i, bits, checks);
+  if (bytes == 4) return putWord<std::uint32_t>(to, i, bits, checks);
+  return putWord<std::uint64_t>(to, i, bits, checks);
 }
 
-template <class P>
-GRADLINK_DEVICE void checkTile(const void* got, const PatternCall& call, std::uint64_t* wrong) {
-  const Pattern<P> pattern(call.op, call.size, call.seed);
+template <class Exact>
+GRADLINK_DEVICE void patternTile(void* data, const PatternCall& call, std::uint64_t* wrong) {
+  const Pattern<Exact> pattern(call.type, call.op, call.size, call.seed);
   const std::uint64_t begin = blockIdx.x * kPatternTile;
+  const std::uint64_t end = call.count - begin < kPatternTile ? call.count : begin + kPatternTile;
   std::uint64_t mine = 0;
   GRADLINK_KEEP_ROLLED
-  for (std::uint64_t i = begin + threadIdx.x; i < begin + kPatternTile && i < call.count;
-       i += kThreads) {
-    if (static_cast<const typename P::Memory*>(got)[i] != valueAt(pattern, call, i)) ++mine;
+  for (std::uint64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    const std::uint64_t index = call.first + i;
+    const Exact value = call.rank < 0 ? pattern.reduction(index, call.size)
+                                      : pattern.input(index, static_cast<std::uint64_t>(call.rank));
+    if (!putBits(data, i, pattern.encode(value), call.type.bytes, wrong != nullptr)) ++mine;
   }
   if (mine != 0) addTo(wrong, mine);
 }
 
-#define GRADLINK_PATTERN_OF(Type, ...)                                        \
-  GRADLINK_KERNEL gradlinkFill##Type(void* to, PatternCall call) {            \
-    fillTile<__VA_ARGS__>(to, call);                                          \
-  }                                                                           \
-  GRADLINK_KERNEL gradlinkCountWrong##Type(const void* got, PatternCall call, \
-                                           std::uint64_t* wrong) {            \
-    checkTile<__VA_ARGS__>(got, call, wrong);                                 \
+/// Fills the array; with a counter it reads it instead, and adds the elements that are wrong.
+GRADLINK_KERNEL gradlinkPattern(void* data, PatternCall call, std::uint64_t* wrong) {
+  if (call.type.isFloat) {
+    patternTile<double>(data, call, wrong);
+  } else {
+    patternTile<std::uint64_t>(data, call, wrong);
   }
-GRADLINK_PATTERN_OF(Int8, IntegerPattern<std::uint8_t, true>)
-GRADLINK_PATTERN_OF(Uint8, IntegerPattern<std::uint8_t, false>)
-GRADLINK_PATTERN_OF(Int32, IntegerPattern<std::uint32_t, true>)
-GRADLINK_PATTERN_OF(Uint32, IntegerPattern<std::uint32_t, false>)
-GRADLINK_PATTERN_OF(Int64, IntegerPattern<std::uint64_t, true>)
-GRADLINK_PATTERN_OF(Uint64, IntegerPattern<std::uint64_t, false>)
-GRADLINK_PATTERN_OF(Float16, PatternFloat16)
-GRADLINK_PATTERN_OF(Bfloat16, PatternBfloat16)
-GRADLINK_PATTERN_OF(Float32, PatternFloat32)
-GRADLINK_PATTERN_OF(Float64, PatternFloat64)
-GRADLINK_PATTERN_OF(Float8e4m3, PatternFloat8e4m3)
-GRADLINK_PATTERN_OF(Float8e5m2, PatternFloat8e5m2)
-#undef GRADLINK_PATTERN_OF
+}
 
 }  // namespace gradlink::kernels

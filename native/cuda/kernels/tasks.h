@@ -7,6 +7,7 @@
 
 #include "core/kernels/dtype.h"
 #include "core/kernels/optimizer_step.h"
+#include "core/kernels/pattern_type.h"
 #include "core/kernels/reduce_op.h"
 
 namespace gradlink::kernels {
@@ -16,6 +17,7 @@ inline constexpr unsigned kThreads = 256;
 /// Bytes of one array that a block of the sum kernels covers: four vectors of 16 bytes a thread.
 inline constexpr std::uint64_t kSumTileBytes = 16384;
 inline constexpr std::uint64_t kStepTile = 4096;
+inline constexpr std::uint64_t kWeightedTile = 4096;
 /// Bytes of codes that a block of a compression kernel covers: four a thread.
 inline constexpr std::uint64_t kCodeTile = 1024;
 /// Elements that a block of the pattern kernels covers.
@@ -30,10 +32,10 @@ struct PatternCall {
   std::uint64_t count;
   std::uint64_t seed;
   std::uint64_t size;
+  PatternType type;
   /// -1: the reduction of all ranks.
   std::int32_t rank;
   ReduceOp op;
-  DType dtype;
 };
 
 struct SumData {
@@ -59,7 +61,6 @@ struct WeightedData {
   std::uint64_t aligned;
 };
 
-template <class T>
 struct StepData {
   std::uint64_t firstTile;
   std::uint64_t count;
@@ -70,9 +71,9 @@ struct StepData {
   std::uint32_t aligned;
   std::uint32_t unused;
   void* weight;
-  T* states[3];
+  float* states[3];
   float* master;
-  StepScalars<T> scalars;
+  StepScalars<float> scalars;
 };
 
 /// An array's norms: two sums (weights; gradient or direction) for each lane and for each block.

@@ -20,7 +20,7 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
       patternOp_(record.reduces() ? options.op : ReduceOp::max) {
   const std::size_t blockBytes = options.count * sizeOf(options.dtype);
   // Otherwise loaded while others wait in a collective.
-  cuda::loadKernels(comm.devices(), {"diagnostics", cuda::patternModule(options.dtype)});
+  cuda::loadKernels(comm.devices(), {"diagnostics", "pattern"});
   for (std::size_t i = 0; i < comm.devices().size(); ++i) {
     cuda::Device& device = *comm.devices()[i];
     streams_.push_back(std::make_unique<cuda::Stream>(device));

@@ -24,15 +24,17 @@ void sumTraffic(Traffic& traffic, const SumData* tasks, std::uint32_t count) {
   }
 }
 
-template <class Element>
-void weightedTraffic(Traffic& traffic, const WeightedData* task) {
+void weightedTraffic(Traffic& traffic, const WeightedData* task, DType type) {
   if (traffic.list(task, 1).empty()) return;
-  const std::size_t bytes = task->count * sizeof(typename Element::Memory);
+  const std::size_t bytes = task->count * sizeOf(type);
   traffic.read(task->weights, task->sourceCount * sizeof(double));
   traffic.write(task->target, bytes);
   for (const void* source : traffic.list(task->sources, task->sourceCount)) {
     traffic.read(source, bytes);
   }
+}
+void weightedTraffic64(Traffic& traffic, const WeightedData* task) {
+  weightedTraffic(traffic, task, DType::float64);
 }
 
 template <class Bits>
@@ -58,11 +60,13 @@ void decompressTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t co
   }
 }
 
-void fillTraffic(Traffic& traffic, void* to, PatternCall call) {
-  traffic.write(to, call.count * sizeOf(call.dtype));
-}
-void countTraffic(Traffic& traffic, const void* got, PatternCall call, std::uint64_t* wrong) {
-  traffic.read(got, call.count * sizeOf(call.dtype));
+void patternTraffic(Traffic& traffic, void* data, PatternCall call, std::uint64_t* wrong) {
+  const std::size_t bytes = call.count * call.type.bytes;
+  if (wrong == nullptr) {
+    traffic.write(data, bytes);
+    return;
+  }
+  traffic.read(data, bytes);
   traffic.write(wrong, sizeof *wrong);
 }
 void copyTraffic(Traffic& traffic, void* to, const void* from, std::uint64_t vectors) {
@@ -140,21 +144,7 @@ struct CopyKernel {
 
 #define GRADLINK_FAKE_SUM(Element) \
   entry<&kernels::gradlinkSum##Element, &sumTraffic<kernels::Element>>("gradlinkSum" #Element)
-#define GRADLINK_FAKE_WEIGHTED(Element)                                           \
-  entry<&kernels::gradlinkWeighted##Element, &weightedTraffic<kernels::Element>>( \
-      "gradlinkWeighted" #Element)
 #define GRADLINK_FAKE_KERNEL(name, traffic) entry<&kernels::name, &traffic>(#name)
-
-#define GRADLINK_FAKE_PATTERNS(X) \
-  X(Int8)                         \
-  X(Uint8)                        \
-  X(Int32)                        \
-  X(Uint32)                       \
-  X(Int64) X(Uint64) X(Float16) X(Bfloat16) X(Float32) X(Float64) X(Float8e4m3) X(Float8e5m2)
-
-#define GRADLINK_FAKE_PATTERN(Type)                                        \
-  entry<&kernels::gradlinkFill##Type, &fillTraffic>("gradlinkFill" #Type), \
-      entry<&kernels::gradlinkCountWrong##Type, &countTraffic>("gradlinkCountWrong" #Type),
 
 constexpr Kernel kSumKernels[] = {
     GRADLINK_FAKE_SUM(Int8),
@@ -164,15 +154,14 @@ constexpr Kernel kSumKernels[] = {
     GRADLINK_FAKE_SUM(Bfloat16),
     GRADLINK_FAKE_SUM(Float32),
     GRADLINK_FAKE_SUM(Float64),
-    GRADLINK_FAKE_WEIGHTED(Float16),
-    GRADLINK_FAKE_WEIGHTED(Bfloat16),
-    GRADLINK_FAKE_WEIGHTED(Float32),
-    GRADLINK_FAKE_WEIGHTED(Float64),
+    GRADLINK_FAKE_KERNEL(gradlinkWeighted, weightedTraffic),
+    GRADLINK_FAKE_KERNEL(gradlinkWeightedFloat64, weightedTraffic64),
     GRADLINK_FAKE_KERNEL(gradlinkCompress2, compressTraffic<kernels::TwoBit>),
     GRADLINK_FAKE_KERNEL(gradlinkCompress1, compressTraffic<kernels::OneBit>),
     GRADLINK_FAKE_KERNEL(gradlinkDecompress2, decompressTraffic<kernels::TwoBit>),
     GRADLINK_FAKE_KERNEL(gradlinkDecompress1, decompressTraffic<kernels::OneBit>),
-    GRADLINK_FAKE_PATTERNS(GRADLINK_FAKE_PATTERN){"gradlinkCopy", &CopyKernel::bind},
+    GRADLINK_FAKE_KERNEL(gradlinkPattern, patternTraffic),
+    {"gradlinkCopy", &CopyKernel::bind},
     GRADLINK_FAKE_KERNEL(gradlinkSpin, spinTraffic),
     {"gradlinkChase", &Chase::bind},
 };

@@ -10,37 +10,34 @@ using kernels::StepData;
 using kernels::TrustData;
 
 /// Gives the arrays of the task: its gradients, then its targets.
-template <class E>
-auto readTask(Traffic& traffic, const StepData<typename E::Wide>& task) {
-  const std::size_t bytes = task.count * sizeof(typename E::Memory);
+auto readTask(Traffic& traffic, const StepData& task, DType type) {
+  const std::size_t bytes = task.count * sizeOf(type);
   const auto arrays = traffic.list(task.pointers, task.grads + task.targets);
   for (std::size_t i = 0; i < arrays.size() && i < task.grads; ++i) traffic.read(arrays[i], bytes);
   if (task.master) {
-    traffic.read(task.master, task.count * sizeof(typename E::Wide));
+    traffic.read(task.master, task.count * sizeof(float));
   } else {
     traffic.read(task.weight, bytes);
   }
   return arrays;
 }
 
-template <class E>
-void touchStates(Traffic& traffic, const StepData<typename E::Wide>& task, unsigned states,
-                 bool writes) {
+void touchStates(Traffic& traffic, const StepData& task, unsigned states, bool writes) {
   for (unsigned s = 0; s < states; ++s) {
-    const std::size_t bytes = task.count * sizeof(typename E::Wide);
+    const std::size_t bytes = task.count * sizeof(float);
     traffic.read(task.states[s], bytes);
     if (writes) traffic.write(task.states[s], bytes);
   }
 }
 
-template <class Formula, class E>
-void stepTraffic(Traffic& traffic, const StepData<typename E::Wide>* tasks, std::uint32_t count) {
+template <class Formula>
+void stepTraffic(Traffic& traffic, const StepData* tasks, std::uint32_t count, DType type) {
   for (const auto& task : traffic.list(tasks, count)) {
-    const auto arrays = readTask<E>(traffic, task);
-    touchStates<E>(traffic, task, Formula::kStates, !kernels::kHasMoments<Formula>);
-    const std::size_t bytes = task.count * sizeof(typename E::Memory);
+    const auto arrays = readTask(traffic, task, type);
+    touchStates(traffic, task, Formula::kStates, !kernels::kHasMoments<Formula>);
+    const std::size_t bytes = task.count * sizeOf(type);
     traffic.write(task.weight, bytes);
-    if (task.master) traffic.write(task.master, task.count * sizeof(typename E::Wide));
+    if (task.master) traffic.write(task.master, task.count * sizeof(float));
     for (std::size_t i = task.grads; i < arrays.size(); ++i) traffic.write(arrays[i], bytes);
   }
 }
@@ -54,15 +51,15 @@ void touchNorms(Traffic& traffic, const NormData* norms, std::uint32_t count) {
   }
 }
 
-template <class Squares, class E>
-void squaresTraffic(Traffic& traffic, const StepData<typename E::Wide>* tasks,
-                    const NormData* norms, std::uint32_t count, std::uint64_t) {
+template <class Squares>
+void squaresTraffic(Traffic& traffic, const StepData* tasks, const NormData* norms,
+                    std::uint32_t count, std::uint64_t, DType type) {
   constexpr bool kWrites = std::is_same_v<Squares, kernels::LambSquares>;
   constexpr unsigned kStates = std::is_same_v<Squares, kernels::LarsSquares> ? 0 : 2;
   touchNorms(traffic, norms, count);
   for (const auto& task : traffic.list(tasks, count)) {
-    readTask<E>(traffic, task);
-    touchStates<E>(traffic, task, kStates, kWrites);
+    readTask(traffic, task, type);
+    touchStates(traffic, task, kStates, kWrites);
   }
 }
 
@@ -70,34 +67,24 @@ void foldTraffic(Traffic& traffic, const NormData* norms, std::uint32_t count, s
   touchNorms(traffic, norms, count);
 }
 
-template <class T>
-void scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
-                  const TrustData* trusts, std::uint32_t count) {
+void scaleTraffic(Traffic& traffic, StepData* tasks, const NormData* norms, const TrustData* trusts,
+                  std::uint32_t count) {
   touchNorms(traffic, norms, count);
   traffic.read(trusts, count * sizeof *trusts);
   traffic.write(tasks, count * sizeof *tasks);
 }
 
-#define GRADLINK_FAKE_STEP_OF(Formula, E)                                            \
-  entry<&kernels::gradlink##Formula##E, &stepTraffic<kernels::Formula, kernels::E>>( \
-      "gradlink" #Formula #E)
-#define GRADLINK_FAKE_STEP(none, kernel, Formula)                                    \
-  GRADLINK_FAKE_STEP_OF(Formula, Float16), GRADLINK_FAKE_STEP_OF(Formula, Bfloat16), \
-      GRADLINK_FAKE_STEP_OF(Formula, Float32), GRADLINK_FAKE_STEP_OF(Formula, Float64),
-#define GRADLINK_FAKE_SQUARES_OF(Squares, E)                                            \
-  entry<&kernels::gradlink##Squares##E, &squaresTraffic<kernels::Squares, kernels::E>>( \
-      "gradlink" #Squares #E)
-#define GRADLINK_FAKE_SQUARES(Squares)                                                     \
-  GRADLINK_FAKE_SQUARES_OF(Squares, Float16), GRADLINK_FAKE_SQUARES_OF(Squares, Bfloat16), \
-      GRADLINK_FAKE_SQUARES_OF(Squares, Float32), GRADLINK_FAKE_SQUARES_OF(Squares, Float64)
+#define GRADLINK_FAKE_STEP(none, kernel, Formula) \
+  entry<&kernels::gradlink##Formula, &stepTraffic<kernels::Formula>>("gradlink" #Formula),
+#define GRADLINK_FAKE_SQUARES(Squares) \
+  entry<&kernels::gradlink##Squares, &squaresTraffic<kernels::Squares>>("gradlink" #Squares)
 
 constexpr Kernel kStepKernels[] = {
     GRADLINK_STEP_FORMULAS(GRADLINK_FAKE_STEP, ) GRADLINK_FAKE_SQUARES(LarsSquares),
     GRADLINK_FAKE_SQUARES(LambSquares),
     GRADLINK_FAKE_SQUARES(LbsgdSquares),
     entry<&kernels::gradlinkFoldLanes, &foldTraffic>("gradlinkFoldLanes"),
-    entry<&kernels::gradlinkScaleRate32, &scaleTraffic<float>>("gradlinkScaleRate32"),
-    entry<&kernels::gradlinkScaleRate64, &scaleTraffic<double>>("gradlinkScaleRate64"),
+    entry<&kernels::gradlinkScaleRate, &scaleTraffic>("gradlinkScaleRate"),
 };
 
 }  // namespace
