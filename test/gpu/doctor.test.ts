@@ -92,6 +92,8 @@ describe('gradlink doctor', () => {
       expect(of('gpu:0')).toMatchObject({ status: 'degraded' });
       expect(of('gpu:0')?.text).toMatch(/capability 3\.7, .* 5\.0$/);
       expect(of('gpu:0')?.advice).toContain('--gpus');
+      const older = await seen({ GRADLINK_FAKE_FAULTS: 'driver=9020' });
+      expect(older('gpu:0')?.status).toBe('degraded');
     });
 
     it('survives a driver that does not start, and one that ends its process', async () => {

@@ -31,7 +31,7 @@ void append(std::string& to, const T& value) {
 }
 
 /// As much of a cubin as says for whom it is and which kernels it has.
-std::string cubinOf(const std::vector<std::string>& kernels, unsigned architecture) {
+std::string cubinOf(const std::vector<std::string>& kernels, unsigned architecture, bool ofCuda13) {
   std::string names(1, '\0');
   std::string symbols;
   for (const std::string& kernel : kernels) {
@@ -44,7 +44,8 @@ std::string cubinOf(const std::vector<std::string>& kernels, unsigned architectu
   }
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_flags = architecture << 8;
+  header.e_ident[EI_ABIVERSION] = ofCuda13 ? 8 : 7;
+  header.e_flags = architecture << (ofCuda13 ? 8 : 0);
   header.e_shentsize = sizeof(Elf64_Shdr);
   header.e_shnum = 2;
   header.e_shoff = sizeof(header) + names.size() + symbols.size();
@@ -105,12 +106,12 @@ class KernelImageDeathTest : public FreshProcesses {
   void write(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
-  void writeCubins(unsigned architecture) const {
+  void writeCubins(unsigned architecture, bool ofCuda13 = true) const {
     const std::string end = ".sm_" + std::to_string(architecture) + ".cubin.z";
     for (const std::string source : {"kernels", "step_kernels"}) {
       std::string digest;
       const std::vector<std::string> kernels = kernelsOfSource(source, digest);
-      write(source + "-" + digest + end, stored(cubinOf(kernels, architecture)));
+      write(source + "-" + digest + end, stored(cubinOf(kernels, architecture, ofCuda13)));
     }
   }
   /// Loads a module of each; where the kernels are from ends in `image`, before and after.
@@ -136,6 +137,28 @@ TEST_F(KernelImageDeathTest, WithACubinNothingIsCompiled) {
   writeCubins(80);
   writeCubins(90);
   expectImage("cubin sm_90", kNothingCompiled);
+}
+
+TEST_F(KernelImageDeathTest, DriversOfCuda12TakeCubinsOfTheirForm) {
+  writeCubins(90, false);
+  for (const char* driver : {"12000", "13000"}) {
+    expectImage("cubin sm_90", std::string(kNothingCompiled) + ",driver=" + driver);
+  }
+  writeCubins(90);
+  expectFine({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", "driver=12080"}}, [] {
+    kernelModule(Device::get(0), "sumFloat32");
+    const std::string image = kernelsOf(Device::get(0));
+    EXPECT_EQ(test::lacking(image, {"PTX", "cubin sm_90"}), "") << image;
+  });
+}
+
+TEST_F(KernelImageDeathTest, DriversBeforeCuda10RunNothing) {
+  expectFine({{"GRADLINK_CUBINS", ""}, {"GRADLINK_FAKE_FAULTS", "driver=9020"}}, [] {
+    EXPECT_EQ(test::lacking(kernelsOf(Device::get(0)), {"none: ", "CUDA 9.2", "CUDA 10.0"}), "");
+    const std::string refused = test::messageOf(ErrorCode::backendUnavailable,
+                                                [] { kernelModule(Device::get(0), "sumFloat32"); });
+    EXPECT_EQ(test::lacking(refused, {"CUDA 9.2", "CUDA 10.0"}), "") << refused;
+  });
 }
 
 TEST_F(KernelImageDeathTest, ACubinServesLaterMinorVersions) {

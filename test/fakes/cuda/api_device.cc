@@ -13,8 +13,6 @@
 namespace gradlink::fake {
 namespace {
 
-constexpr int kDriverVersion = 13000;
-
 struct StatusText {
   Status status;
   const char* name;
@@ -96,7 +94,7 @@ FAKE_EXPORT(Status, cuInit, (unsigned flags)) {
 }
 
 FAKE_EXPORT(Status, cuDriverGetVersion, (int* version)) {
-  *version = kDriverVersion;
+  *version = Machine::driverVersion();
   return kOk;
 }
 

@@ -67,6 +67,7 @@ Status takes(const Cubin& cubin) {
   const int own = Machine::computeCapability();
   // Whose kernels shall be those of the PTX cannot run machine code.
   if (runsPtx()) return kNoBinaryForGpu;
+  if (cubin.abi >= kAbiOfCuda13 && Machine::driverVersion() < 13000) return kNoBinaryForGpu;
   const bool runs = cubin.architecture / 10 == own / 10 && cubin.architecture <= own;
   return runs ? kOk : kNoBinaryForGpu;
 }
@@ -88,7 +89,8 @@ Status meetOthers() {
 }
 
 Status compiles(std::string_view ptx) {
-  if (fault("unsupported-ptx")) return kUnsupportedPtx;
+  // The text is PTX 6.3, of CUDA 10.0.
+  if (Machine::driverVersion() < 10000) return kUnsupportedPtx;
   if (const auto status = faultNumber("jit")) return static_cast<Status>(*status);
   if (ptx.find(".version ") == ptx.npos) return kInvalidImage;
   constexpr std::string_view kTarget = ".target sm_";

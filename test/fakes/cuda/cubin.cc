@@ -22,8 +22,10 @@ std::optional<Cubin> readCubin(const void* image) {
   if (std::strncmp(file, ELFMAG, SELFMAG) != 0) return std::nullopt;
   const auto header = at<Elf64_Ehdr>(file, 0);
   Cubin cubin;
+  cubin.abi = header.e_ident[EI_ABIVERSION];
   // The second byte of the flags, since CUDA 13's form of the file.
-  cubin.architecture = static_cast<int>(header.e_flags >> 8 & 0xffu);
+  const unsigned shift = cubin.abi < kAbiOfCuda13 ? 0 : 8;
+  cubin.architecture = static_cast<int>(header.e_flags >> shift & 0xffu);
   const auto section = [&](std::size_t index) {
     return at<Elf64_Shdr>(file, header.e_shoff + index * header.e_shentsize);
   };

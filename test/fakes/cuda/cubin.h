@@ -8,9 +8,14 @@
 
 namespace gradlink::fake {
 
+/// The form that drivers of CUDA 12 do not take.
+constexpr int kAbiOfCuda13 = 8;
+
 struct Cubin {
   /// 90 for sm_90.
   int architecture = 0;
+  /// Of the file's form.
+  int abi = 0;
   /// The names of its global functions.
   std::set<std::string, std::less<>> entries;
 };

@@ -247,4 +247,9 @@ int Machine::computeCapability() {
   return static_cast<int>(faultNumber("capability").value_or(usual));
 }
 
+int Machine::driverVersion() {
+  constexpr int kUsual = 13000;
+  return static_cast<int>(faultNumber("driver").value_or(kUsual));
+}
+
 }  // namespace gradlink::fake

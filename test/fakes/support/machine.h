@@ -54,6 +54,8 @@ class Machine {
 
   /// 90 for 9.0; of all GPUs.
   static int computeCapability();
+  /// 13000 for CUDA 13.0.
+  static int driverVersion();
 
   int count() const { return static_cast<int>(gpus_.size()); }
   /// Of these, the ones that CUDA_VISIBLE_DEVICES shows, by ordinal: numbers and beginnings of
