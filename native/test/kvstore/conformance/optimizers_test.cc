@@ -90,13 +90,13 @@ TEST_P(StoreOptimizers, StepToTheBitsOfTheHost) {
         twin->store.setOptimizer(optimizerOf(name, numbersOf(name)));
         std::vector<TwinKeys<>> keys;
         // Of several pieces, for what sums up over all of a key and for another.
-        const std::size_t most = name == "adam" || name == "lamb" ? 70'001 : 20'000;
+        const std::size_t most = name == "adam" || name == "lamb" ? 70'001 : 5'001;
         for (const std::size_t count :
              cut ? std::vector<std::size_t>{1023, most} : std::vector<std::size_t>{1, 0, 31, 499}) {
           keys.emplace_back(store, twin, name + std::to_string(count), count);
         }
         std::vector<TwinKeys<double>> wide;
-        if (most > 20'000)
+        if (most > 5'001)
           wide.emplace_back(store, twin, name + "wide" + std::to_string(cut), cut ? 9001 : 63);
         for (const TwinKeys<>& key : keys) key.push(0, 2);
         for (const TwinKeys<double>& key : wide) key.push(0, 2);
