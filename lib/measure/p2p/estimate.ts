@@ -26,6 +26,12 @@ export function figureSeconds({ bytes, copies, lanes, bytesPerSecond }: FigureWo
 }
 
 /**
+ * So much of the whole counts as done in the guessed time: a short first part also has what starting costs, and tells
+ * little of the rest.
+ */
+const trust = 0.25;
+
+/**
  * Remaining seconds.
  *
  * @param guessed estimates of all parts, in order
@@ -34,7 +40,8 @@ export function figureSeconds({ bytes, copies, lanes, bytesPerSecond }: FigureWo
  */
 export function secondsLeft(guessed: readonly number[], done: number, elapsed: number): number {
   const sum = (parts: readonly number[]): number => parts.reduce((all, one) => all + one, 0);
+  const all = sum(guessed);
   const over = sum(guessed.slice(0, done));
-  const left = sum(guessed.slice(done));
-  return over > 0 ? (left * elapsed) / over : left;
+  const known = trust * all;
+  return over === 0 ? all : ((all - over) * (elapsed + known)) / (over + known);
 }

@@ -22,13 +22,17 @@ describe('what is left', () => {
     expect(secondsLeft(guessed, 0, 0)).toBe(8);
   });
 
-  it('follows what was done took', () => {
-    expect(secondsLeft(guessed, 2, 6)).toBe(18);
-    expect(secondsLeft(guessed, 3, 2)).toBe(2);
+  it('follows what was done took, the more the more that was', () => {
+    expect(secondsLeft(guessed, 2, 2)).toBeCloseTo(6, 9);
+    // Three times the guess: a quarter of the whole counts as guessed.
+    expect(secondsLeft(guessed, 2, 6)).toBe(12);
+    expect(secondsLeft(guessed, 3, 12)).toBeCloseTo((4 * 14) / 6, 9);
     expect(secondsLeft(guessed, 4, 9)).toBe(0);
   });
 
-  it('stays a guess where what was done was guessed to take no time', () => {
+  it('takes what starting costs for no rate', () => {
     expect(secondsLeft([0, 3], 1, 5)).toBe(3);
+    // The first of 17 guessed seconds took 4.
+    expect(secondsLeft([0.3, 16.7], 1, 4)).toBeCloseTo(30.3, 1);
   });
 });
