@@ -16,12 +16,13 @@ interface Backend {
   readonly onGpus: (gpus: readonly number[], options: OpeningOptions) => Promise<StoreBackend>;
 }
 
-function alone(store: NativeKVStore): StoreBackend {
-  return { native: store, rank: 0, numWorkers: 1, numServers: 0 };
+function alone(store: NativeKVStore, stepsOnGpus: boolean): StoreBackend {
+  return { native: store, rank: 0, numWorkers: 1, numServers: 0, stepsOnGpus };
 }
 
 function onHost(placement: number): NonNullable<Backend['onHost']> {
-  return (devices) => Promise.resolve(alone(new (native().NativeKVStore)(placement, devices)));
+  return (devices) =>
+    Promise.resolve(alone(new (native().NativeKVStore)(placement, devices), false));
 }
 
 function withServers(type: StoreKind): Backend {
@@ -51,7 +52,7 @@ async function openMerging(
     await store.close();
     throw error;
   }
-  return alone(store);
+  return alone(store, merge !== nativeGpuMerges.host);
 }
 
 function onGpus(merge: number): Backend['onGpus'] {

@@ -67,7 +67,13 @@ export async function openWithServers(
   ++storesWithServers;
   try {
     const opened = track(await opening);
-    return { native: opened, rank, numWorkers: workers, numServers: servers };
+    return {
+      native: opened,
+      rank,
+      numWorkers: workers,
+      numServers: servers,
+      stepsOnGpus: false,
+    };
   } catch (error) {
     throw named(error, place);
   }
@@ -93,7 +99,8 @@ export async function openWithoutServers(
   // A missing GPU was reported at once, but the other workers still wait for this store.
   ++storesWithout;
   const store = track(await opening);
-  return { native: store, rank, numWorkers: workers, numServers: 0 };
+  const stepsOnGpus = gpus !== null && shardOptimizer;
+  return { native: store, rank, numWorkers: workers, numServers: 0, stepsOnGpus };
 }
 
 /** NCCL only on request, because it adds in its own order. */

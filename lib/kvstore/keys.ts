@@ -71,6 +71,10 @@ export class KeyTable {
     this.#byId[info.id] = info;
   }
 
+  some(is: (info: KeyInfo) => boolean): boolean {
+    return this.#byId.some(is);
+  }
+
   byId(id: number): KeyInfo | undefined {
     return this.#byId[id];
   }

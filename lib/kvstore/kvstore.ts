@@ -86,7 +86,7 @@ export class KVStore implements AsyncDisposable {
     this.#sparse = new SparseCalls(backend.native, this.#operations, rules);
     this.#servers = new ServerCalls(backend.native, this.#operations.pending, backend.rank);
     const asked = servers ? this.#servers : undefined;
-    this.#settings = new StoreSettings(backend.native, this.#operations, asked);
+    this.#settings = new StoreSettings(backend, this.#operations, asked);
   }
 
   /**
@@ -143,6 +143,7 @@ export class KVStore implements AsyncDisposable {
       this.#operations.keys.add(info);
       return { info, inputs: [value], outputs: [] };
     });
+    this.#settings.tellHostSteps();
     await this.#operations.submit('init', calls, 0);
   }
 

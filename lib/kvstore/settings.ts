@@ -1,24 +1,50 @@
 // Settings of how pushes change values: optimizers and their states, rates, updaters, compression.
 import { argumentError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
-import { Optimizer } from '../optimizers/optimizer.js';
+import { definitionOf, Optimizer } from '../optimizers/optimizer.js';
 import { instanceOf, optionsObject } from '../checks.js';
+import { dtypeNames } from '../tensor/dtype.js';
 import type { StoreOperations } from './operations.js';
 import { compressionKind, compressionNames, saveNames } from './store-options.js';
 import type { GradientCompression, SaveStatesOptions } from './store-options.js';
 import type { ServerCalls } from './server-calls.js';
+import type { StoreBackend } from './types.js';
 import { UpdaterCalls, type Updater } from './updater.js';
+
+let toldHostSteps = false;
 
 export class StoreSettings {
   readonly #native: NativeKVStore;
   readonly #operations: StoreOperations;
   /** Only for a store with servers. */
   readonly #servers: ServerCalls | undefined;
+  readonly #stepsOnGpus: boolean;
+  /** The optimizer's name; null without. */
+  #optimizer: string | null = null;
 
-  constructor(native: NativeKVStore, operations: StoreOperations, servers?: ServerCalls) {
+  constructor(
+    { native, stepsOnGpus }: StoreBackend,
+    operations: StoreOperations,
+    servers?: ServerCalls,
+  ) {
     this.#native = native;
     this.#operations = operations;
     this.#servers = servers;
+    this.#stepsOnGpus = stepsOnGpus;
+  }
+
+  /** Tells once of steps that the host takes in the place of the GPUs. After a change of the optimizer or the keys. */
+  tellHostSteps(): void {
+    if (!this.#stepsOnGpus || this.#optimizer === null || toldHostSteps) return;
+    const whose = definitionOf(this.#optimizer).onGpus
+      ? this.#operations.keys.some(({ dtype }) => dtypeNames[dtype] === 'float64') && 'float64 keys'
+      : this.#optimizer;
+    if (whose === false) return;
+    toldHostSteps = true;
+    process.emitWarning(
+      `the host takes the steps of ${whose}, for which GPUs have no kernels: with each push sum and value go to the host, and the new value comes back`,
+      { type: 'GradlinkWarning', code: 'GRADLINK_HOST_STEPS' },
+    );
   }
 
   async setOptimizer(optimizer: Optimizer | null): Promise<void> {
@@ -30,6 +56,8 @@ export class StoreSettings {
     const set = this.#operations.pending.inTurn(() => {
       this.#native.setOptimizer(spec);
       this.#operations.updater = undefined;
+      this.#optimizer = spec?.name ?? null;
+      this.tellHostSteps();
     });
     // Every server answers after it has the optimizer.
     await Promise.all([set, this.#servers?.settle('setOptimizer')]);

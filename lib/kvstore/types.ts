@@ -78,4 +78,6 @@ export interface StoreBackend {
   readonly rank: number;
   readonly numWorkers: number;
   readonly numServers: number;
+  /** Whether its GPUs take the steps that they have kernels for. */
+  readonly stepsOnGpus: boolean;
 }

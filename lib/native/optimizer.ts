@@ -86,6 +86,8 @@ export interface NativeOptimizerDefinition {
   readonly name: string;
   /** Whether its own default rate overrides a schedule's; the others take the schedule's. */
   readonly hasOwnRate: boolean;
+  /** Whether GPUs have a kernel for its step. */
+  readonly onGpus: boolean;
   readonly options: readonly NativeOptimizerOption[];
 }
 

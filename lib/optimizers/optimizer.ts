@@ -74,7 +74,7 @@ const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
 let definitions: ReadonlyMap<string, NativeOptimizerDefinition> | undefined;
 
 /** The addon's option table of an optimizer; it knows every name used here. */
-function definitionOf(name: string): NativeOptimizerDefinition {
+export function definitionOf(name: string): NativeOptimizerDefinition {
   definitions ??= new Map(
     native()
       .optimizerDefinitions()

@@ -1,8 +1,9 @@
 // KVStore on GPUs, as users meet it. What its engine computes is tested natively (native/test/kvstore).
-import { afterEach, describe, expect, expectTypeOf, it } from 'vitest';
+import { afterEach, describe, expect, expectTypeOf, it, vi } from 'vitest';
 
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
 import type { DeviceArrays } from '../../lib/kvstore/arrays.js';
+import { SGD, SGLD } from '../../lib/optimizers/index.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { closeAll, filled, open } from '../kvstore/support.js';
 import { errorWith } from '../support/errors.js';
@@ -159,6 +160,26 @@ describe('what does not fit is refused', () => {
       void store['close']?.();
     }
   });
+});
+
+it('the host takes the steps of float64 keys and of some optimizers, which is said once', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const told = () => warn.mock.calls.map(([, details]) => details);
+  for (const type of ['local', 'device'] as const) {
+    const kv = await open(type, { devices: named(spread(2)) });
+    await kv.init('w', Float32Array.of(1, 2));
+    await kv.setOptimizer(new SGD({ learningRate: 0.5 }));
+    expect(told()).toEqual([]);
+    await kv.init('wide', Float64Array.of(1, 2 + 2 ** -40));
+    const once = type === 'local' ? [] : [{ type: 'GradlinkWarning', code: 'GRADLINK_HOST_STEPS' }];
+    expect(told()).toEqual(once);
+    using grad = DeviceBuffer.alloc(0, 'float64', 2);
+    await grad.copyFrom(Float64Array.of(2, 4));
+    await kv.pushPull('wide', grad);
+    expect([...(await grad.copyTo())]).toEqual([0, 2 ** -40]);
+    await kv.setOptimizer(new SGLD());
+    expect(told()).toEqual(once);
+  }
 });
 
 it('types take either kind of array', () => {

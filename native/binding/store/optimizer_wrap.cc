@@ -12,6 +12,7 @@
 #include "binding/store/optimizer_spec.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/lr_scheduler.h"
+#include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/optimizer_options.h"
 
 namespace gradlink::binding {
@@ -45,6 +46,8 @@ Napi::Value definitionsOf(const Napi::CallbackInfo& info) {
     Napi::Object object = Napi::Object::New(env);
     object["name"] = definition.name;
     object["hasOwnRate"] = Napi::Boolean::New(env, definition.hasOwnRate);
+    const auto kernel = Optimizer::create({definition.name, {}, {}, {}, {}, {}})->math().kernel;
+    object["onGpus"] = Napi::Boolean::New(env, runsOnGpus(kernel));
     object["options"] = options;
     all[all.Length()] = object;
   }
