@@ -182,20 +182,6 @@ describe('a failing rank', () => {
     expect(stderr).toMatch(/rank 0 \(process \d+\).* SIGSEGV;/);
   });
 
-  it.each([
-    ['exits', 'exit 1'],
-    ['aborts', 'kill -ABRT $$'],
-  ])('is blamed for its death when another %s over it before it is known', async (_, end) => {
-    const mark = join(scratch, `first-${end.slice(0, 4)}`);
-    // Rank 1 is killed once the launcher has reaped rank 0: not the other way round, as it would be mostly.
-    const script = `if [ $GRADLINK_RANK = 0 ]; then echo $$ > ${mark}.new; mv ${mark}.new ${mark}; ${end}; fi
-      until [ -e ${mark} ]; do :; done; read -r other < ${mark}
-      while kill -0 $other 2>/dev/null; do :; done; kill -KILL $$`;
-    const { code, stderr } = await launch('-n', '2', 'sh', '-c', script);
-    expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL;/);
-    expect(code).toBe(128 + 9);
-  });
-
   it('kills those that ignore SIGTERM after the grace time', { tags: 'smoke' }, async () => {
     const mark = join(scratch, 'ignores');
     const script = `if [ $GRADLINK_RANK = 0 ]; then until [ -e ${mark} ]; do sleep 0.05; done; exit 3; fi
@@ -223,28 +209,6 @@ describe('a failing rank', () => {
 });
 
 describe('nothing outlives a job', () => {
-  it('ends background processes, those of their own session too, after a job that went well', async () => {
-    const { ended } = start(
-      ['-n', '2', 'sh', '-c', 'sleep 600 & setsid sleep 600 & exit 0'],
-      scratch,
-    );
-    expect((await ended).code).toBe(0);
-    expect(bearers(scratch)).toEqual([]);
-  });
-
-  it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-  ] as const)('after %s to the launcher', async (signal, status) => {
-    const { child, marker, ended } = await longJob(':');
-    child.kill(signal);
-    const { code, stderr } = await ended;
-    expect(code).toBe(status);
-    expect(stderr).toContain(`by ${signal}`);
-    expect(bearers(marker)).toEqual([]);
-  });
-
   it('at the second Ctrl-C, without the grace time', { tags: 'smoke' }, async () => {
     const { child, marker, marked, ended } = await longJob(
       `trap 'touch MARKS/asked' TERM`,
@@ -276,11 +240,4 @@ describe('nothing outlives a job', () => {
       expect(stderr).not.toContain('Timeout');
     },
   );
-
-  it('after kill -9 of the launcher, of ranks that ignore SIGTERM too', async () => {
-    const { child, marker, ended } = await longJob(`trap '' TERM`, '--grace', '1');
-    child.kill('SIGKILL');
-    await until(() => bearers(marker).length === 0);
-    expect((await ended).signal).toBe('SIGKILL');
-  });
 });
