@@ -32,23 +32,6 @@ const sum = `
   await kv.pull('w', out);`;
 
 describe('servers', () => {
-  it('are told their places, and workers how many there are', async () => {
-    const { code, stdout } = await launches.run(words('-n 1 -s 2 --dry-run node a.js'));
-    expect(code).toBe(0);
-    const [first, ...servers] = stdout.trimEnd().split('\n');
-    expect(first).toMatch(/GRADLINK_NUM_SERVERS=2 .*GRADLINK_ROLE=worker .*node a\.js$/);
-    expect(servers).toEqual(
-      [0, 1].map((rank) =>
-        expect.stringMatching(
-          new RegExp(
-            `GRADLINK_NUM_WORKERS=1 .*GRADLINK_ROLE=server GRADLINK_SERVER_RANK=${String(rank)} .*gradlink\\.js serve$`,
-          ),
-        ),
-      ),
-    );
-    expect(servers.join('\n')).not.toContain('GRADLINK_RANK');
-  });
-
   it('serve a store, and end in good order when the workers have', { tags: 'smoke' }, async () => {
     const script = worker(`
       const kv = await KVStore.create('dist_sync');
