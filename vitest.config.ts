@@ -62,7 +62,7 @@ const jobs = [
 
 /** Of these, the ones that measure ranks' patience, or take every core: beside others they would measure the machine's load. */
 const serial = [
-  'test/process/{check,ending,joining,killing,measure-shared,progress,windows}.test.ts',
+  'test/process/{check,ending,joining,measure-shared,progress,windows}.test.ts',
   'test/{distributed,mpi}/failures.test.ts',
 ];
 

@@ -8,11 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { startJob, helpers } from '../distributed/support.js';
 import { gradlink, LaunchedJob, Marked } from '../support/marked.js';
+import { flavours, mpirunOf } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
 import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
 import { loopNames, sourceOf, type LoopName } from './support/loops.js';
-import type { Random } from './support/random.js';
 import {
   attackOf,
   counted,
@@ -78,9 +78,6 @@ describe('ranks that are processes', () => {
   });
 });
 
-const killable = (job: LaunchedJob, random: Random, launcherToo = true) =>
-  random.pick([...job.members(), ...(launcherToo ? [job.self] : [])]);
-
 /** Until so many ranks have said so. */
 const begun = (job: LaunchedJob, count: number) =>
   job.until(() => job.stdout.split('begun').length > count);
@@ -112,32 +109,6 @@ describe('ranks that still meet', () => {
   });
 });
 
-describe('gradlink launch', () => {
-  it('names the rank that was killed', { timeout: campaignTimeout }, async () => {
-    const sums = await campaign('kills, launched', 3, async (random) => {
-      const kind = random.pick(loopNames);
-      const script = scripts.write(`${looping(kind, 60_000)} process.exitCode = 1;`);
-      const job = new LaunchedJob(['-n', String(size), process.execPath, script]);
-      return leavingNothing(job, async () => {
-        await begun(job, size);
-        const victim = killable(job, random);
-        await sleep(random.int(80));
-        process.kill(victim.pid, 'SIGKILL');
-        const status = await job.ended;
-        const what = `${kind}, ${victim.name}: ${job.stderr}`;
-        if (victim.name === 'launcher') {
-          expect(status, what).toBeNull();
-          return { kills: 1 };
-        }
-        expect(status, what).toBe(137);
-        expect(job.stderr, what).toMatch(new RegExp(`${victim.name}\\b.* SIGKILL`));
-        return { kills: 1, named: 1 };
-      });
-    });
-    expect(sums['kills']).toBeGreaterThan(0);
-  });
-});
-
 const workers = 2;
 const servers = 2;
 
@@ -156,6 +127,55 @@ const working = (type: string, timeoutMs: number): string => `
   })()));
   await kv.close();
 `;
+
+/** Who starts the ranks, and how many kills of a short run. Whom an MPI names first is its affair. */
+const launchers = [
+  ['gradlink launch', [], 10],
+  ...flavours.map((flavour) => [flavour, ['--launcher', 'mpi'], 4] as const),
+] as const;
+
+describe('jobs', () => {
+  it.for(launchers)(
+    'of %s name who was killed, and end',
+    { timeout: campaignTimeout },
+    async ([name, how, short], context) => {
+      const overMpi = name !== 'gradlink launch';
+      if (overMpi) mpirunOf(name, context);
+      const sums = await campaign(`kills, ${name}`, short, async (random, round) => {
+        const kind = random.pick(loopNames);
+        const [ranks, more, source] =
+          round % 2 === 0
+            ? [workers, servers, working('dist_sync', 60_000)]
+            : [size, 0, looping(kind, 60_000)];
+        const script = scripts.write(`${source} process.exitCode = 1;`);
+        const counts = ['-n', String(ranks), '-s', String(more)];
+        const job = new LaunchedJob([...how, ...counts, process.execPath, script], {
+          ...(overMpi ? { GRADLINK_MPI: name } : {}),
+        });
+        return leavingNothing(job, async () => {
+          // Some are killed while they still meet.
+          if (random.chance(0.3)) await job.until(() => job.members().length === ranks + more);
+          else await begun(job, ranks);
+          const members = [...job.members(), job.self];
+          const victim = overMpi
+            ? random.pick([...members, ...job.helpers()])
+            : members[Math.floor(round / 2) % members.length]!;
+          await sleep(random.int(80));
+          process.kill(victim.pid, 'SIGKILL');
+          const status = await job.ended;
+          const what = `${more > 0 ? 'a store' : kind}, ${victim.name}: ${job.stderr}`;
+          if (victim.name === 'launcher') expect(status, what).toBeNull();
+          else expect(status, what).toBeGreaterThan(0);
+          if (overMpi || victim.name === 'launcher') return { kills: 1 };
+          expect(status, what).toBe(137);
+          expect(job.stderr, what).toMatch(new RegExp(`${victim.name}\\b.* SIGKILL`));
+          return { kills: 1, named: 1 };
+        });
+      });
+      expect(sums['kills']).toBeGreaterThan(0);
+    },
+  );
+});
 
 describe('workers and servers', () => {
   it('name the one that was killed or stopped', { timeout: campaignTimeout }, async () => {
@@ -211,7 +231,7 @@ describe('training with checkpoints', () => {
       const job = new LaunchedJob(['-n', '2', ...train, ...tiny, ...kept, '--steps', '1000000']);
       const counts = await leavingNothing(job, async () => {
         await job.until(() => completeCheckpoints(checkpoints).length > 0);
-        const victim = killable(job, random);
+        const victim = random.pick([...job.members(), job.self]);
         await sleep(random.int(400));
         process.kill(victim.pid, 'SIGKILL');
         const status = await job.ended;

@@ -245,6 +245,18 @@ describe('a part beside a good day', () => {
     });
   });
 
+  it('is as surely worse alone as among all parts of that day', () => {
+    const rough = (seconds: number) => steady(seconds).map((one, at) => one * (1 + (at % 7) / 20));
+    const parts = (seconds: number) =>
+      Array.from({ length: 20 }, (_, at) => part({ name: `part ${at}`, seconds: rough(seconds) }));
+    const [first, ...others] = parts(0.2);
+    const told = (then: Expectations, ...more: CaseResult[]) =>
+      judgeByExpected([first!, ...more], head, then)[0];
+    const then = day(...parts(0.1));
+    expect(told(then)).toEqual(told(then, ...others));
+    expect(told(then)).not.toEqual(told(day(parts(0.1)[0]!)));
+  });
+
   it('that is gone is told', () => {
     const [told] = unmatched([part()], day(part(), sum('gpus', 16 * mib)));
     expect(told).toMatchObject({ verdict: { text: expect.stringMatching(/\b1 .*good-day/) } });

@@ -30,11 +30,12 @@ beforeEach(() => {
 
 const measure = ['measure', '--kv-store', 'local', '--cpus', '2', '--network', 'mlp'];
 const few = ['--image-shape', '1,28,28', '--num-classes', '10', '--num-batches', '1'];
+const predict = ['predict', '--link', '2,10', '--compute', '100', '--workers', '2,4'];
 const commands: [string, (output: string) => string[]][] = [
   ['measure', (output) => [...measure, ...few, '--format', 'json', '--output', output]],
   ['compare', (output) => ['compare', run, run, '--format', 'json', '--output', output]],
   ['compare --junit', (output) => ['compare', run, run, '--junit', output]],
-  ['predict', (output) => ['predict', '--validate', 'dlperf', '--json', '--output', output]],
+  ['predict', (output) => [...predict, '--json', '--output', output]],
   ['report', (output) => ['report', run, '--output', output]],
   ['topo', (output) => ['topo', '--format', 'json', '--output', output]],
 ];
@@ -111,10 +112,7 @@ describe('an output', () => {
       expect(await gradlink(['topo', '-o', file])).toEqual({ code: 0, stdout: '', stderr: '' });
     }
     const [json = '', text = ''] = forms.map((file) => readFileSync(file, 'utf8'));
-    const { stdout } = await gradlink(['topo', '--json']);
-    expect(Object.keys(JSON.parse(json) as object)).toEqual(
-      Object.keys(JSON.parse(stdout) as object),
-    );
+    expect(JSON.parse(json)).toHaveProperty('links');
     expect(text).toMatch(/^\w/);
   });
 });

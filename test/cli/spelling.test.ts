@@ -2,15 +2,20 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 import { Command } from 'commander';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { settled } from '../../lib/cli/launch/guesses.js';
 import type { TypedOptions } from '../../lib/cli/launch/launch-table.js';
 import { countsOneHost, insteadOf, sameAs } from '../../lib/cli/launch/other-launchers.js';
 import { ownSpelling } from '../../lib/cli/launch/spelling.js';
 import { UsageError } from '../../lib/cli/usage-error.js';
+import { allowedCores } from '../../lib/launch/cores.js';
 import { parseHostList } from '../../lib/launch/hosts.js';
+import { grantedCores } from '../../lib/results/container-limits.js';
 import { gradlink } from '../support/cli.js';
+
+vi.mock('../../lib/launch/cores.js', { spy: true });
+vi.mock('../../lib/results/container-limits.js', { spy: true });
 
 const program = new Command();
 program
@@ -132,10 +137,16 @@ describe('what is left open', () => {
   });
 
   it('counts cores and GPUs for -n auto and -n gpu', () => {
-    const { numWorkers, notes } = guess({ numWorkers: 'auto' });
-    expect(numWorkers).toBeGreaterThanOrEqual(1);
-    expect(numWorkers).toBeLessThanOrEqual(availableParallelism());
-    expect(notes).toBe(1);
+    const auto = (granted: number | null, seen = 4) => {
+      vi.mocked(allowedCores).mockReturnValue(Array.from({ length: seen }, (_, core) => core));
+      vi.mocked(grantedCores).mockReturnValue(granted);
+      const { numWorkers, notes } = guess({ numWorkers: 'auto' });
+      expect(notes).toBe(1);
+      return numWorkers;
+    };
+    // Of a core that is granted in part there is no worker, but there is one at the least.
+    expect([null, 9, 2.9, 0.5].map((granted) => auto(granted))).toEqual([4, 4, 2, 1]);
+    expect(auto(null, 0)).toBe(availableParallelism());
     const env = { CUDA_VISIBLE_DEVICES: '0,1,2,3' };
     expect(guess({ numWorkers: 'gpu' }, env).numWorkers).toBe(4);
     expect(guess({ numWorkers: 'gpu', gpusPerWorker: 3 }, env).numWorkers).toBe(1);

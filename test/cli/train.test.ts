@@ -1,10 +1,17 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
+import type { Io } from '../../lib/cli/io.js';
+import { runTrainJob } from '../../lib/cli/train/job.js';
+import { startWatchdog } from '../../lib/launch/watchdog.js';
 import { gradlink } from '../support/cli.js';
 import { folderOfAllTests } from '../support/folders.js';
+
+vi.mock('../../lib/launch/watchdog.js', () => ({
+  startWatchdog: vi.fn(() => ({ dismiss: () => undefined })),
+}));
 
 describe('gradlink train', () => {
   it.each([
@@ -58,5 +65,20 @@ describe('a plan of somebody else', () => {
     expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(message)]);
     expect(code).toBe(2);
     expect(existsSync(folder)).toBe(false);
+  });
+});
+
+describe('a run of several', () => {
+  let scratch = '';
+  folderOfAllTests((made) => (scratch = made));
+
+  it('is a case that failed where its launcher does, and goes with its folder', async () => {
+    const io = { env: process.env, on: () => undefined, off: () => undefined } as unknown as Io;
+    const files = { reportFile: join(scratch, 'report'), logFile: join(scratch, 'log'), scratch };
+    const identity = { name: 'train', parameters: {} };
+    const job = { workers: 1, servers: 0, launch: ['--nonsense'], train: [], identity, ...files };
+    const reason = expect.stringMatching(/\b2: .*--nonsense/) as string;
+    expect(await runTrainJob(job, io)).toMatchObject({ status: 'error', reason });
+    expect(startWatchdog).toHaveBeenCalledWith(expect.stringMatching(/^\w+=.{36}$/), 5000, scratch);
   });
 });

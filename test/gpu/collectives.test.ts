@@ -112,19 +112,24 @@ describe('one process', () => {
     }
   });
 
-  it('-t: every GPU with a thread and communicator of its own', async () => {
-    expectRight(await report('all_reduce', '-t', String(gpus)), gpus);
-    expectRight(await report('sendrecv', '-t', String(gpus), '-g', '1'), gpus);
-  });
-
-  it('-G: replays of a graph are right, in place too', async () => {
-    expectRight(await report('all_reduce', '-g', String(gpus), '-G', '3'), gpus);
-    expectRight(await report('all_gather', '-g', String(gpus), '-G', '2'), gpus);
-    expectRight(await report('exscan', '-g', String(gpus), '-G', '2', '-o', 'min'), gpus);
-  });
-
-  it.each([0, 1, 2, 3])('-z %d: whatever is waited for', async (waiting) => {
-    expectRight(await report('all_reduce', '-g', String(gpus), '-z', String(waiting)), gpus);
+  const all = ['-g', String(gpus)];
+  it.each([
+    // Every GPU with a thread and communicator of its own.
+    ['all_reduce', '-t', String(gpus)],
+    ['sendrecv', '-t', String(gpus), '-g', '1'],
+    // Replays of a graph, in place too.
+    ['all_reduce', ...all, '-G', '3'],
+    ['all_gather', ...all, '-G', '2'],
+    ['exscan', ...all, '-G', '2', '-o', 'min'],
+    // Whatever is waited for.
+    ...['0', '1', '2', '3'].map((waiting) => ['all_reduce', ...all, '-z', waiting]),
+    // Arrays that begin inside their memory.
+    ...['all_reduce', 'reduce_scatter', 'alltoall'].flatMap((collective) =>
+      ['float32', 'uint8', 'half'].map((type) => [collective, ...all, '-u', '3', '-d', type]),
+    ),
+    ['all_gather', ...all, '-u', '1', '-R', '1'],
+  ])('%s %s %s %s %s is right', async (...argv) => {
+    expectRight(await report(...argv), gpus);
   });
 
   it('-m: the calls of a sample are one group, and right', async () => {
@@ -151,16 +156,6 @@ describe('one process', () => {
         expect(check).toMatchObject({ kind: 'exact', wrong: 0, passed: true });
       }
     }
-  });
-
-  it('-u: arrays that begin inside their memory', async () => {
-    for (const collective of ['all_reduce', 'reduce_scatter', 'alltoall']) {
-      for (const type of ['float32', 'uint8', 'half']) {
-        const value = await report(collective, '-g', String(gpus), '-u', '3', '-d', type);
-        expectRight(value, gpus);
-      }
-    }
-    expectRight(await report('all_gather', '-g', String(gpus), '-u', '1', '-R', '1'), gpus);
   });
 
   it('-C, -I and -S: the time of queueing, of samples, and of day', async () => {

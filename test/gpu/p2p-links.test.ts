@@ -1,6 +1,8 @@
 // What `gradlink p2p` says of machines that are not as they should be. Real GPUs have no settings for that.
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { run as runP2p } from '../../lib/measure/p2p/p2p-run.js';
+import { native } from '../../lib/native/load.js';
 import { renderReport } from '../../lib/report/index.js';
 import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
@@ -34,6 +36,10 @@ const gigabytes = ({ algorithmBandwidth }: Measured): number =>
 
 beforeEach((context) => {
   if (onRealGpus) context.skip('only the stand-ins can be told to be slow or broken');
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
 });
 
 describe('a slow link', () => {
@@ -112,15 +118,15 @@ describe('a slow link', () => {
 
   it('is in every sum that goes over it', async () => {
     const env = { GRADLINK_FAKE_LINKS: '3>0=24e9' };
-    const { cases } = await measure(['-p', 'all_to_one', 'one_to_all'], env);
+    const { cases } = await measure(['--gpus', '0,2,3', '-p', 'all_to_one', 'one_to_all'], env);
     for (const result of cases) {
       const { name, parameters } = result;
       const over = name.startsWith('all') ? parameters.to === 'gpu:0' : parameters.from === 'gpu:3';
-      // Three copies, done when the slowest is.
+      // Two copies, done when the slower is.
       expect([name, parameters.flow, gigabytes(result)]).toEqual([
         name,
         parameters.flow,
-        over ? 72 : 432,
+        over ? 48 : 288,
       ]);
     }
   });
@@ -137,14 +143,6 @@ describe('a link that nothing is wrong with', () => {
     );
   });
 
-  it('to the host is not good where both ways leave each other too little', async () => {
-    const { cases } = await measure(['-t', '0', '2'], {
-      GRADLINK_FAKE_GPUS: '1',
-      GRADLINK_FAKE_DUPLEX: '0.4',
-    });
-    expect(cases.map(({ verdict }) => verdict.level)).toEqual(['good', 'poor']);
-  });
-
   it('is not judged against PCIe: NVLink-C2C, and NVLinks of which NVML says not where they lead', async () => {
     const env = { GRADLINK_FAKE_FAULTS: 'c2c,nvlink-remote=unknown' };
     const { cases } = await measure(['-t', '0', '1', '4', '5'], env);
@@ -157,10 +155,15 @@ describe('a link that nothing is wrong with', () => {
 });
 
 describe('a likely cause', () => {
-  it('names NVLinks that are down, a PCIe link that is narrow while it is busy, and clocks', async () => {
-    const { cases } = await measure(['-t', '0', '5'], {
+  it('names NVLinks that are down, PCIe that is narrow while it is busy or both ways, and clocks', async () => {
+    const { cases } = await measure(['-t', '0', '2', '5'], {
       GRADLINK_FAKE_FAULTS: 'links-down=0-1:2,pcie-width=2:4,throttle=3',
+      GRADLINK_FAKE_DUPLEX: '0.4',
     });
+    const ofFirst = cases.filter(
+      ({ parameters: { from, to } }) => `${from} ${to}` === 'host gpu:0',
+    );
+    expect(ofFirst.map(({ verdict: { level } }) => level)).toEqual(['good', 'poor']);
     for (const [from, to, level, cause] of [
       ['gpu:0', 'gpu:1', 'fair', /^2 of 6 NVLinks.*gpu:0.*gpu:1/],
       ['host', 'gpu:2', 'poor', /PCIe link.*gpu:2.*generation 5 x4/],
@@ -184,16 +187,28 @@ describe('a likely cause', () => {
       expect(result).toMatchObject({ reason: expect.stringMatching(/peer access/) });
   });
 
-  it('holds nothing up where copies are staged, which are few and small', async () => {
-    const env = { GRADLINK_FAKE_PEERS: 'none', GRADLINK_FAKE_GPUS: '2' };
-    const large = ['--buffer-size', '256', '--samples', '1', '--loop-count', '16', '-s'];
-    const { code, report } = await reportOf('p2p.js', [...large, '-t', '5'], env);
-    expect(code).toBe(0);
-    expect(report.cases).toHaveLength(2);
-    for (const result of report.cases) {
-      expect(result).toMatchObject({ status: 'ok', bytes: 160e6, iterationsPerSample: 5 });
-    }
-  });
+  it.each([true, false])(
+    'holds nothing up where copies are staged, which are few and small, access: %s',
+    async (access) => {
+      const addon = native();
+      const copy = addon.gpuCopies.bind(addon);
+      const asked: [string, number[]][] = [];
+      vi.spyOn(addon, 'gpuPeer').mockReturnValue({ access, path: 'NODE', performanceRank: null });
+      vi.spyOn(addon, 'gpuCopies').mockImplementation((options) => {
+        const { from, to } = options.copies[0]!;
+        const where = `${from}>${to}${options.peerAccess ? '' : ', off'}`;
+        asked.push([where, [options.bytes, options.loops]]);
+        return copy({ ...options, bytes: 1024, loops: 1 });
+      });
+      const cases = ['p2p_off_unidirectional', 'device_to_device_memcpy_write_ce'];
+      await runP2p({ cases, gpus: [0, 1], bytes: 256e6, samples: 1, loops: 16 });
+      const few = [160e6, 5];
+      const all = [256e6, 16];
+      const direct = access ? all : few;
+      const matrix = { '0>0, off': all, '0>1, off': few, '1>0, off': few, '1>1, off': all };
+      expect(Object.fromEntries(asked)).toEqual({ ...matrix, '0>1': direct, '1>0': direct });
+    },
+  );
 
   it('names errors that were counted meanwhile, however fast the copies were', async () => {
     const { cases } = await measure(['-t', '5'], { GRADLINK_FAKE_FAULTS: 'link-errors=0' });
@@ -222,41 +237,39 @@ describe('a likely cause', () => {
 });
 
 describe('the matrix', () => {
-  it('shows what peer access is worth', async () => {
-    const { cases } = await measure([...three, '--matrix'], { GRADLINK_FAKE_LINKS: '0>1=80e9' });
+  it('shows what peer access is worth, and the time of small copies by the GPU and by the host', async () => {
+    // A simulated second for 16 bytes one way, which no host waits.
+    const env = { GRADLINK_FAKE_LINKS: '0>1=16,1>2=80e9' };
+    const { code, report } = await reportOf('p2p.js', [...quick, ...three, '--matrix'], env);
+    expect(code).toBe(0);
+    const cases = report.cases.filter(hasMeasurement);
     const of = (name: string): Measured[] => cases.filter((one) => one.name === name);
-    expect(gigabytes(between(of('p2p_on_unidirectional'), 'gpu:0', 'gpu:1'))).toBe(80);
-    expect(gigabytes(between(of('p2p_on_unidirectional'), 'gpu:1', 'gpu:0'))).toBe(144);
+    expect(gigabytes(between(of('p2p_on_unidirectional'), 'gpu:1', 'gpu:2'))).toBe(80);
+    expect(gigabytes(between(of('p2p_on_unidirectional'), 'gpu:2', 'gpu:1'))).toBe(144);
     // Up and down at 55 GB/s, one after the other.
     expect(gigabytes(between(of('p2p_off_unidirectional'), 'gpu:2', 'gpu:1'))).toBe(27.5);
     expect(gigabytes(between(of('p2p_off_bidirectional'), 'gpu:2', 'gpu:1'))).toBe(55);
     // Every ordered pair and each GPU by itself, until the last copy has ended, as the peer test has them.
     const both = of('p2p_on_bidirectional');
     expect(both).toHaveLength(9);
-    expect(gigabytes(between(both, 'gpu:1', 'gpu:0'))).toBe(160);
-    expect(gigabytes(between(both, 'gpu:2', 'gpu:1'))).toBe(288);
+    expect(gigabytes(between(both, 'gpu:2', 'gpu:1'))).toBe(160);
+    expect(gigabytes(between(both, 'gpu:2', 'gpu:0'))).toBe(288);
     expect(of('p2p_off_latency').every(({ bytes }) => bytes === 16)).toBe(true);
-  });
 
-  it("has the GPU's time of small copies beside the host's", async () => {
-    // A simulated second for 16 bytes, which no host waits.
-    const env = { GRADLINK_FAKE_GPUS: '2', GRADLINK_FAKE_LINKS: '0>1=16' };
-    const { code, report } = await reportOf('p2p.js', [...quick, '--matrix'], env);
-    expect(code).toBe(0);
     const text = renderReport(report, 'text');
     const table = (name: string): string[][] => {
       const lines = text.slice(text.indexOf(`\n${name}:`) + 1).split('\n');
       expect(lines[0]).toContain(`${name}:`);
-      return lines.slice(1, 4).map((line) => line.trim().split(/\s+/));
+      return lines.slice(1, 5).map((line) => line.trim().split(/\s+/));
     };
     const byGpu = table('p2p_on_latency');
-    expect(byGpu[0]).toEqual(['ns', 'gpu:0', 'gpu:1']);
+    expect(byGpu[0]).toEqual(['ns', 'gpu:0', 'gpu:1', 'gpu:2']);
     expect(byGpu[1]?.[2]).toBe('1000000000');
     for (const name of ['p2p_on_latency_cpu_issue', 'p2p_on_latency_cpu_complete']) {
       const byHost = table(name);
-      expect(byHost[0]).toEqual(['ns', 'gpu:0', 'gpu:1']);
+      expect(byHost[0]).toEqual(byGpu[0]);
       const nanoseconds = byHost.slice(1).flatMap((row) => row.slice(1).map(Number));
-      expect(nanoseconds).toHaveLength(4);
+      expect(nanoseconds).toHaveLength(9);
       for (const one of nanoseconds) {
         expect(one).toBeGreaterThan(0);
         expect(one).toBeLessThan(1e8);
@@ -266,7 +279,7 @@ describe('the matrix', () => {
     expect(text).toMatch(/^# 10 cases: 10 ran, 0 waived, 0 failed$/m);
     const csv = renderReport(report, 'csv').split('\n');
     expect(csv[0]).toContain('parameter.clock');
-    expect(csv.filter((line) => line.includes('p2p_off_latency_cpu_issue'))).toHaveLength(4);
+    expect(csv.filter((line) => line.includes('p2p_off_latency_cpu_issue'))).toHaveLength(9);
     expect(renderReport(report, 'markdown')).toMatch(
       /^\| p2p_off_latency_cpu_complete: gpu:0 to gpu:1, .*gpu:0.* \|/m,
     );
@@ -274,6 +287,16 @@ describe('the matrix', () => {
 });
 
 describe('failures', () => {
+  // Waits for its deadline beside the others.
+  let stuck: ReturnType<typeof runScript>;
+  beforeAll(() => {
+    stuck = runScript(
+      'p2p.js',
+      [...quick, '-t', '0', '--gpus', '0', '--timeout', '1', '--format', 'json'],
+      { GRADLINK_FAKE_FAULTS: 'stuck-copy=3', GRADLINK_FAKE_LEAKS: '' },
+    );
+  });
+
   it('a byte that is wrong after a copy is an error, and exit status 1', async () => {
     // Four copies to warm up, then the one that is timed.
     const { code, report } = await reportOf('p2p.js', [...quick, '-t', '0', '--gpus', '0'], {
@@ -299,16 +322,6 @@ describe('failures', () => {
     expect(report.cases.filter(({ status }) => status === 'ok')).toHaveLength(7);
   });
 
-  it('a copy that never ends is an error after the deadline', async () => {
-    const { code, stdout, stderr } = await runScript(
-      'p2p.js',
-      [...quick, '-t', '0', '--gpus', '0', '--timeout', '1', '--format', 'json'],
-      { GRADLINK_FAKE_FAULTS: 'stuck-copy=3', GRADLINK_FAKE_LEAKS: '' },
-    );
-    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
-    expect(stdout).toContain('"ERR_TIMEOUT"');
-  });
-
   const noDriver = { GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1' };
   it.each([
     ['p2p.js', [], noDriver, /\/nonexistent\/libcuda\.so\.1/],
@@ -321,5 +334,11 @@ describe('failures', () => {
     expect(help).toMatch(/^See .*troubleshooting\.md#/);
     expect(more).toEqual([]);
     expect(stderr).toMatch(message);
+  });
+
+  it('a copy that never ends is an error after the deadline', async () => {
+    const { code, stdout, stderr } = await stuck;
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect(stdout).toContain('"ERR_TIMEOUT"');
   });
 });

@@ -85,7 +85,8 @@ describe('gradlink p2p', () => {
       if (!hasMeasurement(result)) throw new Error(`${result.name} has no figures`);
       expect(result.check).toMatchObject({ kind: 'exact', wrong: 0 });
       expect(result.samplesSeconds).toHaveLength(2);
-      expect(result.algorithmBandwidth.bytesPerSecond).toBeGreaterThan(0);
+      const { bytes, statistics, algorithmBandwidth } = result;
+      expect(algorithmBandwidth.bytesPerSecond * statistics.medianSeconds).toBeCloseTo(bytes, 3);
       expect(result.parameters.flow).toMatch(/^(host|gpu:\d|within gpu:\d)/);
     }
   });
@@ -139,7 +140,8 @@ describe('gradlink p2p', () => {
           expect(result.parameters).toMatchObject({ quantity: 'latency', clock: 'host' });
           expect(result).toMatchObject({ status: 'ok', bytes: 16, check: { wrong: 0 } });
           expect(result.samplesSeconds).toHaveLength(2);
-          expect(Math.min(...result.samplesSeconds)).toBeGreaterThan(0);
+          // How much of a second at the most: test/gpu/p2p-links.test.ts.
+          expect(Math.min(...result.samplesSeconds)).toBeGreaterThan(1e-9);
           expect(result.verdict.level).toBe('none');
         }
       }

@@ -212,6 +212,61 @@ describe('lines', () => {
     });
   });
 
+  it('tell servers alone to end, then all', async () => {
+    const launcher = await Launcher.open(1, { servers: 1 });
+    open.push(launcher.control);
+    const [worker, server] = [await launcher.keeper(0), await launcher.keeper(1)];
+    launcher.control.end('servers');
+    launcher.control.end('all');
+    await vi.waitFor(() => {
+      expect([worker.heard, server.heard]).toEqual([
+        ['welcome', 'end'],
+        ['welcome', 'end', 'end'],
+      ]);
+    });
+  });
+
+  describe('that are silent', () => {
+    const silent = async (silenceMs: number) => {
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+      const launcher = await Launcher.open(1, { silenceMs });
+      open.push(launcher.control);
+      return { launcher, keeper: await launcher.keeper(0) };
+    };
+
+    it('are given up, and the process is lost', async () => {
+      const { launcher } = await silent(1000);
+      vi.advanceTimersByTime(1000);
+      expect(launcher.endings).toEqual([]);
+      vi.advanceTimersByTime(200);
+      await launcher.until(() => launcher.endings.length > 0);
+      expect(launcher.endings).toMatchObject([{ manner: 'lost', member: { index: 0 } }]);
+      expect(launcher.control.silent).toMatchObject([{ index: 0 }]);
+    });
+
+    it('are not while nobody reads them', async () => {
+      const { keeper } = await silent(60_000);
+      const gone = vi.fn();
+      keeper.line.watchSilence(1000, gone);
+      keeper.socket.pause();
+      vi.advanceTimersByTime(5000);
+      expect(gone).not.toHaveBeenCalled();
+      keeper.socket.resume();
+      vi.advanceTimersByTime(1200);
+      expect(gone).toHaveBeenCalled();
+    });
+
+    it('since they were asked to end are named, until they are heard', async () => {
+      const { launcher, keeper } = await silent(60_000);
+      vi.advanceTimersByTime(1);
+      launcher.control.end('all');
+      expect(launcher.control.silent).toMatchObject([{ index: 0 }]);
+      keeper.line.write('stdout', Buffer.from('still here'));
+      await launcher.until(() => launcher.stdout !== '');
+      expect(launcher.control.silent).toEqual([]);
+    });
+  });
+
   const sent = 6;
   const meddlings: readonly (readonly [string, (frame: Buffer, before: Buffer) => Buffer[]])[] = [
     ['altered in its payload', (frame) => [flipped(frame, 7)]],

@@ -1,12 +1,16 @@
 // What Open MPI leaves in the folder for temporary files when its daemon is killed.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { build } from 'esbuild';
 import { expect, it } from 'vitest';
 
 import { removeSession } from '../../lib/launch/leftovers.js';
 import { startWatchdog } from '../../lib/launch/watchdog.js';
 import { folderOfEachTest } from '../support/folders.js';
+import { until } from '../support/launching.js';
 
 let folder: string;
 folderOfEachTest((made) => (folder = made));
@@ -51,4 +55,29 @@ it('are looked after by a shell that gives them whole seconds', () => {
   const commands = children.map((pid) => read(`${pid}/cmdline`).split('\0'));
   expect(commands).toContainEqual(expect.arrayContaining(['gradlink-watchdog', '2', '/none']));
   watchdog.dismiss();
+});
+
+it('are removed by that shell where the launcher is killed, after processes that ignore SIGTERM', async () => {
+  const entry = new URL('../../lib/launch/watchdog.ts', import.meta.url).pathname;
+  const module = join(folder, 'watchdog.mjs');
+  await build({
+    entryPoints: [entry],
+    outfile: module,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+  });
+  const scratch = session('pid.17');
+  const mark = `LEFTOVERS_TEST=${folder}`;
+  const member = spawn('sh', ['-c', `trap '' TERM; touch ${folder}/up; exec sleep 600`], {
+    env: { ...process.env, LEFTOVERS_TEST: folder },
+  });
+  const ended = once(member, 'exit');
+  await until(() => existsSync(join(folder, 'up')));
+  const source = `import { startWatchdog } from ${JSON.stringify(module)};
+    startWatchdog(${JSON.stringify(mark)}, 0, ${JSON.stringify(scratch)});
+    setImmediate(() => process.kill(process.pid, 'SIGKILL'));`;
+  spawn(process.execPath, ['--input-type=module', '-e', source]);
+  expect(await ended).toEqual([null, 'SIGKILL']);
+  await until(() => !existsSync(scratch));
 });

@@ -89,18 +89,6 @@ describe('the scripts of bench/', () => {
     expect(stdout).toMatch(/^ +1024 +256 +float32 +sum /m);
   });
 
-  it('gradlink.js takes the command first', async () => {
-    const { code, stdout } = await run(join(bench, 'gradlink.js'), 'models');
-    expect(code).toBe(0);
-    expect(stdout).toContain('inception-v3');
-  });
-
-  it('bad usage is 2', async () => {
-    const { code, stderr } = await run(join(bench, 'measure.js'), '--gpus', '0,1');
-    expect(code).toBe(2);
-    expect(stderr).toContain('--cpus 2');
-  });
-
   it('without a build they say what to do', async () => {
     const copy = join(scratch, 'bench');
     cpSync(bench, copy, { recursive: true, filter: (path) => !path.includes('peers') });

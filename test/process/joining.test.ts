@@ -1,4 +1,4 @@
-// Ranks that meet by name, as processes and as worker threads, and what they see when one does not play along.
+// Ranks that meet by name, as processes and as worker threads.
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
@@ -44,16 +44,6 @@ const exchanged = (size: number) =>
   });
 
 describe('ranks meet by name', () => {
-  it.each([1, 2, 3])('as %i processes', async (size) => {
-    const ended = await scripts.runRanks(
-      size,
-      `const comm = await Communicator.world(); ${exchange} await comm.close();`,
-    );
-    ended.forEach((one, rank) =>
-      expect(one).toMatchObject({ ...well, reports: [exchanged(size)[rank]] }),
-    );
-  });
-
   it('and one that has closed and ended does not disturb the others', async () => {
     const ended = await scripts.runRanks(
       3,
@@ -108,41 +98,5 @@ describe('ranks meet by name', () => {
       { GRADLINK_JOB: '', GRADLINK_RANK: '', GRADLINK_SIZE: '' },
     );
     expect(ended).toMatchObject({ ...well, reports: [[1, 0, 7]] });
-  });
-});
-
-describe('a rank that does not play along', () => {
-  it('and is killed is named to the others', async () => {
-    const running = scripts.startRanks(
-      3,
-      `
-      const comm = await Communicator.world();
-      await comm.barrier();
-      say('joined');
-      if (comm.rank === 1) setInterval(() => undefined, 1000);
-      else {
-        report(await outcome(comm.allReduce(new Float32Array(100_000))));
-        report(await outcome(comm.barrier()));
-      }
-      `,
-    );
-    await Promise.all(running.map((one) => one.said('joined')));
-    running[1]?.child.kill('SIGKILL');
-    const ended = await Promise.all(running.map((one) => one.ended));
-    expect(ended[1]).toMatchObject({ signal: 'SIGKILL' });
-    for (const survivor of [ended[0], ended[2]]) {
-      expect(survivor).toMatchObject({
-        ...well,
-        reports: [
-          {
-            code: 'ERR_PEER_LOST',
-            rank: 1,
-            op: 'allReduce',
-            message: expect.stringMatching(/rank 1/) as string,
-          },
-          { code: 'ERR_PEER_LOST', rank: 1 },
-        ],
-      });
-    }
   });
 });

@@ -267,36 +267,3 @@ describe('a job that cannot start', () => {
     expect(bearers(marker)).toEqual([]);
   });
 });
-
-describe('blame', () => {
-  const library = new URL('../../dist/index.js', import.meta.url).href;
-
-  it('falls on the rank that left with an error of its own, and failed after those it left', async () => {
-    const source = join(scratch, 'early.mjs');
-    const mark = launches.mark('rank');
-    writeFileSync(
-      source,
-      `import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-       import { Communicator } from ${JSON.stringify(library)};
-       const world = await Communicator.world();
-       writeFileSync(${JSON.stringify(mark)} + world.rank, String(process.pid));
-       await world.barrier();
-       if (world.rank === 1) {
-         await world.close();
-         const other = Number(readFileSync(${JSON.stringify(mark)} + '0', 'utf8'));
-         const state = () => {
-           try { return readFileSync('/proc/' + other + '/stat', 'latin1').split(') ')[1][0]; } catch { return 'Z'; }
-         };
-         while (state() !== 'Z') await new Promise((resolve) => setTimeout(resolve, 10));
-         // Later than what the launcher waits for anybody else.
-         await new Promise((resolve) => setTimeout(resolve, 1000));
-         process.exit(7);
-       }
-       await world.barrier();
-       await world.barrier();`,
-    );
-    const { code, stderr } = await launches.run(['-n', '2', process.execPath, source]);
-    expect(stderr).toMatch(/gradlink launch: rank 1 /);
-    expect(code).toBe(7);
-  });
-});

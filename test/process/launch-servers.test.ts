@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { bearers, Launches, until } from '../support/launching.js';
+import { bearers, Launches } from '../support/launching.js';
 import { words } from '../support/words.js';
 
 const launches = new Launches();
@@ -32,23 +32,6 @@ const sum = `
   await kv.pull('w', out);`;
 
 describe('servers', () => {
-  it('are told their places, and workers how many there are', async () => {
-    const { code, stdout } = await launches.run(words('-n 1 -s 2 --dry-run node a.js'));
-    expect(code).toBe(0);
-    const [first, ...servers] = stdout.trimEnd().split('\n');
-    expect(first).toMatch(/GRADLINK_NUM_SERVERS=2 .*GRADLINK_ROLE=worker .*node a\.js$/);
-    expect(servers).toEqual(
-      [0, 1].map((rank) =>
-        expect.stringMatching(
-          new RegExp(
-            `GRADLINK_NUM_WORKERS=1 .*GRADLINK_ROLE=server GRADLINK_SERVER_RANK=${String(rank)} .*gradlink\\.js serve$`,
-          ),
-        ),
-      ),
-    );
-    expect(servers.join('\n')).not.toContain('GRADLINK_RANK');
-  });
-
   it('serve a store, and end in good order when the workers have', { tags: 'smoke' }, async () => {
     const script = worker(`
       const kv = await KVStore.create('dist_sync');
@@ -72,32 +55,9 @@ describe('servers', () => {
     const { code, stderr } = await launches.run(['-n', '2', '-s', '2', 'true']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   });
-
-  it('that die end the job, which names them', async () => {
-    const mark = launches.mark('pid');
-    // The shell is the worker; it finds the server by its role and the job's secret.
-    const script = `until grep -lsaF GRADLINK_SERVER_RANK=0 /proc/[0-9]*/environ | while read f; do
-        grep -qaF "GRADLINK_JOB=$GRADLINK_JOB" $f && echo $f | tr -dc 0-9 >${mark} && break; done; [ -s ${mark} ]; do :; done
-      kill -KILL $(cat ${mark}); sleep 600`;
-    const { code, stderr } = await launches.run(['-n', '1', '-s', '1', 'sh', '-c', script]);
-    expect(code).toBe(137);
-    expect(stderr).toMatch(
-      new RegExp(`server 0 \\(process ${readFileSync(mark, 'utf8')}\\).* SIGKILL;`),
-    );
-  });
 });
 
 describe('workers that fail', () => {
-  it('end the servers too', async () => {
-    const { code, stderr } = await launches.run(
-      ['-n', '2', '-s', '1', 'sh', '-c', 'if [ $GRADLINK_RANK = 1 ]; then exit 5; fi; sleep 600'],
-      { env: { LAUNCH_TEST: launches.scratch } },
-    );
-    expect(code).toBe(5);
-    expect(stderr).toMatch(/rank 1 \(process \d+\).* status 5;/);
-    expect(bearers(`LAUNCH_TEST=${launches.scratch}`)).toEqual([]);
-  });
-
   it('are done without where the user says so', async () => {
     const mark = launches.mark('open');
     const script = worker(`
@@ -120,26 +80,4 @@ describe('workers that fail', () => {
     expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL; .*\bwithout\b/);
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'true\n' });
   });
-
-  it('are too many when none is left', async () => {
-    const { code, stderr } = await launches.run([
-      ...words('-n 2 --tolerate-worker-loss sh -c'),
-      'exit $((GRADLINK_RANK + 3))',
-    ]);
-    expect([3, 4]).toContain(code);
-    expect(stderr).toContain('was ended');
-  });
-});
-
-it('Ctrl-C ends workers and servers', async () => {
-  const mark = launches.mark('there');
-  const { child, ended } = launches.start(
-    ['-n', '1', '-s', '2', 'sh', '-c', `touch ${mark}; sleep 600`],
-    { env: { LAUNCH_TEST: mark } },
-  );
-  // The launcher, a shell and its child, two servers.
-  await until(() => bearers(`LAUNCH_TEST=${mark}`).length >= 5);
-  child.kill('SIGINT');
-  expect((await ended).code).toBe(130);
-  expect(bearers(`LAUNCH_TEST=${mark}`)).toEqual([]);
 });

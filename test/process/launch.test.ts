@@ -54,47 +54,17 @@ describe('what a job is given', () => {
   });
 
   it('gives each worker a GPU where it is asked to, and says which are shared', async () => {
-    const script = 'echo $GRADLINK_RANK $CUDA_VISIBLE_DEVICES $TF_FORCE_GPU_ALLOW_GROWTH';
-    const run = (gpus: string, ...options: string[]) =>
-      launches.run(['-n', '3', ...options, 'sh', '-c', script], {
+    const run = (gpus: string) =>
+      launches.run(['-n', '3', '--gpu-per-worker', 'sh', '-c', 'echo $CUDA_VISIBLE_DEVICES'], {
         env: { CUDA_VISIBLE_DEVICES: gpus },
       });
-    const sorted = ({ stdout }: Ended): string[] => stdout.trimEnd().split('\n').sort();
-    const own = await run('1,GPU-8f2e,0', '--gpu-per-worker');
-    expect(sorted(own)).toEqual(['0 1 true', '1 GPU-8f2e true', '2 0 true']);
-    expect(own.stderr).toBe('');
-    const shared = await run('4,7', '--gpu-per-worker');
-    expect(sorted(shared)).toEqual(['0 4 true', '1 7 true', '2 4 true']);
+    const shared = await run('4,7');
+    expect(shared.stdout.trimEnd().split('\n').sort()).toEqual(['4', '4', '7']);
     expect(shared.stderr).toMatch(/^gradlink launch: 2 workers .*GPU 4: .*\b2 GPUs; .*\.\n$/);
-    const none = await run('-1', '--gpu-per-worker');
-    expect(sorted(none)).toEqual(['0 -1', '1 -1', '2 -1']);
-    expect(none.stderr).toBe(
+    expect((await run('1,GPU-8f2e,0')).stderr).toBe('');
+    expect((await run('-1')).stderr).toBe(
       'gradlink launch: --gpus-per-worker: this host shows no GPU to give.\n',
     );
-    expect(sorted(await run('4,7'))).toEqual(['0 4,7', '1 4,7', '2 4,7']);
-    const pairs = await run('0,1,2,3,4,5', '--gpus-per-worker', '2');
-    expect(sorted(pairs)).toEqual(['0 0,1 true', '1 2,3 true', '2 4,5 true']);
-  });
-
-  it("tells each worker its place by torchrun's names too", async () => {
-    const script =
-      'echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR ${MASTER_PORT%??}';
-    const run = async (env: Record<string, string>, ...options: string[]) => {
-      const args = ['-n', '2', ...options, 'sh', '-c', script];
-      const { code, stdout } = await launches.run(args, { env });
-      expect(code).toBe(0);
-      return stdout.trimEnd().split('\n').sort();
-    };
-    // Of a job around this one nothing stays, what the user says does.
-    const outer = { GRADLINK_JOB: 'x', RANK: '7', MASTER_ADDR: 'far', MASTER_PORT: '7' };
-    for (const [rank, line] of (await run(outer)).entries()) {
-      expect(line).toMatch(new RegExp(`^${rank}/2 ${rank}/2 127\\.0\\.0\\.1 2\\d{2}$`));
-    }
-    const given = await run({ MASTER_ADDR: 'far' }, '--env', 'MASTER_PORT=29500');
-    expect(given).toEqual(['0/2 0/2 far 295', '1/2 1/2 far 295']);
-    const refused = await launch('-n', '1', '--env', 'RANK=3', 'true');
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toMatch(/--env\b.* RANK\./);
   });
 
   it('keeps its secret and its variables out of all that it writes', async () => {
@@ -182,20 +152,6 @@ describe('a failing rank', () => {
     expect(stderr).toMatch(/rank 0 \(process \d+\).* SIGSEGV;/);
   });
 
-  it.each([
-    ['exits', 'exit 1'],
-    ['aborts', 'kill -ABRT $$'],
-  ])('is blamed for its death when another %s over it before it is known', async (_, end) => {
-    const mark = join(scratch, `first-${end.slice(0, 4)}`);
-    // Rank 1 is killed once the launcher has reaped rank 0: not the other way round, as it would be mostly.
-    const script = `if [ $GRADLINK_RANK = 0 ]; then echo $$ > ${mark}.new; mv ${mark}.new ${mark}; ${end}; fi
-      until [ -e ${mark} ]; do :; done; read -r other < ${mark}
-      while kill -0 $other 2>/dev/null; do :; done; kill -KILL $$`;
-    const { code, stderr } = await launch('-n', '2', 'sh', '-c', script);
-    expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL;/);
-    expect(code).toBe(128 + 9);
-  });
-
   it('kills those that ignore SIGTERM after the grace time', { tags: 'smoke' }, async () => {
     const mark = join(scratch, 'ignores');
     const script = `if [ $GRADLINK_RANK = 0 ]; then until [ -e ${mark} ]; do sleep 0.05; done; exit 3; fi
@@ -223,28 +179,6 @@ describe('a failing rank', () => {
 });
 
 describe('nothing outlives a job', () => {
-  it('ends background processes, those of their own session too, after a job that went well', async () => {
-    const { ended } = start(
-      ['-n', '2', 'sh', '-c', 'sleep 600 & setsid sleep 600 & exit 0'],
-      scratch,
-    );
-    expect((await ended).code).toBe(0);
-    expect(bearers(scratch)).toEqual([]);
-  });
-
-  it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-  ] as const)('after %s to the launcher', async (signal, status) => {
-    const { child, marker, ended } = await longJob(':');
-    child.kill(signal);
-    const { code, stderr } = await ended;
-    expect(code).toBe(status);
-    expect(stderr).toContain(`by ${signal}`);
-    expect(bearers(marker)).toEqual([]);
-  });
-
   it('at the second Ctrl-C, without the grace time', { tags: 'smoke' }, async () => {
     const { child, marker, marked, ended } = await longJob(
       `trap 'touch MARKS/asked' TERM`,
@@ -276,11 +210,4 @@ describe('nothing outlives a job', () => {
       expect(stderr).not.toContain('Timeout');
     },
   );
-
-  it('after kill -9 of the launcher, of ranks that ignore SIGTERM too', async () => {
-    const { child, marker, ended } = await longJob(`trap '' TERM`, '--grace', '1');
-    child.kill('SIGKILL');
-    await until(() => bearers(marker).length === 0);
-    expect((await ended).signal).toBe('SIGKILL');
-  });
 });

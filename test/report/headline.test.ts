@@ -1,7 +1,8 @@
 // The answer is the median of its group, whatever the runs.
 import { median } from 'simple-statistics';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
+import { compareRuns } from '../../lib/compare/compare.js';
 import { headline } from '../../lib/report/page/headline.js';
 import { remarks } from '../../lib/report/page/words.js';
 import { chartsOf } from '../../lib/report/charts/index.js';
@@ -12,6 +13,8 @@ import { bandwidthText, percentText, sizeText, timeText } from '../../lib/result
 import type { CaseResult, MeasuredCase, Report } from '../../lib/results/result.js';
 import { ddpRun, matrixRun } from '../support/page-runs.js';
 import { report } from '../support/reports.js';
+
+vi.mock('../../lib/compare/compare.js', { spy: true });
 
 /** The same numbers from 0 to 1 for the same seed. */
 function generator(seed: number): () => number {
@@ -162,7 +165,7 @@ describe('the answer', () => {
   it('of two runs is coloured as the change is', () => {
     const [quick, slow] = [1, 2].map((factor) =>
       ofSizes(
-        [2 ** 24],
+        [2 ** 24, 2 ** 20, 2 ** 16],
         [1, 1.001, 1.002, 1.003, 1.004].map((one) => one * factor),
       ),
     );
@@ -174,6 +177,9 @@ describe('the answer', () => {
     };
     expect(levelOf(quick!, slow!)).toEqual(['worse', 'poor']);
     expect(levelOf(slow!, quick!)).toEqual(['better', 'good']);
+    // Of three sizes one is asked for.
+    const confidence = expect.closeTo(1 - 0.05 / 3, 12) as number;
+    expect(vi.mocked(compareRuns).mock.lastCall?.[2]).toEqual({ confidence });
   });
 
   it('of two runs is at the largest size that both have', () => {

@@ -201,6 +201,27 @@ test.each([1, 2])(
   },
 );
 
+test('a step whose exchange fails ends when all of its exchanges have', async () => {
+  await using kv = await KVStore.create('local');
+  const list = [tf.variable(tf.scalar(2)), tf.variable(tf.scalar(3))];
+  const options = { optimizer: new SGD({ learningRate: 0.1 }), gather: false };
+  const trainer = await KVStoreTrainer.create(list, kv, options);
+  const failure = new Error('not today');
+  let end = (): void => undefined;
+  const pending = new Promise<void>((resolve) => (end = resolve));
+  const exchange = vi.spyOn(kv, 'pushPull').mockRejectedValueOnce(failure);
+  exchange.mockReturnValueOnce(pending);
+  const ended = vi.fn();
+  const loss = (): Scalar => tf.mul(list[0]!, list[1]!);
+  const step = trainer.step(loss).finally(ended);
+  await new Promise(setImmediate);
+  expect(exchange).toHaveBeenCalledTimes(2);
+  expect(ended).not.toHaveBeenCalled();
+  await expect(trainer.step(loss)).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
+  end();
+  await expect(step).rejects.toBe(failure);
+});
+
 test('DDP trains a scalar variable', async () => {
   const values = await asRanks(2, async (comm) => {
     const x = tf.variable(tf.scalar(5));

@@ -32,6 +32,26 @@ function mean(size: number, of: (rank: number) => Float32Array): number[] {
   );
 }
 
+it.each(['finish', 'finishSync'] as const)(
+  'of sync, %s fills no bucket after one that failed',
+  async (how) => {
+    await using pair = Communicator.local(2);
+    const [alone] = (await pair.openRanks()) as [Communicator];
+    const reducer = new GradientReducer(alone, specs, {
+      mode: 'sync',
+      bucketCapBytes: 64,
+      timeoutMs: 50,
+    });
+    reducer.begin();
+    for (const index of everyGradient) reducer.add(index, values(0, index));
+    const finished = Promise.resolve().then(() => reducer[how]());
+    await expect(finished).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
+    // The buckets are [3] and [2, 1, 0].
+    const filled = everyGradient.map((index) => reducer.gradient(index).some((x) => x !== 0));
+    expect(filled).toEqual([false, false, false, true]);
+  },
+);
+
 describe.each([1, 2, 3])('on %d ranks', (size) => {
   let all: LocalGroup;
   let ranks: readonly Communicator[];
