@@ -76,7 +76,6 @@ void TaskRing::Impl::grow(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(bytes * kParts);
   host_ = PinnedMemory(size);
   device_ = DeviceMemory(stream.device(), size);
-  for (const auto& part : parts_) part->used = false;
   part_ = next_ = 0;
 }
 

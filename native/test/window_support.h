@@ -169,7 +169,7 @@ inline std::string windowsMoveEveryType(Communicator& comm, const Places& places
   return {};
 }
 
-/// What goes round by parts: weights, and p beside the data; nothing is lost.
+/// What goes round by parts: weights, and p beside the data; nothing is lost. In the end, half.
 inline std::string windowsKeepTheSum(Communicator& comm, const Places& places) {
   const int me = comm.heldRanks()[0];
   const int size = comm.size();
@@ -184,7 +184,7 @@ inline std::string windowsKeepTheSum(Communicator& comm, const Places& places) {
     window->update(nullptr, 1, all(spec.sources), 1, true, true, deadline);
   }
   comm.barrier();
-  window->update(nullptr, 1, all(spec.sources), 1, true, true, deadline);
+  window->update(nullptr, 1, all(spec.sources), 2, true, true, deadline);
   const auto p = places.filled(1, DType::float64, window->p());
   const auto summed = [&](const PlacedArray& own, std::size_t count, double want) {
     const auto sums = places.make(count, DType::float64);
@@ -198,8 +198,8 @@ inline std::string windowsKeepTheSum(Communicator& comm, const Places& places) {
     }
     return std::string();
   };
-  std::string wrong = summed(*array, kCount, size * (size + 1) / 2.0);
-  wrong += summed(*p, 1, size);
+  std::string wrong = summed(*array, kCount, size * (size + 1) / 4.0);
+  wrong += summed(*p, 1, size / 2.0);
   window->free({});
   return wrong;
 }

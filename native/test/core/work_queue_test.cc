@@ -89,15 +89,21 @@ TEST(WorkQueue, TakesTasksWhileOthersDrain) {
   EXPECT_EQ(runs, 500);
 }
 
-TEST(WorkQueue, ReleasesWhatATaskCapturedBeforeTheNextTaskRuns) {
+TEST(WorkQueue, ReleasesWhatATaskCapturedBeforeItIsIdle) {
   WorkQueue queue;
-  auto captured = std::make_shared<int>(1);
-  std::weak_ptr<int> watch = captured;
-  queue.post([kept = std::move(captured)] { (void)kept; });
   bool gone = false;
-  queue.post([&] { gone = watch.expired(); });
+  bool idle = true;
+  // What is released may ask the queue itself.
+  std::shared_ptr<void> captured(nullptr, [&](void*) {
+    gone = true;
+    idle = queue.idle();
+  });
+  queue.post([kept = std::move(captured)] { (void)kept; });
+  bool goneBefore = false;
+  queue.post([&] { goneBefore = gone; });
   queue.drain();
-  EXPECT_TRUE(gone);
+  EXPECT_TRUE(goneBefore);
+  EXPECT_FALSE(idle);
 }
 
 TEST(Error, NamesEveryCodeOnce) {

@@ -29,16 +29,20 @@ TEST(CudaInfo, OnlyWhatHoldsClocksBackIsNamed) {
 /// What the stand-in's NVML tells is known.
 using CudaHealthOnFakes = FreshFakes;
 
-TEST_F(CudaHealthOnFakes, LinksOfASwitchLeadToNoGpu) {
-  expectFine({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "switch"}}, [] {
-    const GpuHealth health = gpuInfo(1).health.value();
-    ASSERT_EQ(health.links.size(), 18u);
-    for (const GpuLink& link : health.links) {
-      EXPECT_TRUE(link.active);
-      EXPECT_TRUE(link.remoteIsSwitch);
-      EXPECT_FALSE(link.remotePciBusId);
-    }
-  });
+TEST_F(CudaHealthOnFakes, LinksOfASwitchLeadToNoGpuAndThoseThatAreDownNowhere) {
+  expectFine({{"GRADLINK_FAKE_GPUS", "2"},
+              {"GRADLINK_FAKE_NVLINK", "switch"},
+              {"GRADLINK_FAKE_FAULTS", "links-down=0-1:2"}},
+             [] {
+               const GpuHealth health = gpuInfo(1).health.value();
+               ASSERT_EQ(health.links.size(), 18u);
+               for (const GpuLink& link : health.links) {
+                 EXPECT_EQ(link.active, link.index > 1);
+                 EXPECT_EQ(link.remoteIsSwitch, link.active);
+                 EXPECT_EQ(link.bytesPerSecond.has_value(), link.active);
+                 EXPECT_FALSE(link.remotePciBusId);
+               }
+             });
 }
 
 TEST_F(CudaHealthOnFakes, AnXidIsToldOnceAndOfItsGpuAlone) {

@@ -198,6 +198,11 @@ TEST(CudaKeptMemory, GoesBackWithTheLastThatKeepsIt) {
     EXPECT_EQ(Ledger::given, 10u);
   }
   EXPECT_EQ(Ledger::given, 0u);
+  // How much was in use then counts no more.
+  const KeepMemory again;
+  giveMemoryBack(source, 3, take(source, 3));
+  giveMemoryBack(source, 2, take(source, 2));
+  EXPECT_EQ(Ledger::given, 2u);
 }
 
 TEST(CudaKeptMemory, IsWithWhatIsInUseNoMoreThanWasInUseAtOnce) {
@@ -208,8 +213,11 @@ TEST(CudaKeptMemory, IsWithWhatIsInUseNoMoreThanWasInUseAtOnce) {
   void* const second = take(source, 20);
   giveMemoryBack(source, 10, first);
   giveMemoryBack(source, 20, second);
-  // As much was in use at once.
+  // As much was in use at once, however often.
+  for (int i = 0; i < 10; ++i) giveMemoryBack(source, 10, take(source, 10));
   EXPECT_EQ(Ledger::given, 30u);
+  giveMemoryBack(source, 5, take(source, 5));
+  EXPECT_EQ(Ledger::given, 15u) << "the largest alone is freed";
   for (std::size_t bytes = 1; bytes < 30; ++bytes) {
     giveMemoryBack(source, bytes, take(source, bytes));
     EXPECT_LE(Ledger::given, 30u);

@@ -152,14 +152,20 @@ TEST(HostsTogether, WiresCarryMessagesInsideAndAcrossAndTellOnceWhoIsGone) {
     auto wire = comm.openWire();
     EXPECT_EQ(wire->rank(), rank);
     EXPECT_EQ(exchange(*wire, 300), "");
-    for (const std::uint64_t bytes : wire->bytesSent()) EXPECT_GT(bytes, 0u) << rank;
+    std::vector<std::uint64_t> sent = wire->bytesSent();
+    for (const std::uint64_t bytes : sent) EXPECT_GT(bytes, 0u) << rank;
+    sendText(*wire, rank, "own");
+    sent[static_cast<std::size_t>(rank)] += 3;
+    EXPECT_EQ(wire->bytesSent(), sent) << rank;
     comm.barrier();
     if (rank == 3) wire->close(Deadline::in(20000));
     if (rank == 4) wire.reset();
+    WireEvents events;
+    const auto heard = [&] { return !events.left.empty() && !events.lost.empty(); };
+    EXPECT_TRUE(rank >= 3 || pollUntil(*wire, events, heard));
+    comm.barrier();
     if (rank < 3) {
-      WireEvents events;
-      EXPECT_TRUE(
-          pollUntil(*wire, events, [&] { return !events.left.empty() && !events.lost.empty(); }));
+      wire->poll(events, Deadline::in(0));
       EXPECT_EQ(events.left, std::vector<int>{3});
       EXPECT_EQ(events.lost, std::vector<int>{4});
     }

@@ -85,46 +85,12 @@ class FenceQueueTest : public testing::Test {
       }
     }
   }
-  void endFence() { queue_.endFence(through_); }
 
   FenceQueue<char, NumberedFence> queue_;
   int fences_ = 0;
   std::string letters_;
   std::function<void(char)> through_ = [this](char letter) { letters_ += letter; };
 };
-
-TEST_F(FenceQueueTest, WithoutAFenceNothingIsHeld) {
-  add("abc");
-  EXPECT_EQ(letters_, "abc");
-  EXPECT_FALSE(queue_.holds());
-  EXPECT_FALSE(queue_.fenceWaits());
-}
-
-TEST_F(FenceQueueTest, AFenceHoldsBackWhatComesAfterIt) {
-  add("a|bc");
-  EXPECT_EQ(letters_, "a");
-  EXPECT_TRUE(queue_.holds());
-  EXPECT_TRUE(queue_.fenceWaits());
-
-  EXPECT_EQ(queue_.beginFence().number, 1);
-  EXPECT_FALSE(queue_.fenceWaits());
-  add("d");  // while it is under way
-  EXPECT_EQ(letters_, "a");
-  endFence();
-  EXPECT_EQ(letters_, "abcd");
-  EXPECT_FALSE(queue_.holds());
-}
-
-TEST_F(FenceQueueTest, TheNextFenceWaitsInItsTurn) {
-  add("|a|b");
-  queue_.beginFence();
-  endFence();
-  EXPECT_EQ(letters_, "a");
-  EXPECT_TRUE(queue_.fenceWaits());
-  queue_.beginFence();
-  endFence();
-  EXPECT_EQ(letters_, "ab");
-}
 
 TEST_F(FenceQueueTest, TakesOutAllThatIsHeldTheFenceUnderWayFirst) {
   add("|ab|c");

@@ -52,7 +52,9 @@ class Waiter {
     outcome_->changed.wait(lock, [this] { return outcome_->ended; });
     if (!outcome_->error) return;
     const Parts& error = *outcome_->error;
-    throw Error(error.code, error.text).withRank(error.rank);
+    Error thrown(error.code, error.text);
+    thrown.usable = error.usable;
+    throw thrown.withRank(error.rank);
   }
 
  private:
@@ -61,6 +63,7 @@ class Waiter {
     ErrorCode code;
     std::string text;
     int rank = -1;
+    bool usable = false;
   };
   struct Outcome {
     std::mutex mutex;
@@ -74,7 +77,7 @@ class Waiter {
     try {
       std::rethrow_exception(error);
     } catch (const Error& thrown) {
-      return Parts{thrown.code, thrown.what(), thrown.rank};
+      return Parts{thrown.code, thrown.what(), thrown.rank, thrown.usable};
     } catch (const std::exception& thrown) {
       return Parts{ErrorCode::system, thrown.what()};
     }

@@ -1,5 +1,6 @@
 #include "measure/collective_loop.h"
 
+#include <numeric>
 #include <utility>
 
 #include "core/forwarding_communicator.h"
@@ -121,8 +122,37 @@ TEST(CollectiveLoop, SeesATimedResultThatIsWrong) {
 
 TEST(CollectiveLoop, MakesTheCallsItWasAskedFor) {
   SpoilingGroup group(2, 1000000);
-  timeCollective(group, {.count = 8, .warmup = 3, .samples = 5, .batch = 7, .verify = false});
+  const CollectiveResult result =
+      timeCollective(group, {.count = 8, .warmup = 3, .samples = 5, .batch = 7, .verify = false});
   EXPECT_EQ(group.calls, 3 + 5 * 7);
+  // Of one call each.
+  const double sum = std::accumulate(result.seconds.begin(), result.seconds.end(), 0.0);
+  EXPECT_NEAR(result.totalSeconds, 7 * sum, 1e-12);
+}
+
+/// Passes every call on, and keeps the op of those that combine the ranks' times.
+class CombiningRank : public ForwardingCommunicator {
+ public:
+  explicit CombiningRank(std::unique_ptr<Communicator> inner)
+      : ForwardingCommunicator(std::move(inner)) {}
+  void run(const Call& call) override {
+    if (call.shape.dtype == DType::float64) op = call.shape.op;
+    inner().run(call);
+  }
+  std::optional<ReduceOp> op;
+};
+
+TEST(CollectiveLoop, CombinesTheRanksTimesAsAsked) {
+  test::expectNone(test::onRanksTaken(2, [](std::unique_ptr<Communicator> comm, int) {
+    CombiningRank rank(std::move(comm));
+    for (const auto& [combine, op] : {std::pair(Combine::own, std::optional<ReduceOp>()),
+                                      {Combine::mean, ReduceOp::avg},
+                                      {Combine::min, ReduceOp::min},
+                                      {Combine::max, ReduceOp::max}}) {
+      timeCollective(rank, {.count = 8, .samples = 1, .combine = combine});
+      EXPECT_EQ(rank.op, op);
+    }
+  }));
 }
 
 TEST(CollectiveLoop, RefusesWhatCannotBe) {

@@ -89,6 +89,7 @@ TEST(GpuCopies, TimeWhatIsMeasuredAndNotWhatDisturbs) {
     // From the common start until the later of the two has ended.
     for (std::size_t i = 0; i < both.spanSeconds.size(); ++i) {
       EXPECT_GE(both.spanSeconds[i] * 1.001, std::max(both.seconds[0][i], both.seconds[1][i]));
+      EXPECT_LE(both.spanSeconds[i], 1.001 * (both.seconds[0][i] + both.seconds[1][i]));
     }
   }
 }

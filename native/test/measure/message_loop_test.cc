@@ -10,12 +10,21 @@
 namespace gradlink::measure {
 namespace {
 
-/// Passes every call on, counts what is sent, and spoils a byte of what this send brings.
+/// Passes every call on, counts what is sent, and spoils a byte of what this send brings; or the
+/// receives after so many bring nothing.
 class CountingRank : public ForwardingCommunicator {
  public:
-  explicit CountingRank(std::unique_ptr<Communicator> inner, int spoiled = -1)
-      : ForwardingCommunicator(std::move(inner)), spoiled_(spoiled) {}
+  explicit CountingRank(std::unique_ptr<Communicator> inner, int spoiled = -1, int received = -1)
+      : ForwardingCommunicator(std::move(inner)), spoiled_(spoiled), received_(received) {}
   void run(const Call& call) override {
+    if (isMessage(call.shape.kind) && call.messages.front().sends == false && received_-- == 0) {
+      Message elsewhere = call.messages.front();
+      std::vector<unsigned char> place(elsewhere.count);
+      elsewhere.data = place.data();
+      Call lost = call;
+      lost.messages = {&elsewhere, 1};
+      return inner().run(lost);
+    }
     if (call.shape.kind != Kind::send) return inner().run(call);
     const Message& message = call.messages.front();
     unsigned char& last = static_cast<unsigned char*>(message.data)[message.count - 1];
@@ -32,16 +41,18 @@ class CountingRank : public ForwardingCommunicator {
 
  private:
   const int spoiled_;
+  int received_;
 };
 
 /// Ranks 0 and 2 of three, the latter first, as two messages of a window need not wait for their
 /// receives.
 std::array<MessageResult, 3> timed(MessageOptions options, int spoiled,
-                                   std::array<std::pair<int, std::size_t>, 3>& sent) {
+                                   std::array<std::pair<int, std::size_t>, 3>& sent,
+                                   int received = -1) {
   std::array<MessageResult, 3> results;
   test::expectNone(test::onRanksTaken(3, [&](std::unique_ptr<Communicator> comm, int rank) {
     const auto at = static_cast<std::size_t>(rank);
-    CountingRank counting(std::move(comm), rank == 2 ? spoiled : -1);
+    CountingRank counting(std::move(comm), rank == 2 ? spoiled : -1, rank == 0 ? received : -1);
     if (rank != 1) {
       MessageOptions own = options;
       own.peer = 2 - rank;
@@ -77,6 +88,8 @@ TEST(MessageLoop, SeesWrongBytesBeforeTheTimingAndInIt) {
   for (const int spoiled : {0, 3}) {
     EXPECT_EQ(timed(options, spoiled, sent)[0].wrong, 1u) << spoiled;
   }
+  // What came before does not pass for a message that never came.
+  EXPECT_EQ(timed(options, -1, sent, 3)[0].wrong, 64u);
   MessageOptions unchecked = options;
   unchecked.verify = false;
   EXPECT_EQ(timed(unchecked, 2, sent)[0].wrong, 0u);

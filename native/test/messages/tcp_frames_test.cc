@@ -95,6 +95,40 @@ TEST(TcpFrames, APayloadWhoseReceiveWasGivenUpIsDropped) {
   EXPECT_EQ(offered.place, std::vector<char>(offered.place.size()));
 }
 
+TEST(TcpFrames, AReceiveThatIsGivenUpIsWrittenNoMore) {
+  Victim victim(3);
+  Offered offered(victim);
+  const std::vector<char> frame = victim.others[0].sealed(
+      {.kind = FrameKind::payload, .bytes = Offered::kBytes, .id = offered.id}, Offered::kBytes);
+  const auto half = frame.begin() + Offered::kBytes / 2;
+  victim.others[0].put({frame.begin(), half});
+  victim.progressUntil([&] { return offered.place[Offered::kBytes / 4] != 0; });
+  victim.engine->cancel(*offered.request);
+  std::fill(offered.place.begin(), offered.place.end(), 0);
+  victim.others[0].put({half, frame.end()});
+  // What comes behind it is heard.
+  char place = 0;
+  const std::unique_ptr<Request> next(victim.engine->receive(kContext, &place, 1, 1, 9));
+  victim.others[0].send({.kind = FrameKind::message, .tag = 9, .context = kContext, .bytes = 1}, 1);
+  victim.progressUntil([&] { return next->done; });
+  EXPECT_EQ(offered.place, std::vector<char>(offered.place.size()));
+}
+
+TEST(TcpFrames, ASendThatIsGivenUpIsAnsweredWithNothing) {
+  Victim victim(2);
+  const std::vector<char> data(Offered::kBytes, 'B');
+  Request* const request = victim.engine->send(kContext, data.data(), data.size(), 1, 0);
+  const std::uint64_t id = victim.others[0].next(FrameKind::offer).id;
+  victim.engine->release(request);
+  victim.others[0].send({.kind = FrameKind::accept, .bytes = data.size(), .id = id, .other = 1});
+  std::atomic<bool> answered{false};
+  std::jthread reader([&] {
+    EXPECT_EQ(victim.others[0].next(FrameKind::payload).bytes, 0u);
+    answered = true;
+  });
+  victim.progressUntil([&] { return answered.load(); });
+}
+
 class TcpForgedRendezvous : public testing::TestWithParam<Forged> {};
 
 TEST_P(TcpForgedRendezvous, LoseRankZero) {

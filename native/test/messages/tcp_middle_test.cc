@@ -163,6 +163,8 @@ TEST(TcpStrangers, AreToldNothingBeforeTheyHaveProvedThemselves) {
     stranger.put(words);
     EXPECT_EQ(stranger.rest(), sizeof(Greeting));
   }
+  // Who knows the secret is not rank 0 all the same.
+  EXPECT_EQ(Forger(0, 2, port).rest(), 0u);
   const Forger rank(1, 2, port);
   rendezvous.join();
 }

@@ -90,8 +90,28 @@ TEST_F(GpuGroupFaults, NameWhoCalledWhat) {
           comm.allReduce(buffers.view(), p == 1 ? 10 : 11, DType::float32, ReduceOp::sum,
                          {.name = p == 1 ? "odd" : "even"});
         });
+    // The first of two is alike.
+    nccl::Launch launches[2] = {{{Kind::allReduce, c.dtype, c.reduceOp, 0, 11}, buffers.view()}};
+    launches[1] = launches[0];
+    if (p == 1) launches[1].shape.count = 10;
+    wrong += expectError(ErrorCode::mismatch, 2, "and 1 more", [&] { comm.runTogether(launches); });
     return wrong.empty() ? runCase(comm, c) : wrong;
   }));
+}
+
+// Process 1 is at another call when the deadline passes: it is to blame, with its own rank.
+TEST_F(GpuGroupFaults, BlameWhoIsAtAnotherCall) {
+  const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::never};
+  expectNone(startGroups(
+      {2, 1},
+      [](auto& comm, int p) -> std::string {
+        if (p == 1) {
+          return expectError(ErrorCode::mismatch, -2, "barrier", [&] { comm.barrier(); });
+        }
+        const Ones ones(comm);
+        return expectError(ErrorCode::timeout, 2, "rank 2", [&] { ones.reduce(300); });
+      },
+      options));
 }
 
 TEST_F(GpuGroupFaults, NameALostProcessAndItsRanks) {

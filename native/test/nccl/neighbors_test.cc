@@ -1,6 +1,8 @@
 // What GPUs exchange with some of the others, and windows whose arrays are on GPUs.
 #include "core/neighbors.h"
+#include "core/counted.h"
 #include "core/window.h"
+#include "cuda/ranks/staged_communicator.h"
 #include "test/nccl/gpu_jobs.h"
 #include "test/window_support.h"
 
@@ -105,8 +107,8 @@ TEST_P(SeveralGpuNeighbors, CompareListsWhereAnyRankWantsIt) {
       const void* const in[] = {data->data()};
       void* const out[] = {data->data()};
       // Rank 0 names 1 as a source, which does not name it.
-      Neighborhood own{0.5, {}, {}, check && me == comm.size() - 1};
-      if (me == 0) own.sources = {{1, 0.5}};
+      Neighborhood own{1, {}, {}, check && me == comm.size() - 1, 2};
+      if (me == 0) own.sources = {{1, 1}};
       comm.neighborAllReduce({in, out}, 10, DType::float32, {&own, 1});
       return data->wrong(me == 0 ? 1 : me);
     };
@@ -141,6 +143,33 @@ TEST_P(GpuNeighbors, RefuseWindowsWithoutMemory) {
     WindowSpec spec = exponential(me, comm.size(), 3, DType::float32, nullptr);
     return expectError(ErrorCode::invalidArgument, -2, {"memory", "gpu:"},
                        [&] { static_cast<void>(comm.openWindow(spec)); });
+  });
+}
+
+// One rank whose data go through the host.
+TEST(StagedGpu, LeavesWhatIsBehindAResult) {
+  if (gpusHere() == 0) GTEST_SKIP() << "needs a GPU";
+  expectFine([]() -> std::string {
+    cuda::Device& device = cuda::Device::get(0);
+    const auto comm = cuda::stageThroughHost(shm::join(controlOf("staged", 0, 1)), device);
+    GpuArray in(device, 3, DType::float32);
+    in.fill(5);
+    for (const bool counted : {false, true}) {
+      GpuArray out(device, 8, DType::float32);
+      out.fill(7);
+      if (counted) {
+        Counted all{.parts = {{.in = in.data(), .sent = {3}, .out = out.data(), .capacity = 8}}};
+        all.parts[0].hasPlace = true;
+        comm->counted({Kind::allGatherV, DType::float32}, all, {});
+      } else {
+        comm->send(in.data(), 3, DType::float32, 0, 1);
+        comm->receive(out.data(), 8, DType::float32, 0, 1);
+      }
+      std::vector<float> got(8);
+      out.read(got.data());
+      if (got != std::vector<float>{5, 5, 5, 7, 7, 7, 7, 7}) return counted ? "counted" : "message";
+    }
+    return {};
   });
 }
 

@@ -136,16 +136,5 @@ TEST_F(GpuWorlds, AgreeAlwaysOnceOrNever) {
   expectAgreements(size_, nccl::Check::never, 0);
 }
 
-// Rank 0 is at another call when rank 1's deadline passes: it is to blame, not rank 1, which asks
-// for it.
-TEST_F(GpuWorlds, BlameWhoIsAtAnotherCall) {
-  const nccl::Options options{.timeoutMs = kCallTimeoutMs, .check = nccl::Check::never};
-  expectNone(startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
-    if (rank == 0) return expectError(ErrorCode::mismatch, 1, "barrier", [&] { comm.barrier(); });
-    const Ones ones(comm);
-    return expectError(ErrorCode::timeout, 0, "rank 0", [&] { ones.reduce(300); });
-  }));
-}
-
 }  // namespace
 }  // namespace gradlink::test

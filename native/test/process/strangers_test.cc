@@ -55,6 +55,24 @@ TEST(Strangers, RanksAreWithinTheirSize) {
   expectMeet(name, 2, {&first});
 }
 
+// It had its place, and went before all had come: the next of its rank takes it.
+TEST(Strangers, ARankThatWasReadyAndWentIsNotCounted) {
+  const std::string name = freshName();
+  Child first = rankOf(name, 0, 3);
+  {
+    const File gone = connectTo(name);
+    const std::string proof = proofText(optionsFor(name, 1, 3), challengeOf(gone), 1, 3);
+    shm::sendWord(gone, Word::hello, 1, 3, proof);
+    shm::Packet packet;
+    std::string_view text;
+    do {
+      ASSERT_EQ(shm::receivePacket(gone, packet, text), shm::Got::packet);
+    } while (packet.word != Word::welcome);
+    shm::sendWord(gone, Word::ready, 1, 3);
+  }
+  expectMeet(name, 3, {&first});
+}
+
 /// Holds the address as a leader does, and answers each that comes with `word` until told to end.
 Child impostor(const std::string& name, Scoreboard* board, Word word) {
   return Child([=]() -> std::string {

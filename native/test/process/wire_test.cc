@@ -30,6 +30,11 @@ TEST(WireOfProcesses, MapsWhatWasAllocatedLaterAndForgetsWhatWasFreed) {
           if (memory[i] != 0) return "memory is not zeroed";
           memory[i] = i + static_cast<std::uint64_t>(round);
         }
+        // What goes on behind it is not the wire's.
+        const std::size_t behind = (words * 8 + 4095) / 4096 * 4096 + 1;
+        if (!wire.owns(memory, behind - 1) || wire.owns(memory, behind)) return "owns another";
+        const auto send = [&] { sendText(wire, 1, "x", memory, behind, 1); };
+        if (codeOf(send) != ErrorCode::invalidArgument) return "sent what is not its own";
         sendText(wire, 1, "x", memory, words * 8, 1);
         if (!pollUntil(wire, events, [&] { return !events.sent.empty(); })) return "no receipt";
         wire.deallocate(memory);

@@ -119,20 +119,36 @@ TEST(Fusion, EndsARowAtOtherOperationsAndOtherTypes) {
 }
 
 TEST(Fusion, PacksAveragesWithTheSameNeighbors) {
-  fuse(2, {3, 4, 5}, [](Counting& counting, Fusion& fusion, Sums& sums) {
+  fuse(2, {3, 4, 5, 6}, [](Counting& counting, Fusion& fusion, Sums& sums) {
     const int rank = counting.heldRanks()[0];
     Entries entries;
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < 4; ++i) {
       FusedCall call = sums.call(i);
-      // The last with another weight.
-      const double weight = i == 2 ? 2 : 1;
+      // The last two with another weight, and the last with another divisor.
+      const double weight = i >= 2 ? 2 : 1;
       call.neighborhoods = {{1, {{1 - rank, weight}}, {{1 - rank, 1}}}};
+      if (i == 3) call.neighborhoods[0].divisor = 2;
       entries.push_back(fusion.add(call, fusion.segment()));
     }
     finishAll(fusion, counting, entries);
-    EXPECT_EQ(counting.neighborCounts, (std::vector<std::size_t>{7, 5}));
+    EXPECT_EQ(counting.neighborCounts, (std::vector<std::size_t>{7, 5, 6}));
     EXPECT_EQ(sums.arrays[1][1], 102);
     EXPECT_EQ(sums.arrays[2][0], rank == 0 ? 200 : 100);
+  });
+}
+
+TEST(Fusion, WaitsForMoreUntilTheRowIsFullOrAnotherOperationComes) {
+  fuse(2, {kMost / sizeof(float), 1}, [](Counting& counting, Fusion& fusion, Sums& sums) {
+    fusion.setLimits(kMost, std::chrono::hours(1));
+    finishAll(fusion, counting, addAll(fusion, sums, 0, 1));
+    const Entries last = addAll(fusion, sums, 1, 2);
+    std::atomic<bool> over{false};
+    std::jthread other([&] {
+      while (!over) fusion.boundary();
+    });
+    finishAll(fusion, counting, last);
+    over = true;
+    sums.expectSums(2);
   });
 }
 

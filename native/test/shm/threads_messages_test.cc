@@ -30,6 +30,21 @@ TEST(ThreadsMessages, AreFoundByTagAndFromAnySource) {
   }));
 }
 
+TEST(ThreadsMessages, OfABusyRankStarveNoOther) {
+  expectNone(onRanks(3, [](Communicator& comm, int rank) {
+    for (int i = 0; rank > 0 && i < (rank == 1 ? 10 : 1); ++i) {
+      comm.send(&rank, 1, DType::int32, 0, 0);
+    }
+    comm.barrier();
+    int value = 0;
+    int sum = 0;
+    for (int i = 0; rank == 0 && i < 2; ++i) {
+      sum += comm.receive(&value, 1, DType::int32, kAnySource, 0).source;
+    }
+    EXPECT_EQ(sum, rank == 0 ? 1 + 2 : 0);
+  }));
+}
+
 TEST(ThreadsMessages, ConcurrentSmallSendsDoNotDeadlock) {
   expectNone(onRanks(4, [](Communicator& comm, int rank) {
     for (int round = 0; round < 50; ++round) {

@@ -169,6 +169,17 @@ TEST(WireOfThreads, TellsWhoLeftAfterItsLastMessageAndReturnsWhatItDidNotRelease
   }));
 }
 
+TEST(WireOfThreads, TwoThatCloseAtOnceDoNotWaitForEachOther) {
+  expectNone(onWires(2, [&](Wire& wire, int rank) {
+    sendText(wire, 1 - rank, "held", wire.allocate(64), 64, 1);
+    WireEvents events;
+    ASSERT_TRUE(pollUntil(wire, events, [&] { return !events.messages.empty(); }));
+    const Deadline until = Deadline::in(20000);
+    wire.close(until);
+    EXPECT_FALSE(until.passed());
+  }));
+}
+
 TEST(WireOfThreads, AWireThatEndsWithoutAGoodbyeIsLostAndItsPayloadsStayReadable) {
   const std::string name = freshName();
   std::atomic<bool> ended{false};

@@ -181,45 +181,54 @@ TEST(PowerSgd, SendsProductsExactlyAndOtherMatricesInTheEnd) {
   constexpr std::size_t kColumns = 40;
   constexpr std::size_t kVector = 7;
   constexpr int kSize = 2;
-  expectNone(onRanks(kSize, [&](Communicator& communicator, int rank) {
-    const std::size_t count = kRows * kColumns + kVector;
-    Held held({count}, {{0, kVector, kRows, kColumns}, {0, 0, 1, kVector}}, kPowerSgd, kSize);
-    // P and Q and the vector, not the matrix.
-    EXPECT_EQ(held.scratch.size(), (kRows + kColumns + kVector) * sizeof(float));
-    const auto factor = static_cast<float>(rank + 1);
-    std::vector<float> matrix(kRows * kColumns);
-    for (std::size_t i = 0; i < matrix.size(); ++i) {
-      matrix[i] = factor * std::sin(static_cast<float>(i / kColumns)) *
-                  std::cos(static_cast<float>(i % kColumns));
-    }
-    const std::vector<float> vector(kVector, factor);
-    for (int pass = 0; pass < 3; ++pass) {
-      held.buckets->begin(std::vector<std::uint32_t>{1, 1}, 1, true);
-      held.buckets->add(1, vector);
-      held.run(held.buckets->add(0, matrix), communicator);
-      held.buckets->flush();
-      static_cast<void>(held.buckets->times());
-    }
-    for (std::size_t i = 0; i < kVector; ++i) EXPECT_EQ(held.memory[0][i], 1.5F);
-    for (std::size_t i = 0; i < matrix.size(); ++i) {
-      ASSERT_NEAR(held.memory[0][kVector + i], matrix[i] / factor * 1.5F, 1e-5) << i;
-    }
-  }));
+  for (const bool sum : {false, true})
+    expectNone(onRanks(kSize, [&](Communicator& communicator, int rank) {
+      const std::size_t count = kRows * kColumns + kVector;
+      const ReduceOp op = sum ? ReduceOp::sum : ReduceOp::avg;
+      Held held({count}, {{0, kVector, kRows, kColumns}, {0, 0, 1, kVector}}, kPowerSgd, kSize, op);
+      // P and Q and the vector, not the matrix.
+      EXPECT_EQ(held.scratch.size(), (kRows + kColumns + kVector) * sizeof(float));
+      const auto factor = static_cast<float>(rank + 1);
+      const float result = sum ? 3 : 1.5F;
+      std::vector<float> matrix(kRows * kColumns);
+      for (std::size_t i = 0; i < matrix.size(); ++i) {
+        matrix[i] = factor * std::sin(static_cast<float>(i / kColumns)) *
+                    std::cos(static_cast<float>(i % kColumns));
+      }
+      const std::vector<float> vector(kVector, factor);
+      for (int pass = 0; pass < 3; ++pass) {
+        held.buckets->begin(std::vector<std::uint32_t>{1, 1}, 1, true);
+        held.buckets->add(1, vector);
+        held.run(held.buckets->add(0, matrix), communicator);
+        held.buckets->flush();
+        static_cast<void>(held.buckets->times());
+      }
+      for (std::size_t i = 0; i < kVector; ++i) EXPECT_EQ(held.memory[0][i], result);
+      for (std::size_t i = 0; i < matrix.size(); ++i) {
+        ASSERT_NEAR(held.memory[0][kVector + i], matrix[i] / factor * result, 1e-5) << i;
+      }
+    }));
 }
 
 TEST(PowerSgd, AddsWhatItMissedToTheNext) {
   constexpr std::size_t kSide = 16;
   expectNone(onRanks(2, [&](Communicator& communicator, int rank) {
-    Held held({kSide * kSide}, {{0, 0, kSide, kSide}}, kPowerSgd, 2);
+    BucketHookSpec spec = kPowerSgd;
+    spec.startPass = 1;
+    Held held({kSide * kSide}, {{0, 0, kSide, kSide}}, spec, 2);
     // Twice the unit matrix on average: no product of thin ones, but their sum over many passes is.
     std::vector<float> matrix(kSide * kSide);
     for (std::size_t i = 0; i < kSide; ++i) {
       matrix[i * kSide + i] = static_cast<float>(1 + 2 * rank);
     }
+    std::vector<float> twice(kSide * kSide);
+    for (std::size_t i = 0; i < kSide; ++i) twice[i * kSide + i] = 2;
     std::vector<double> sum(kSide * kSide);
     constexpr int kPasses = 400;
     for (int pass = 0; pass < kPasses; ++pass) {
       held.pass(matrix, communicator);
+      // The first goes as it is.
+      EXPECT_TRUE(pass > 1 || (held.memory[0] == twice) == (pass == 0));
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += held.memory[0][i];
     }
     for (std::size_t i = 0; i < kSide; ++i) {

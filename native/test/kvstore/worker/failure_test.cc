@@ -190,7 +190,11 @@ TEST(DistFailure, TheEndOfTheStoreIsTheErrorOfAllThatWaits) {
         submitOne(store, operation(OperationKind::pull, b, forB, waiters[1].ticket()));
         store.barrier(waiters[2].ticket());
         for (Waiter& waiter : waiters) {
-          expectFails(ErrorCode::peerLost, "worker 4", [&] { waiter.wait(); });
+          const auto error = errorOf([&] { waiter.wait(); });
+          ASSERT_TRUE(error);
+          EXPECT_EQ(error->code, ErrorCode::peerLost) << error->what();
+          EXPECT_EQ(error->rank, 4);
+          EXPECT_FALSE(error->usable);
         }
       },
       [](ScriptedServer& server) {
@@ -202,21 +206,26 @@ TEST(DistFailure, TheEndOfTheStoreIsTheErrorOfAllThatWaits) {
       });
 }
 
-TEST(DistFailure, ASilentServerIsNamedAfterTheTimeout) {
-  runScripted(
-      [](Store& store) {
-        Waiter waiter;
-        store.command("sendCommandToServers", "hello", waiter.ticket());
-        expectFails(ErrorCode::timeout, "sendCommandToServers: server 0", [&] {
-          try {
-            waiter.wait();
-          } catch (const Error& error) {
-            EXPECT_EQ(error.rank, 1);
-            throw;
-          }
-        });
-      },
-      [](ScriptedServer& server) { server.awaitEnd(); }, 50);
+TEST(DistFailure, ASilentServerIsNamedAfterTheTimeoutAndOneThatIsThereLater) {
+  for (const bool silent : {true, false}) {
+    runScripted(
+        [silent](Store& store) {
+          Waiter waiter;
+          store.command("sendCommandToServers", "hello", waiter.ticket());
+          const auto error = errorOf([&] { waiter.wait(); });
+          ASSERT_TRUE(error);
+          EXPECT_EQ(error->code, ErrorCode::timeout);
+          EXPECT_EQ(error->rank, silent ? 1 : -1);
+          EXPECT_EQ(
+              lacking(error->what(), {"sendCommandToServers: ", silent ? "server 0" : "servers"}),
+              "");
+        },
+        [silent](ScriptedServer& server) {
+          if (!silent) server.answer(server.await(MessageType::deadNodes), MessageType::done);
+          server.awaitEnd();
+        },
+        50);
+  }
 }
 
 TEST(DistFailure, AnAnswerThatFitsNothingEndsTheStore) {
@@ -234,20 +243,34 @@ TEST(DistFailure, AnAnswerThatFitsNothingEndsTheStore) {
 }
 
 /// What each of so many ranks threw that opened a store of two workers and so many servers.
-std::vector<std::optional<Error>> meeting(int ranks, int servers) {
-  return onRanksTaken(ranks, [servers](const std::unique_ptr<Communicator>& comm, int rank) {
-    const DistStoreOptions options{.workers = 2, .servers = servers};
-    const DistStoreOptions agreed = agreeOnTerms(*comm, rank < 2 ? &options : nullptr);
+std::vector<std::optional<Error>> meeting(
+    int ranks, int servers, const std::function<void(DistStoreOptions&)>& change = {}) {
+  return onRanks(ranks, [&](Communicator& comm, int rank) {
+    DistStoreOptions options{.workers = 2,
+                             .servers = servers,
+                             .asynchronous = true,
+                             .bigArrayBound = 500,
+                             .timeoutMs = 4321};
+    if (rank == 1 && change) change(options);
+    const DistStoreOptions agreed = agreeOnTerms(comm, rank < 2 ? &options : nullptr);
     EXPECT_EQ(agreed.workers, 2);
     EXPECT_EQ(agreed.servers, servers);
+    EXPECT_TRUE(agreed.asynchronous);
+    EXPECT_EQ(agreed.bigArrayBound, 500u);
+    EXPECT_EQ(agreed.timeoutMs, 4321);
   });
 }
 
-TEST(DistTerms, OtherProcessesThanTheStoreHasAreAMismatchOnAll) {
+TEST(DistTerms, OtherProcessesOrTermsThanTheStoreHasAreAMismatchOnAll) {
   expectNone(meeting(3, 1));
   for (const int servers : {0, 1, 3}) {
     expectAll(meeting(servers == 1 ? 2 : 4, servers), ErrorCode::mismatch);
   }
+  const std::function<void(DistStoreOptions&)> changes[] = {
+      [](auto& options) { options.asynchronous = false; },
+      [](auto& options) { options.bigArrayBound = 501; },
+      [](auto& options) { options.servers = 2; }};
+  for (const auto& change : changes) expectAll(meeting(3, 1, change), ErrorCode::mismatch, 1);
 }
 
 }  // namespace

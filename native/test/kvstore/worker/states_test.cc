@@ -134,6 +134,17 @@ TEST_F(DistStates, ASecondSaveReplacesTheFirstWithItsParts) {
   }
 }
 
+TEST_F(DistStates, HaveTheUpdatesOfThePartThatHasMost) {
+  std::vector<std::vector<std::uint8_t>> parts;
+  for (const std::int64_t updates : {3, 7, 5}) {
+    const auto optimizer = Optimizer::create(kAdam);
+    optimizer->setNumUpdate(updates);
+    parts.push_back(saveStates(*optimizer, {}, false));
+  }
+  dist::writeStateParts(file(), parts);
+  EXPECT_EQ(dist::readStateParts(file()).numUpdate, 7);
+}
+
 TEST_F(DistStates, WithoutAPartTheyAreRefused) {
   dist::writeStateParts(file(), std::vector(3, std::vector<std::uint8_t>(20, 1)));
   for (const std::string& name : files()) {
@@ -185,6 +196,17 @@ TEST_F(DistStates, AreWrittenWhereALinkLeads) {
   EXPECT_EQ(linked.states.size(), 2u);
   EXPECT_EQ(dist::readStateParts(folder() + "/real/states").states.size(), 2u);
   EXPECT_EQ(files(), (std::vector<std::string>{"link", "real"}));
+  // Each file may be a link by itself.
+  const std::filesystem::path elsewhere = folder() + "/elsewhere";
+  std::filesystem::create_directory(elsewhere);
+  for (const auto& entry : std::filesystem::directory_iterator(folder() + "/real")) {
+    const std::string suffix =
+        entry.path().filename().string().substr(std::string("states").size());
+    if (suffix.empty()) continue;
+    std::filesystem::rename(entry.path(), elsewhere / suffix);
+    std::filesystem::create_symlink(elsewhere / suffix, link + suffix);
+  }
+  EXPECT_EQ(dist::readStateParts(link).states.size(), 2u);
 }
 
 TEST_F(DistStates, ALinkAtAPartsNameIsNotFollowed) {
@@ -201,6 +223,7 @@ TEST_F(DistStates, ALinkAtAPartsNameIsNotFollowed) {
   std::filesystem::create_symlink("others", part);
   EXPECT_EQ(codeOf([&] { dist::writeStateParts(file(), parts); }), ErrorCode::invalidArgument);
   EXPECT_EQ(readWholeFile(others), bytes);
+  EXPECT_TRUE(std::filesystem::is_symlink(part)) << "what the file before names is gone";
 }
 
 TEST_F(DistStates, WhatIsNoRegularFileIsLeftAlone) {
