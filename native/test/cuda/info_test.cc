@@ -75,6 +75,11 @@ TEST_F(CudaHealthOnFakes, AnOlderNvmlIsAskedByTheOlderName) {
       });
 }
 
+TEST_F(CudaHealthOnFakes, MemoryErrorsAreThoseCorrectedAndThoseNot) {
+  expectFine({{"GRADLINK_FAKE_FAULTS", "ecc-errors=0"}},
+             [] { EXPECT_EQ(gpuInfo(0).health.value().eccErrors, 7u); });
+}
+
 TEST_F(CudaHealthOnFakes, WhatOneFunctionDoesNotTellLeavesTheOthers) {
   expectFine({{"GRADLINK_FAKE_FAULTS",
                "missing=nvmlDeviceGetPowerUsage,missing=nvmlDeviceGetNvLinkState"}},

@@ -129,6 +129,23 @@ TEST(TcpFrames, ASendThatIsGivenUpIsAnsweredWithNothing) {
   victim.progressUntil([&] { return answered.load(); });
 }
 
+TEST(TcpFrames, WhatWasToGoToALostRankEnds) {
+  Victim victim(2);
+  const std::vector<char> data(Offered::kBytes, 'B');
+  const std::unique_ptr<Request> offered(
+      victim.engine->send(kContext, data.data(), data.size(), 1, 0));
+  // More than the connection takes at once.
+  std::vector<std::unique_ptr<Request>> waiting;
+  for (int i = 0; i < 2000; ++i) {
+    waiting.emplace_back(victim.engine->send(kContext, data.data(), kMostAtOnce, 1, 1));
+  }
+  EXPECT_FALSE(waiting.back()->done);
+  victim.others.clear();
+  victim.progressUntil([&] { return victim.engine->isGone(1); });
+  EXPECT_TRUE(offered->done);
+  for (const auto& one : waiting) EXPECT_TRUE(one->done);
+}
+
 class TcpForgedRendezvous : public testing::TestWithParam<Forged> {};
 
 TEST_P(TcpForgedRendezvous, LoseRankZero) {

@@ -12,6 +12,7 @@
 
 #include "messages/tcp/tcp_engine.h"
 #include "tcp_forger.h"
+#include "test/message_support.h"
 
 namespace gradlink::messages::tcp {
 namespace {
@@ -72,6 +73,20 @@ TEST(SlowTcpMeeting, OfAThousandRanks) {
     return sent->done && got->done;
   });
   EXPECT_EQ(place, value);
+}
+
+TEST(TcpMeeting, RefusesARankThatIsThereAlready) {
+  const int port = freePort();
+  Engine engine(settingsOf(0, 3, port));
+  std::optional<Error> error;
+  std::thread rendezvous([&] { error = test::errorOf([&] { engine.meet(kMostMs); }); });
+  Forger first(1, 3, port);
+  const Forger second(1, 3, port);
+  EXPECT_EQ(first.next(FrameKind::failed).tag, 1);
+  rendezvous.join();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::mismatch);
+  EXPECT_EQ(error->rank, 1);
 }
 
 TEST(TcpMeeting, TakesARankThatLeftItAndComesAgain) {

@@ -285,7 +285,8 @@ FAKE_OF_GPU(nvmlDeviceGetCurrentClocksThrottleReasons, (unsigned long long* reas
 }
 
 FAKE_OF_GPU(nvmlDeviceGetTotalEccErrors, (int kind, int, unsigned long long* count)) {
-  *count = kind == 0 && isFaulty("ecc-errors", gpu) ? 5 : 0;
+  // Corrected, and not.
+  *count = isFaulty("ecc-errors", gpu) ? (kind == 0 ? 5 : 2) : 0;
   return kOk;
 }
 

@@ -113,9 +113,20 @@ TEST_P(StoreOptimizers, StepToTheBitsOfTheHost) {
 }
 
 TEST_P(StoreOptimizersInParts, ThatNeedTheWholeAreRefused) {
-  onEveryStore(GetParam(), [](const AnyStore& store) {
+  const TestFolder folder;
+  const std::string file = folder.file("states");
+  LocalStore writer(Placement::devices, 1);
+  std::vector<Floats> ones{Floats(6000, 1)};
+  run(writer, push, makeKey(writer, "w", Floats(6000)), ones);
+  writer.setOptimizer(optimizerOf("lamb"));
+  run(writer, push, 0, ones);
+  waitFor([&](auto ticket) { writer.saveStates(file, true, ticket); });
+  onEveryStore(GetParam(), [&](const AnyStore& store) {
     // Of two rows, which are cut too.
     const KeyId key = store.define("w", Floats(6000, 1), 3000);
+    const auto error =
+        errorOf([&] { store.wait([&](auto done) { store.store.loadStates(file, done); }); });
+    EXPECT_TRUE(error && lacking(error->what(), {"lamb"}).empty());
     for (const char* name : {"lamb", "lars", "groupadagrad"}) {
       // Stores of GPUs over servers tell it by the next barrier.
       const std::string text = refusedBy(ErrorCode::unsupported, [&] {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "kvstore/optimizer/state_parts.h"
 #include "test/kvstore/support.h"
 
 namespace gradlink {
@@ -41,6 +42,27 @@ void run(Optimizer& optimizer, OptimizerState& state, std::vector<float>& weight
     const std::vector<float> grad = randomValues(100 + step);
     const void* grads[] = {grad.data()};
     optimizer.update(state, weight.data(), grads);
+  }
+}
+
+TEST(OptimizerStates, OfPartsAreThatOfTheWhole) {
+  const auto optimizer = Optimizer::create(specOf("adam"));
+  std::vector<float> weight = randomValues(1);
+  const auto whole = optimizer->createState("a", weight.data(), kCount, DType::float32);
+  run(*optimizer, *whole, weight, 0, 3);
+  whole->lastLearningRate = 0.25;
+  OptimizerState joined = cutState(*whole, 0, 300);
+  OptimizerState rest = cutState(*whole, 300, kCount - 300);
+  EXPECT_EQ(joined.updates, 3);
+  EXPECT_EQ(joined.lastLearningRate, 0.25);
+  rest.updates = 5;
+  appendState(joined, rest);
+  EXPECT_EQ(joined.updates, 5);
+  ASSERT_EQ(joined.count, kCount);
+  for (std::size_t i = 0; i < whole->arrays.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(
+        std::span(static_cast<const float*>(joined.arrays[i].data.data()), kCount),
+        std::span(static_cast<const float*>(whole->arrays[i].data.data()), kCount)));
   }
 }
 

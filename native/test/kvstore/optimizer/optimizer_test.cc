@@ -232,6 +232,13 @@ TEST(Optimizer, LarsLeavesBiasesAloneAndScalesItsMomentum) {
         optimizer->issue(*optimizer->createState(key, nullptr, 0, DType::float32)).layerwise)
         << key;
   }
+  // Under names of parameters a gamma decays, but not with lars.
+  for (const auto& [name, wd] : {std::pair("sgd", 0.5), std::pair("lars", 0.0)}) {
+    OptimizerSpec named = specOf(name, {{"wd", 0.5}});
+    named.paramNames = {{"7", "bn_gamma"}};
+    const auto decaying = Optimizer::create(named);
+    EXPECT_EQ(decaying->issue(*decaying->createState("7", nullptr, 0, DType::float32)).wd, wd);
+  }
 }
 
 /// Which of these the line misses that an error makes; "" when it has all.
