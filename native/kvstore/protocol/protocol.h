@@ -80,10 +80,9 @@ inline constexpr std::uint8_t kWantsValue = 1;
 inline constexpr std::uint8_t kLent = 4;
 /// flags of saveStates: include the optimizer.
 inline constexpr std::uint8_t kDumpOptimizer = 1;
-/// flags of loadStates: worker 0 has failed; the payload is the reason, for the waiting workers.
+/// flags of loadStates: worker 0 has failed; payload and `code` are the reason, for the waiting
+/// workers.
 inline constexpr std::uint8_t kWithdrawn = 2;
-/// flags of define: not shard 0 of its key.
-inline constexpr std::uint8_t kContinued = 2;
 
 /// Payload of setCompression, for later pushes of float32 keys.
 struct CompressionTerms {

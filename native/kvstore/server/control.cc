@@ -154,7 +154,10 @@ bool ServerLoop::setRule(int worker, const Header& header, const WireMessage& me
   }
   try {
     if ((header.flags & kWithdrawn) != 0) {
-      throw storeMisuse(std::string(static_cast<const char*>(message.payload), message.bytes));
+      const bool known = header.code >= 0 && header.code <= static_cast<int>(ErrorCode::system);
+      throw Error(known ? static_cast<ErrorCode>(header.code) : ErrorCode::invalidArgument,
+                  std::string(static_cast<const char*>(message.payload), message.bytes))
+          .stillUsable();
     }
     if (header.type == MessageType::setOptimizer) {
       setOptimizer(message);

@@ -236,7 +236,6 @@ void DistEngine::defineKey(DistKey& key) {
   for (const Shard& shard : key.shards) {
     Header header{.type = MessageType::define,
                   .dtype = key.dtype,
-                  .flags = shard.first > 0 ? kContinued : std::uint8_t{0},
                   .shard = shard.number,
                   .count = shard.count,
                   .round = shard.first,
@@ -271,6 +270,7 @@ void DistEngine::begin(DistRequest& request) {
   current_->answered.resize(questions.size());
   for (std::size_t server = 0; server < questions.size(); ++server) {
     Header header{.type = questions[server].type, .flags = questions[server].flags};
+    header.code = questions[server].code;
     header.request = current_->number;
     link_.send(static_cast<int>(server), header, questions[server].payload);
   }

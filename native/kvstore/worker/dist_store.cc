@@ -220,7 +220,10 @@ void DistStore::loadStates(const std::string& file, std::shared_ptr<Ticket> tick
       // The waiting workers get the error.
       self.failure = std::current_exception();
       const std::string text = error.what();
-      return askAll(MessageType::loadStates, Bytes(text.begin(), text.end()), dist::kWithdrawn);
+      auto told =
+          askAll(MessageType::loadStates, Bytes(text.begin(), text.end()), dist::kWithdrawn);
+      for (auto& question : told) question.code = static_cast<std::int32_t>(error.code);
+      return told;
     }
   };
   request.finish = [this, loaded] {

@@ -26,6 +26,7 @@ struct DistRequest {
     MessageType type;
     std::uint8_t flags = 0;
     std::vector<std::uint8_t> payload;
+    std::int32_t code = 0;
   };
 
   /// For errors and reports: "barrier", "saveOptimizerStates" ...
