@@ -20,12 +20,8 @@ for part in 3rd-party/openpmix 3rd-party/prrte config/oac; do
     exit 2
   }
 done
-mkdir -p "$prefix"
-prefix=$(realpath "$prefix")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp -r "$sources/." "$work"
-cd "$work"
+. "$(dirname "${BASH_SOURCE[0]}")/copied.sh"
+copied "$sources" "$prefix"
 [[ -e configure ]] || ./autogen.pl --no-3rdparty hwloc,libevent
 mkdir gradlink-build
 cd gradlink-build

@@ -16,12 +16,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
   echo "expected src/ucc/api/ucc.h of github.com/openucx/ucc in $sources, got a folder without it" >&2
   exit 2
 }
-mkdir -p "$prefix"
-prefix=$(realpath "$prefix")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp -r "$sources/." "$work"
-cd "$work"
+. "$here/copied.sh"
+copied "$sources" "$prefix"
 [[ -e configure ]] || ./autogen.sh
 ./configure --prefix="$prefix" --with-ucx="${GRADLINK_UCX:-/usr}" --without-cuda --without-rocm --with-tls=ucp,self \
   --disable-static CFLAGS=-O3

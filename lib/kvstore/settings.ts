@@ -36,10 +36,10 @@ export class StoreSettings {
   /** Tells once of steps that the host takes in the place of the GPUs. After a change of the optimizer or the keys. */
   tellHostSteps(): void {
     if (!this.#stepsOnGpus || this.#optimizer === null || toldHostSteps) return;
-    const whose = definitionOf(this.#optimizer).onGpus
-      ? this.#operations.keys.some(({ dtype }) => dtypeNames[dtype] === 'float64') && 'float64 keys'
-      : this.#optimizer;
-    if (whose === false) return;
+    const takesAny = definitionOf(this.#optimizer).onGpus;
+    const wide = this.#operations.keys.some(({ dtype }) => dtypeNames[dtype] === 'float64');
+    if (takesAny && !wide) return;
+    const whose = takesAny ? 'float64 keys' : this.#optimizer;
     toldHostSteps = true;
     process.emitWarning(
       `the host takes the steps of ${whose}, for which GPUs have no kernels: with each push sum and value go to the host, and the new value comes back`,
@@ -82,6 +82,7 @@ export class StoreSettings {
     await this.#operations.pending.inTurn(() => {
       this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
       this.#operations.updater = calls;
+      this.#optimizer = null;
     });
   }
 

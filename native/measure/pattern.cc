@@ -14,7 +14,7 @@ namespace {
 // Elements of a thread's part: enough work for a wake-up.
 constexpr std::size_t kPartElements = 1 << 16;
 
-/// Calls `call` with the pattern and, where an array is read or written, a word of its elements.
+/// Calls `call` with the values of the pattern.
 template <class Call>
 auto withPattern(const Pattern& pattern, Call call) {
   const kernels::PatternType type = kernels::patternType(pattern.dtype);
@@ -23,6 +23,7 @@ auto withPattern(const Pattern& pattern, Call call) {
   return call(kernels::Pattern<std::uint64_t>(type, pattern.op, size, pattern.seed));
 }
 
+/// Calls `call` with a word of an element's size.
 template <class Call>
 auto withWord(DType dtype, Call call) {
   switch (sizeOf(dtype)) {

@@ -165,6 +165,12 @@ describe('what does not fit is refused', () => {
 it('the host takes the steps of float64 keys and of some optimizers, which is said once', async () => {
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   const told = () => warn.mock.calls.map(([, details]) => details);
+  // A function of the caller takes an optimizer's place.
+  const updated = await open('device', { devices: named(spread(2)) });
+  await updated.setOptimizer(new SGD());
+  await updated.setUpdater(() => undefined);
+  await updated.init('wide', Float64Array.of(1));
+  expect(told()).toEqual([]);
   for (const type of ['local', 'device'] as const) {
     const kv = await open(type, { devices: named(spread(2)) });
     await kv.init('w', Float32Array.of(1, 2));

@@ -1,5 +1,5 @@
 // Test data generated and checked on the device, as defined in native/measure/pattern.h. One kernel
-// for all of it: drivers compile a kernel at its first use, and nobody waits for this one's work.
+// for all of it: drivers compile what is loaded, and nothing that is timed waits for its work.
 #pragma once
 
 #include "core/kernels/pattern_formula.h"
