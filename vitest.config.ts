@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
 import { defineConfig } from 'vitest/config';
 
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
@@ -14,6 +16,8 @@ const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000, setupF
 
 /** What starts processes waits for them, on a machine that has other work too. */
 const patient = { testTimeout: 240_000, hookTimeout: 240_000 };
+/** Files of such tests side by side: two leave a quarter of two cores idle. */
+const sideBySide = 3;
 
 /** Random attacks; under a sanitizer, which makes them slow, only where `npm run test:attack` asks for them. */
 const attacks = 'test/attack/**/*.test.ts';
@@ -35,20 +39,23 @@ const parts: Readonly<
     include: [
       'test/process/{acceptance,command-lines,guides,moving,train-example,troubleshooting}.test.ts',
     ],
-    workers: 2,
+    workers: sideBySide,
   },
   peers: { include: ['lab/test/**/*.test.ts'], workers: 1 },
   packages: {
     include: ['test/process/{bundlers,container,managers,pack,pack-build,packing}.test.ts'],
-    workers: 2,
+    workers: sideBySide,
     // They pack in their hooks, which compiles all of TypeScript: minutes beside other work.
     hookTimeout: 15 * 60_000,
   },
   training: {
     include: ['test/process/{batch-norm,ddp,ddp-model,train,training,training-job}.test.ts'],
-    workers: 2,
+    workers: sideBySide,
   },
-  browser: { include: ['test/report/page*.test.ts', 'test/docs/site.test.ts'], workers: 2 },
+  browser: {
+    include: ['test/report/page*.test.ts', 'test/docs/site.test.ts'],
+    workers: sideBySide,
+  },
   attacks: { include: [attacks], workers: 1 },
 };
 const ofParts = Object.values(parts).flatMap(({ include }) => include);
@@ -65,6 +72,19 @@ const serial = [
   'test/process/{check,ending,joining,measure-shared,progress,windows}.test.ts',
   'test/{distributed,mpi}/failures.test.ts',
 ];
+
+/**
+ * Unit tests that replace modules, or load the built library beside lib/, have a process each: modules must not have been
+ * loaded before, and native code knows one class of errors.
+ */
+const replacing = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .map((name) => `test/${name}`)
+  .filter((file) => file.endsWith('.test.ts') && !file.startsWith('test/gpu/'))
+  .filter((file) =>
+    /\bvi\.(doMock|mock|resetModules)\(|known-limits|\bimport\(new URL\(/.test(
+      readFileSync(file, 'utf8'),
+    ),
+  );
 
 /** What the addon itself is tried with under a sanitizer: memory that JavaScript shares with threads, and their ends. */
 const sanitized = [
@@ -132,9 +152,22 @@ export default defineConfig({
               maxWorkers,
               include: ['test/**/*.test.ts'],
               exclude: [
-                ...[...jobs, ...ofParts, 'test/gpu/**', 'test/tfjs-node/**'],
+                ...[...jobs, ...ofParts, ...replacing, 'test/gpu/**', 'test/tfjs-node/**'],
                 'test/native/sanitized.test.ts',
               ],
+              // A process takes file after file: loading the library anew for each was a third of the time.
+              isolate: false,
+              sequence: { groupOrder: 0 },
+            },
+          },
+          {
+            test: {
+              ...shared,
+              name: 'unit-replacing',
+              env: onCpus,
+              maxWorkers,
+              include: replacing,
+              exclude: [...jobs, ...ofParts],
               sequence: { groupOrder: 0 },
             },
           },
@@ -159,7 +192,7 @@ export default defineConfig({
               env: onCpus,
               include: jobs,
               exclude: [...serial, ...ofParts],
-              maxWorkers: 2,
+              maxWorkers: sideBySide,
               sequence: { groupOrder: 1 },
             },
           },

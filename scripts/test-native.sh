@@ -43,7 +43,6 @@ if [ $tests = yes ]; then
   targets+=(tests)
 fi
 
-jobs=$(nproc)
 # Where scripts/test-summary.mjs counts them.
 results=$PWD/build/test-results
 mkdir -p "$results"
@@ -69,9 +68,14 @@ compile() {
 }
 
 check() {
-  local kind=$1 folder=build/cmake slow='[./]Slow'
+  local kind=$1 folder=build/cmake slow='[./]Slow' at_once=$(nproc)
   local -a select=() launcher=()
-  if [ "$kind" != plain ]; then folder=build-$kind; fi
+  if [ "$kind" != plain ]; then
+    folder=build-$kind
+  elif [ "$which" = quick ]; then
+    # Ranks mostly wait for each other, and a case of ranks counts as two or more (native/test/ranks.cmake).
+    at_once=$((2 * at_once))
+  fi
   if [ "$kind" = thread ]; then slow+="|$not_threads"; fi
   case $which in
     quick) select+=(-E "$slow") ;;
@@ -92,7 +96,7 @@ check() {
     return 1
   }
   if [ $run = no ]; then return 0; fi
-  "${launcher[@]}" ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error \
+  "${launcher[@]}" ctest --test-dir "$folder" --parallel "$at_once" --output-on-failure --no-tests=error \
     --output-junit "$results/native-$kind.xml" "${select[@]}"
 }
 

@@ -27,6 +27,6 @@ files=(
   test/communicator/{leases,lifetime,stacks}.test.ts
   test/native/{entries,surface}.test.ts test/cli/main.test.ts
 )
-exec node node_modules/vitest/vitest.mjs run --project unit --project jobs --project serial --tags-filter '!full' \
+exec node node_modules/vitest/vitest.mjs run --project 'unit*' --project jobs --project serial --tags-filter '!full' \
   --reporter=default --reporter=json "--outputFile.json=build/test-results/vitest-node$version.json" \
   --reporter=./scripts/vitest-results.mjs "${files[@]}" </dev/null

@@ -69,12 +69,12 @@ set_up() {
 case_limit=(--testTimeout=60000 --hookTimeout=60000)
 
 gate_native() { native plain "native tests" --quick; }
-gate_typescript() { typescript main "TypeScript" --project unit --project gpu --tags-filter '!full' "${case_limit[@]}"; }
+gate_typescript() { typescript main "TypeScript" --project 'unit*' --project gpu --tags-filter '!full' "${case_limit[@]}"; }
 gate_jobs() {
   local -a files
   # vitest would load each file to find that it has no case of this tag.
   mapfile -t files < <(grep -lrE "'smoke'|@module-tag smoke" test --include='*.test.ts')
-  typescript jobs "one case of each kind of job" --project '!unit' --project '!gpu' --project '!tfjs-*' --tags-filter smoke \
+  typescript jobs "one case of each kind of job" --project '!unit*' --project '!gpu' --project '!tfjs-*' --tags-filter smoke \
     "${case_limit[@]}" "${files[@]}"
 }
 gate_address() {
@@ -105,7 +105,7 @@ parts=(native jobs gpus hosts guides peers packages browser attacks training san
 
 part_native() { native plain "native cases that move gigabytes, start many ranks, or measure patience" --slow; }
 part_jobs() {
-  typescript main "cases that take long or measure patience" --project unit --project gpu --tags-filter full
+  typescript main "cases that take long or measure patience" --project 'unit*' --project gpu --tags-filter full
   typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!smoke'
 }
 part_gpus() {
