@@ -16,21 +16,8 @@
 namespace gradlink::messages {
 namespace {
 
-// here: a member has come. call: the leader (the lowest rank) knows. present: the member knows
-// that, and from now on waits for the leader's decision.
-enum class Step : std::uint32_t { here, call, present, go, failed };
-
-/// Followed by the name, a zero byte, and the reason after a failure.
-struct Note {
-  Step step;
-  std::int32_t code;
-  std::int32_t rank;
-  std::uint32_t reserved;
-  /// The member's attempt at this name: an attempt that gave up leaves notes behind.
-  std::uint64_t attempt;
-  /// The member count that the sender knows.
-  std::uint64_t members;
-};
+using Note = MeetingNote;
+using Step = MeetingNote::Step;
 
 struct Arrived {
   Note note;
@@ -111,12 +98,6 @@ class NoteInbox {
   std::vector<std::pair<RequestHandle, std::unique_ptr<char[]>>> sends_;
 };
 
-std::uint64_t digestOf(const std::vector<int>& ranks) {
-  std::uint64_t digest = 0xcbf29ce484222325;
-  for (int rank : ranks) digest = (digest ^ static_cast<std::uint64_t>(rank)) * 0x100000001b3;
-  return digest;
-}
-
 class Rendezvous {
  public:
   Rendezvous(const std::string& name, const std::vector<int>& ranks, Deadline deadline,
@@ -126,7 +107,7 @@ class Rendezvous {
         deadline_(deadline),
         cancelled_(cancelled),
         me_(Runtime::get().place().rank),
-        digest_(digestOf(ranks)),
+        digest_(digestOfMembers(ranks)),
         attempt_(NoteInbox::get().open(name)) {}
   ~Rendezvous() { NoteInbox::get().close(name_); }
 
@@ -141,7 +122,9 @@ class Rendezvous {
   }
 
  private:
-  Note note(Step step, std::uint64_t attempt) const { return {step, 0, -1, 0, attempt, digest_}; }
+  Note note(Step step, std::uint64_t attempt) const {
+    return {.step = step, .attempt = attempt, .members = digest_};
+  }
   Error failure(ErrorCode code, const std::string& text, int rank = -1) const {
     return Error(code, "join '" + name_ + "': " + text).withRank(rank).withOp("join").stillUsable();
   }
@@ -276,6 +259,12 @@ class Rendezvous {
 };
 
 }  // namespace
+
+std::uint64_t digestOfMembers(const std::vector<int>& ranks) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (int rank : ranks) digest = (digest ^ static_cast<std::uint64_t>(rank)) * 0x100000001b3;
+  return digest;
+}
 
 CommHandle meet(const std::string& name, const std::vector<int>& ranks, Deadline deadline,
                 const std::atomic<bool>* cancelled) {

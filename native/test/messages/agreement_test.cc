@@ -1,7 +1,8 @@
 // What agreeing on a call sends, counted: up to a thousand ranks that are threads, whose messages
-// stay in this process.
+// stay in this process; and whom a rank misses in it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <condition_variable>
 #include <cstring>
@@ -97,8 +98,24 @@ int countedTestAll(RequestHandle* requests, int count, bool* done) {
   for (int i = 0; i < count && *done; ++i) countedTest(&requests[i], done, nullptr);
   return 0;
 }
-int countedProbe(int, int, CommHandle, bool* found, MessageStatus*) {
-  *found = false;
+/// Of any source.
+int countedProbe(int, int tag, CommHandle comm, bool* found, MessageStatus* status) {
+  Rank& own = rankAt(static_cast<int>(comm.bits));
+  const std::lock_guard lock(own.mutex);
+  const auto at = std::find_if(own.messages.begin(), own.messages.end(), [&](const auto& each) {
+    return each.first.second == tag && !each.second.empty();
+  });
+  *found = at != own.messages.end();
+  if (*found) *status = {at->first.first, tag, at->second.front().size()};
+  return 0;
+}
+int countedReceiveProbed(void* into, std::size_t bytes, int source, int tag, CommHandle comm,
+                         MessageStatus*) {
+  Rank& own = rankAt(static_cast<int>(comm.bits));
+  const std::lock_guard lock(own.mutex);
+  auto& queue = own.messages.at({source, tag});
+  std::memcpy(into, queue.front().data(), bytes);
+  queue.pop_front();
   return 0;
 }
 
@@ -114,6 +131,7 @@ constexpr Shim kCounting = [] {
   shim.test = countedTest;
   shim.testAll = countedTestAll;
   shim.probe = countedProbe;
+  shim.receive = countedReceiveProbed;
   return shim;
 }();
 
@@ -172,6 +190,24 @@ TEST(Agreeing, TakesAsManyMessagesAsTheRanksCanBeHalved) {
         << size << " ranks";
     for (const std::string& told : agreed.told) ASSERT_EQ(told, "") << size << " ranks";
   }
+}
+
+TEST(Agreeing, MissesNobodyWhoCameAndThenLeft) {
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int r = 0; r < 3; ++r) ranks.push_back(std::make_unique<Rank>());
+  counted = &ranks;
+  Link link(CommHandle{0}, kCounting);
+  const Goodbye goodbye{.calls = 1};
+  RequestHandle sent;
+  countedSend(&goodbye, sizeof(goodbye), 0, kLeftTag, CommHandle{1}, &sent);
+  link.listen();
+  link.beginCall();
+  EXPECT_EQ(link.missing(), std::vector<int>{2});
+  EXPECT_EQ(link.leftBeforeCall(), -1);
+  link.beginCall();
+  EXPECT_EQ(link.missing(), (std::vector<int>{1, 2}));
+  EXPECT_EQ(link.leftBeforeCall(), 1);
+  counted = nullptr;
 }
 
 // As many messages again for their names.

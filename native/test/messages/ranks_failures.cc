@@ -2,8 +2,12 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <numeric>
 #include <thread>
 
+#include "messages/rendezvous.h"
+#include "messages/runtime.h"
+#include "messages/tags.h"
 #include "test/messages/ranks.h"
 #include "test/shm/support.h"
 
@@ -182,7 +186,22 @@ const Register kReceiveFromLeft("receive-from-left", [](const auto&) -> std::str
   return wrong;
 });
 
+/// Tells rank 0 of an attempt to meet with all ranks, as one that was given up leaves behind.
+void leaveNote(const std::string& name, messages::MeetingNote::Step step, int size) {
+  std::vector<int> all(static_cast<std::size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  const messages::MeetingNote note{
+      .step = step, .attempt = 1000, .members = messages::digestOfMembers(all)};
+  std::string bytes(reinterpret_cast<const char*>(&note), sizeof(note));
+  bytes += name + '\0';
+  const messages::Shim& mpi = messages::shim();
+  messages::RequestHandle request;
+  mpi.isend(bytes.data(), bytes.size(), 0, messages::kMeetTag, mpi.world(), &request);
+  for (bool done = false; !done;) mpi.test(&request, &done, nullptr);
+}
+
 const Register kJoin("join", [](const auto&) -> std::string {
+  using Step = messages::MeetingNote::Step;
   const messages::Place place = messages::start(60000);
   Bystander others;
   std::string wrong;
@@ -200,6 +219,11 @@ const Register kJoin("join", [](const auto&) -> std::string {
     first.join();
   }
   others.meet();
+  // Nobody counts twice, and nobody by what an earlier attempt has left behind.
+  if (place.rank == 1) {
+    for (const Step step : {Step::here, Step::present}) leaveNote("late", step, place.size);
+  }
+  if (place.rank == place.size - 1) leaveNote("late", Step::present, place.size);
   // A rank that does not come is named, on all that came: the time must do for these.
   if (place.rank != place.size - 1) {
     wrong += expectError(

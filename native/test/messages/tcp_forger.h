@@ -60,12 +60,16 @@ class Forger {
 
   /// A frame as it goes over the connection, which this one takes for the next.
   std::vector<char> sealed(const FrameHead& head, std::size_t bytes = 0) {
+    return sealed(head, std::vector<char>(bytes, 'A'));
+  }
+  std::vector<char> sealed(const FrameHead& head, const std::vector<char>& payload) {
     Seal::Frame tags = seals_->out.next(head);
-    std::vector<char> frame(sizeof(head) + sizeof(Tag) + bytes, 'A');
+    std::vector<char> frame(sizeof(head) + sizeof(Tag));
     std::memcpy(frame.data(), &head, sizeof(head));
     std::memcpy(frame.data() + sizeof(head), tags.head.data(), sizeof(Tag));
-    if (!seals_->cover(bytes)) return frame;
-    const Tag tag = tags.payload.update(frame.data() + frame.size() - bytes, bytes).finish();
+    frame.insert(frame.end(), payload.begin(), payload.end());
+    if (!seals_->cover(payload.size())) return frame;
+    const Tag tag = tags.payload.update(payload.data(), payload.size()).finish();
     frame.insert(frame.end(), tag.begin(), tag.end());
     return frame;
   }

@@ -146,19 +146,33 @@ TEST(TcpFrames, WhatWasToGoToALostRankEnds) {
   for (const auto& one : waiting) EXPECT_TRUE(one->done);
 }
 
-class TcpForgedRendezvous : public testing::TestWithParam<Forged> {};
-
-TEST_P(TcpForgedRendezvous, LoseRankZero) {
+/// Rank 1 takes this for the end of rank 0.
+void expectLoss(const FrameHead& head, const std::vector<char>& payload) {
   const Fd listener = listenAt(resolve("127.0.0.1", 0));
   Engine engine(settingsOf(1, 2, ownAddress(listener).port()));
   std::optional<Error> error;
   std::thread rendezvous([&] { error = test::errorOf([&] { engine.meet(kMostMs); }); });
   Forger zero(listener);
-  zero.send(GetParam().head, GetParam().head.bytes);
+  zero.put(zero.sealed(head, payload));
   rendezvous.join();
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::peerLost);
   EXPECT_EQ(error->rank, 0);
+}
+
+class TcpForgedRendezvous : public testing::TestWithParam<Forged> {};
+
+TEST_P(TcpForgedRendezvous, LoseRankZero) {
+  const FrameHead& head = GetParam().head;
+  expectLoss(head, std::vector<char>(head.bytes, 'A'));
+}
+
+TEST(TcpForgedTable, WithoutPortsLosesRankZero) {
+  Entry portless[2];
+  for (Entry& one : portless) one.address = resolve("127.0.0.1", 0);
+  std::vector<char> payload(sizeof(portless));
+  std::memcpy(payload.data(), portless, sizeof(portless));
+  expectLoss({.kind = FrameKind::table, .bytes = payload.size()}, payload);
 }
 
 const Forged kForgedRendezvous[] = {

@@ -75,6 +75,18 @@ TEST(SlowTcpMeeting, OfAThousandRanks) {
   EXPECT_EQ(place, value);
 }
 
+TEST(TcpSettings, TakeARankOfTheJobAlone) {
+  for (const char* name : {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) setenv(name, "2", 1);
+  for (const auto& [rank, right] : {std::pair("-1", false), std::pair("0", true),
+                                    std::pair("1", true), std::pair("2", false)}) {
+    setenv("RANK", rank, 1);
+    EXPECT_EQ(test::codeOf([] { settings(); }),
+              right ? std::nullopt : std::optional(ErrorCode::invalidArgument))
+        << rank;
+  }
+  for (const char* name : {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RANK"}) unsetenv(name);
+}
+
 TEST(TcpMeeting, RefusesARankThatIsThereAlready) {
   const int port = freePort();
   Engine engine(settingsOf(0, 3, port));

@@ -148,6 +148,27 @@ TEST(TcpConnection, LeavesNothingInItsBufferWhereItReadsNoMore) {
   EXPECT_EQ(frames.messages, 3);
 }
 
+// Rank 0 takes it all the same, to tell it.
+TEST(TcpHandshake, FailsWithARankOfAJobOfAnotherSize) {
+  const std::string secret = "of this test";
+  for (const int rank : {0, 1}) {
+    for (const int size : {3, 4}) {
+      std::array<int, 2> ends{};
+      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+      Handshake accepting(Fd{ends[0]}, rank, 3, false, secret);
+      Handshake connecting(Fd{ends[1]}, Hello{.rank = 2, .size = size, .peer = rank, .port = 1},
+                           secret);
+      auto status = Handshake::Status::underway;
+      waitUntil([&] {
+        connecting.go();
+        status = accepting.go();
+        return status != Handshake::Status::underway;
+      });
+      EXPECT_EQ(status == Handshake::Status::done, rank == 0 || size == 3) << rank << " " << size;
+    }
+  }
+}
+
 TEST(TcpStrangers, AreToldNothingBeforeTheyHaveProvedThemselves) {
   const int port = freePort();
   Engine engine(settingsOf(0, 2, port));

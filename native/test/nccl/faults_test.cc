@@ -19,7 +19,8 @@ class NcclFaults : public OnFakes {
 };
 
 TEST_F(NcclFaults, AnAsynchronousErrorNamesItsRankAndEndsTheCommunicator) {
-  onGpus(4, "nccl-async=2@2", [](auto& comm) -> std::string {
+  // Rank 1, which is asked before, knows only that another has failed.
+  onGpus(4, "nccl-async=2@2,nccl-remote=1", [](auto& comm) -> std::string {
     const Ones ones(comm);
     ones.reduce();
     std::string wrong = expectError(ErrorCode::system, 2, "system error", [&] { ones.reduce(); });

@@ -108,8 +108,11 @@ TEST_F(GpuGroupFaults, BlameWhoIsAtAnotherCall) {
         if (p == 1) {
           return expectError(ErrorCode::mismatch, -2, "barrier", [&] { comm.barrier(); });
         }
-        const Ones ones(comm);
-        return expectError(ErrorCode::timeout, 2, "rank 2", [&] { ones.reduce(300); });
+        // Rank 1 has no part in it: that rank 0 alone waits does not make it the one to blame.
+        const cuda::DeviceMemory memory(*comm.devices()[0], 4);
+        return expectError(ErrorCode::timeout, 2, "rank 2", [&] {
+          comm.receive(memory.data(), 1, DType::float32, 2, 0, {.timeoutMs = 300});
+        });
       },
       options));
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <set>
 
+#include "shm/rendezvous/spare_rings.h"
 #include "test/process/support.h"
 
 namespace gradlink::test {
@@ -45,6 +46,22 @@ TEST(Rings, AreTakenOverOnceAllRanksAreDone) {
       return apart ? "" : "parts share their rings that somebody may use";
     }));
   }
+}
+
+TEST(Rings, AreTakenOverInTheirJobAlone) {
+  auto& spares = shm::SpareRings::ofProcess();
+  const shm::JoinOptions own = optionsFor(freshName(), 0, kRanks);
+  shm::JoinOptions other = own;
+  other.job = "another";
+  const shm::Segment shape(nullptr, kRanks, shm::Segment::roundSlot(kRanks, own.slotBytes));
+  shm::SegmentFiles files = shm::makeSegmentFiles(kRanks, own.slotBytes);
+  // All are done with them.
+  const std::uint32_t marks[kRanks] = {1, 1};
+  ASSERT_EQ(pwrite(files.rings.get(), marks, sizeof(marks), static_cast<off_t>(shape.ringsAt())),
+            static_cast<ssize_t>(sizeof(marks)));
+  const auto open = spares.keep(own, shape, std::move(files.rings));
+  EXPECT_FALSE(spares.take(other));
+  EXPECT_TRUE(spares.take(own));
 }
 
 // Its end says no second time that it is done: by then the rings may be another's. Who leads keeps

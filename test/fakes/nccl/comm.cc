@@ -53,6 +53,9 @@ const char* textOf(Joining joining) {
   }
 }
 
+/// A rank of this process has failed on the way.
+std::atomic<bool> someFailed{false};
+
 std::mutex lastErrorMutex;
 std::string lastError;
 
@@ -156,6 +159,7 @@ void Comm::settle() {
 }
 
 abi::Result Comm::state() const {
+  if (someFailed && hasFault("nccl-remote", std::to_string(rank))) return abi::kRemoteError;
   const std::lock_guard lock(mutex_);
   return state_;
 }
@@ -218,6 +222,7 @@ void Comm::run(Work& work) {
     if (work.fails) {
       complain(abi::kSystemError, "injected: this rank's part of a collective failed");
       state(abi::kSystemError);
+      someFailed = true;
     }
     if (work.fails || work.stuck) {
       // As a kernel whose peer is gone: until somebody aborts.

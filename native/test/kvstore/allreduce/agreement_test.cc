@@ -71,6 +71,17 @@ TEST(KvstoreAgreement, MoreThanOneRoundTakesIsToldWithTheNext) {
   }));
 }
 
+TEST(KvstoreAgreement, NamesWhoBringsMoreRowsThanThereAre) {
+  for (const std::uint32_t rows : {2U, 3U}) {
+    const auto errors = onRanks(2, [rows](Communicator& comm, int rank) {
+      Agreement agreement(comm);
+      agreement.announce({.count = 6, .rowLength = 3, .rows = rank == 1 ? rows : 1});
+      agreement.exchange(20000);
+    });
+    rows == 2 ? expectNone(errors) : expectAll(errors, ErrorCode::mismatch, 1);
+  }
+}
+
 TEST(KvstoreAgreement, NamesTheKeyAndWhoHasNotComeAtTheDeadline) {
   expectNone(onRanks(4, [](Communicator& comm, int rank) {
     Agreement agreement(comm);

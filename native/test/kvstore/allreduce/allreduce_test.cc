@@ -1,6 +1,9 @@
 // What the store without servers does beside what every store does (conformance).
 #include "kvstore/allreduce/allreduce_store.h"
 
+#include <unistd.h>
+
+#include "core/forwarding_communicator.h"
 #include "kvstore/allreduce/shards.h"
 #include "test/folder.h"
 #include "test/kvstore/support.h"
@@ -120,6 +123,42 @@ TEST(KvstoreAllreduce, AWorkerThatClosedIsLost) {
   expectAll({errors[0], errors[2]}, ErrorCode::peerLost);
 }
 
+/// Tells that a call has begun.
+class Telling final : public ForwardingCommunicator {
+ public:
+  Telling(std::unique_ptr<Communicator> inner, std::atomic<bool>& called)
+      : ForwardingCommunicator(std::move(inner)), called_(called) {}
+  void run(const Call& call) override {
+    called_ = true;
+    ForwardingCommunicator::run(call);
+  }
+
+ private:
+  std::atomic<bool>& called_;
+};
+
+TEST(KvstoreAllreduce, StoppingEndsACallThatWaitsForOthers) {
+  std::atomic<bool> called{false};
+  std::atomic<bool> stopped{false};
+  const auto errors = onRanksTaken(2, [&](std::unique_ptr<Communicator> comm, int rank) {
+    std::vector<Floats> arrays{Floats(2, 1)};
+    const auto store = makeAllreduceStore(std::make_unique<Telling>(std::move(comm), called),
+                                          {.timeoutMs = 20000});
+    const KeyId key = store->define("w", DType::float32, 2, 1);
+    if (rank == 1) {
+      waitUntil([&] { return stopped.load(); });
+      return run(*store, OperationKind::push, key, arrays);
+    }
+    Waiter never;
+    submitOne(*store, operation(OperationKind::push, key, arrays, never.ticket()));
+    waitUntil([&] { return called.load(); });
+    store->stop();
+    stopped = true;
+  });
+  EXPECT_FALSE(errors[0].has_value());
+  expectAll({errors[1]}, ErrorCode::peerLost, 0);
+}
+
 TEST(KvstoreAllreduce, OnlyRowsTravelOfAPushOfRows) {
   expectNone(onWorkers(2, [](Store& store, int /*rank*/) {
     const KeyId key = store.define("w", DType::float32, 150, 3);
@@ -153,6 +192,38 @@ TEST(KvstoreAllreduceShards, EveryElementHasOneWorker) {
   }
 }
 
+TEST(KvstoreAllreduceShards, OneWorkerRefusesWhatSeveralRefuse) {
+  expectNone(onWorkers(1,
+                       [](Store& store, int) {
+                         EXPECT_EQ(codeOf([&] { store.setOptimizer(optimizerOf("lamb")); }),
+                                   ErrorCode::unsupported);
+                       },
+                       {.shardOptimizer = true}));
+}
+
+TEST(KvstoreAllreduceShards, StatesThatSomeWorkersLackAreNotWritten) {
+  const TestFolder folder;
+  const std::string file = folder.file("states");
+  expectNone(onWorkers(2,
+                       [&](Store& store, int rank) {
+                         const KeyId key = makeKey(store, "w", Floats(100, 1));
+                         std::vector<Floats> arrays{Floats(100, 1)};
+                         store.setOptimizer(optimizerOf("adam"));
+                         run(store, OperationKind::push, key, arrays);
+                         // Which has no states yet.
+                         if (rank == 1) store.setOptimizer(optimizerOf("adam"));
+                         const auto error = errorOf([&] {
+                           waitFor([&](auto ticket) { store.saveStates(file, false, ticket); });
+                         });
+                         ASSERT_EQ(error.has_value(), rank == 0);
+                         if (rank == 1) return;
+                         EXPECT_EQ(error->code, ErrorCode::mismatch) << error->what();
+                         EXPECT_TRUE(error->usable);
+                         EXPECT_NE(access(file.c_str(), F_OK), 0);
+                       },
+                       {.shardOptimizer = true}));
+}
+
 TEST(KvstoreAllreduceShards, AChangeThatAWorkerThatLeftDoesNotFollowIsRefusedOnAll) {
   const auto errors = onWorkers(2,
                                 [](Store& store, int rank) {
@@ -161,10 +232,13 @@ TEST(KvstoreAllreduceShards, AChangeThatAWorkerThatLeftDoesNotFollowIsRefusedOnA
                                   std::vector<Floats> arrays{Floats(100, 1)};
                                   run(store, OperationKind::push, key, arrays);
                                   if (rank == 1) {
-                                    waitFor([&](auto ticket) { store.leave(ticket); });
-                                    // Over when the other has left or failed.
-                                    meet(store);
-                                    return;
+                                    Waiter left;
+                                    Waiter over;
+                                    store.leave(left.ticket());
+                                    store.barrier(over.ticket());
+                                    left.wait();
+                                    // When the other has left or failed, which is no error here.
+                                    return over.wait();
                                   }
                                   // Worker 1 has left once a push that it took no part in is done.
                                   run(store, OperationKind::push, key, arrays);
@@ -173,6 +247,7 @@ TEST(KvstoreAllreduceShards, AChangeThatAWorkerThatLeftDoesNotFollowIsRefusedOnA
                                 },
                                 {.shardOptimizer = true});
   ASSERT_TRUE(errors[0].has_value());
+  EXPECT_FALSE(errors[1].has_value());
   EXPECT_EQ(errors[0]->code, ErrorCode::aborted);
   EXPECT_EQ(lacking(errors[0]->what(), {"the optimizer", "shardOptimizer"}), "")
       << errors[0]->what();

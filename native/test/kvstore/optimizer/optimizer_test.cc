@@ -127,6 +127,36 @@ TEST(Optimizer, SeveralGradientsAreTheirSum) {
   }
 }
 
+/// Two results that bypass the caches, `offset` elements behind a cache line and at one.
+template <class T>
+void handOutAt(std::size_t offset, DType dtype) {
+  constexpr std::size_t kLine = 64 / sizeof(T);
+  const auto optimizer = Optimizer::create(specOf("sgd"));
+  std::vector<T> weight = randomValues<T>(kWeights, 1);
+  const std::vector<T> grad = randomValues<T>(kWeights, 2);
+  const void* const grads[] = {grad.data()};
+  const auto state = optimizer->createState("k", weight.data(), kWeights, dtype);
+  AlignedBuffer memory[] = {AlignedBuffer((kWeights + kLine) * sizeof(T)),
+                            AlignedBuffer((kWeights + kLine) * sizeof(T))};
+  T* const starts[] = {static_cast<T*>(memory[0].data()), static_cast<T*>(memory[1].data())};
+  void* const outputs[] = {starts[0] + offset, starts[1]};
+  UpdateRun run(*optimizer, *state, optimizer->issue(*state), weight.data(), grads);
+  run.handOut(outputs, true);
+  run.execute();
+  std::vector<T> expected(offset);
+  expected.insert(expected.end(), weight.begin(), weight.end());
+  expected.resize(kWeights + kLine);
+  EXPECT_TRUE(sameBits(expected, {starts[0], starts[0] + kWeights + kLine})) << offset;
+  EXPECT_TRUE(sameBits(weight, {starts[1], starts[1] + kWeights})) << offset;
+}
+
+TEST(Optimizer, ResultsBypassTheCachesWhereverTheyLie) {
+  for (const std::size_t offset : {0u, 1u, 7u}) {
+    handOutAt<float>(offset, DType::float32);
+    handOutAt<double>(offset, DType::float64);
+  }
+}
+
 // Every kernel of every level this machine has against the generic one, at lengths around the
 // vector widths.
 template <class T>

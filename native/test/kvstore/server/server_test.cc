@@ -90,6 +90,30 @@ void set(HandWorker& worker, MessageType what, const std::vector<std::uint8_t>& 
   EXPECT_EQ(answer.header.type, MessageType::done) << answer.text();
 }
 
+// The first piece of both workers' pushes comes before the second of either.
+TEST(Server, CountsAStepForEachWorkerWhereNoneWaitsForOthers) {
+  ServerOptions options = serverOf(2);
+  options.asynchronous = true;
+  std::atomic<int> turn{0};
+  expectServed(options, [&](HandWorker& worker) {
+    const std::vector<float> ones(2 * kServerPiece, 1);
+    worker.define(ones.size());
+    if (worker.rank() == 0) worker.init(ones);
+    // Its steps differ by their numbers.
+    set(worker, MessageType::setOptimizer, saveStates(*optimizerOf("adam"), {}, true));
+    for (const int piece : {0, 1}) {
+      waitUntil([&] { return turn == 2 * piece + worker.rank(); });
+      worker.pushPiece(ones, static_cast<std::size_t>(piece), 1);
+      worker.await(worker.request(MessageType::report));  // so the push has come
+      ++turn;
+    }
+    waitUntil([&] { return turn == 4; });
+    const std::vector<float> value = worker.pulled(ones.size(), 1);
+    EXPECT_LT(value[0], 1);
+    EXPECT_EQ(value, std::vector<float>(value.size(), value[0]));
+  });
+}
+
 TEST(ServerControl, ChangesTheRateBetweenTheRoundsOfTheWorkerThatAsks) {
   ServerOptions options = serverOf(2);
   // Until there is an optimizer.

@@ -71,6 +71,9 @@ class HandWorker {
   void push(const std::vector<float>& value, std::uint64_t round) {
     inPieces(MessageType::push, value, round, ++requests_);
   }
+  void pushPiece(const std::vector<float>& value, std::size_t piece, std::uint64_t round) {
+    onePiece(MessageType::push, value, piece, round, ++requests_);
+  }
   std::uint64_t pull(std::uint64_t round) {
     Header header{MessageType::pull};
     header.round = round;
@@ -131,15 +134,20 @@ class HandWorker {
 
   void inPieces(MessageType type, const std::vector<float>& value, std::uint64_t round,
                 std::uint64_t request) {
-    for (std::size_t first = 0; first < value.size(); first += kStep) {
-      Header header{type};
-      header.dtype = DType::float32;
-      header.piece = static_cast<std::uint32_t>(first / kStep);
-      header.count = std::min(kStep, value.size() - first);
-      header.round = round;
-      header.request = request;
-      send(header, value.data() + first, header.count * sizeof(float));
+    for (std::size_t piece = 0; piece * kStep < value.size(); ++piece) {
+      onePiece(type, value, piece, round, request);
     }
+  }
+  void onePiece(MessageType type, const std::vector<float>& value, std::size_t piece,
+                std::uint64_t round, std::uint64_t request) {
+    const std::size_t first = piece * kStep;
+    Header header{type};
+    header.dtype = DType::float32;
+    header.piece = static_cast<std::uint32_t>(piece);
+    header.count = std::min(kStep, value.size() - first);
+    header.round = round;
+    header.request = request;
+    send(header, value.data() + first, header.count * sizeof(float));
   }
 
   std::unique_ptr<Wire> wire_;

@@ -16,15 +16,21 @@ class ScriptedServer {
  public:
   ScriptedServer(const std::string& name, int rank, int size) : wire_(wireOf(name, rank, size)) {}
 
-  /// Takes messages until one of this type has come, which it returns; its payload is void.
-  Header await(MessageType type) {
+  /// Takes messages until one of this type has come, which it returns; its payload is void, unless
+  /// it is held.
+  Header await(MessageType type, bool holds = false) {
     while (true) {
       while (next_ < events_.messages.size()) {
         const WireMessage message = events_.messages[next_++];
         Header header;
         std::memcpy(&header, message.header.data(), sizeof header);
-        wire_->release(message.token);
-        if (header.type == type) return header;
+        const bool found = header.type == type;
+        if (found && holds) {
+          held_ = message.token;
+        } else {
+          wire_->release(message.token);
+        }
+        if (found) return header;
       }
       events_.clear();
       next_ = 0;
@@ -70,6 +76,7 @@ class ScriptedServer {
     wire_->send(0, std::as_bytes(std::span(&header, 1)), payload, value.size() * sizeof(float),
                 ++ticket_);
   }
+  void releaseHeld() { wire_->release(std::exchange(held_, 0)); }
   void leave() { wire_->close(Deadline::in(20000)); }
 
  private:
@@ -79,6 +86,7 @@ class ScriptedServer {
   WireEvents events_;
   std::size_t next_ = 0;
   std::uint64_t ticket_ = 0;
+  std::uint64_t held_ = 0;
 };
 
 /// One worker and one scripted server.
@@ -174,6 +182,45 @@ TEST(DistFailure, ARefusedPushIsToldByTheKeysNextOperationOrTheBarrier) {
         server.answer(push, MessageType::failed, "refused late");
         server.answer(barrier, MessageType::done);
         done(MessageType::barrier);
+        server.awaitEnd();
+      });
+}
+
+TEST(DistFailure, AnArrayThatAServerReadsIsNotGivenBackByItsRefusal) {
+  runScripted(
+      [](Store& store) {
+        // Long enough to be read where it lies.
+        constexpr std::size_t kBytes = 400'000;
+        const KeyId key = store.define("key", DType::float32, kBytes / sizeof(float), 1);
+        const KeyId other = makeKey(store, "other", Floats(1));
+        std::vector<Floats> values{Floats(1)};
+        void* const shared = store.allocShared(kBytes);
+        std::atomic<bool> over{false};
+        Waiter waiter;
+        const auto told = waiter.ticket();
+        told->expect();
+        const auto ticket = std::make_shared<Ticket>([&, told](const std::exception_ptr& error) {
+          over = true;
+          told->finish(error);
+        });
+        submitOne(store, {.kind = OperationKind::pushPull,
+                          .key = key,
+                          .in = {shared},
+                          .out = {shared},
+                          .ticket = ticket});
+        // By then the refusal has come, which was sent before.
+        run(store, OperationKind::pull, other, values);
+        EXPECT_FALSE(over);
+        run(store, OperationKind::pull, other, values);
+        expectFails(ErrorCode::invalidArgument, "refused", [&] { waiter.wait(); });
+        store.freeShared(shared);
+      },
+      [](ScriptedServer& server) {
+        server.answer(server.await(MessageType::push, true), MessageType::failed, "refused");
+        server.value(server.await(MessageType::pull), Floats(1));
+        const Header last = server.await(MessageType::pull);
+        server.releaseHeld();
+        server.value(last, Floats(1));
         server.awaitEnd();
       });
 }
