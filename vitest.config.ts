@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 import { defineConfig } from 'vitest/config';
 
@@ -77,12 +78,15 @@ const serial = [
  * Unit tests that replace modules, or load the built library beside lib/, have a process each: modules must not have been
  * loaded before, and native code knows one class of errors.
  */
-const replacing = readdirSync('test', { recursive: true, encoding: 'utf8' })
+const replacing = readdirSync(join(import.meta.dirname, 'test'), {
+  recursive: true,
+  encoding: 'utf8',
+})
   .map((name) => `test/${name}`)
   .filter((file) => file.endsWith('.test.ts') && !file.startsWith('test/gpu/'))
   .filter((file) =>
     /\bvi\.(doMock|mock|resetModules)\(|known-limits|\bimport\(new URL\(/.test(
-      readFileSync(file, 'utf8'),
+      readFileSync(join(import.meta.dirname, file), 'utf8'),
     ),
   );
 

@@ -24,9 +24,10 @@ const print = (line) => {
   if (comm.rank === 0) console.log(JSON.stringify(line));
 };
 
+/** Of ones, as no loop of the measurements moves zeros: lab/peers/allreduce_loop.h says why. */
 async function bucket(arrays, seconds) {
   const count = Math.max(1, Math.floor(bytes / 4 / arrays));
-  const data = Array.from({ length: arrays }, () => new Float32Array(count));
+  const data = Array.from({ length: arrays }, () => new Float32Array(count).fill(1));
   const samples = [];
   for (let i = 0; i < 3; i += 1) await allReduceMany(comm, data);
   // Every rank stops at the same call.
@@ -81,7 +82,7 @@ if (kind === 'meet') {
   for (let i = 0; i < 10 + second; i += 1) comm.allReduceSync(data);
   print({ calls: second, seconds: [0] });
 } else if (kind === 'calls') {
-  const data = new Float32Array(bytes / 4);
+  const data = new Float32Array(bytes / 4).fill(1);
   const run = (calls) => {
     for (let i = 0; i < calls; i += 1) comm.allReduceSync(data);
   };

@@ -10,7 +10,7 @@ const [folder, ...numbers] = process.argv.slice(2);
 const [bytes, calls, late] = numbers.map(Number);
 const { Communicator } = await import(join(folder, 'dist', 'index.js'));
 const comm = await Communicator.world();
-const data = new Float32Array(bytes / 4);
+const data = new Float32Array(bytes / 4).fill(1);
 
 function compute(microseconds) {
   const end = performance.now() + microseconds / 1e3;

@@ -7,7 +7,7 @@ import { KVStore } from '../../dist/index.js';
 const [count, bytes, rounds] = process.argv.slice(2).map(Number);
 const store = await KVStore.create('dist_sync', { devices: 1 });
 const keys = Array.from({ length: count }, (_, i) => `key ${i}`);
-const values = keys.map((_, k) => [new Float32Array(bytes / 4).fill(k % 7)]);
+const values = keys.map((_, k) => [new Float32Array(bytes / 4).fill(1 + (k % 7))]);
 const outs = keys.map(() => [new Float32Array(bytes / 4)]);
 await store.init(
   keys,

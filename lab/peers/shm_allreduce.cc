@@ -82,9 +82,11 @@ static float expectedAt(int i) { return sumAt(i); }
 
 // Ranks agree beside what is measured: vLLM's flags overtake its streaming stores, so that of an
 // array of a few lines a rank may get the one before.
+// As many as vLLM takes.
+constexpr int kMostRanks = 8;
 struct Board {
   std::atomic<uint64_t> arrived;
-  double times[8][kMaxSamples];
+  double times[kMostRanks][kMaxSamples];
 };
 static Board* board;
 
@@ -145,6 +147,11 @@ int main(int argc, char** argv) {
   }
   rank = atoi(own);
   size = atoi(all);
+  if (size < 1 || size > kMostRanks || rank < 0 || rank >= size) {
+    fprintf(stderr, "expected a WORLD_SIZE of 1 to %d and a RANK below it, got %s and %s\n",
+            kMostRanks, all, own);
+    return 2;
+  }
   torch::set_num_threads(1);
   openBoard(argv[3]);
   join(argv[3]);

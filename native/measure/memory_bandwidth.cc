@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLine = 64;
 
 /// Not zero: some processors write lines of zeros past the caches in half the time. Sums in place
-/// soon are infinite, which costs the same.
+/// soon are infinite, which costs what other numbers do.
 constexpr float kContent = 1;
 
 // Larger results stay in no cache, so streaming stores save reading them first.

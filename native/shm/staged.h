@@ -8,9 +8,9 @@
 //   Xeon (Sapphire Rapids), 1, 4, 16 and 64 MiB: in place 1.03, 0.96, 1.17, 2.0, out of place 0.81,
 //   0.90, 1.03, 1.14; no better by chunks. It also needs the right to trace the others.
 // - cldemote of what others read next, on the Xeon: 1.2 to 1.4.
-// - Fetching what another staged 8 KiB ahead of its sum into the second-level cache (EPYC Zen 4):
-//   1.0 to 1.05 up to 1 MiB, 1.05 to 1.1 above.
-// - Streaming whole arrays in one chunk, as vLLM does, with the cores apart: 1.05 to 1.12.
+// - Fetching what another staged 8 KiB ahead of its sum into the second-level cache (EPYC Zen 4,
+//   one third-level cache): 1.02 to 1.05 up to 4 MiB, 1.09 at 16.
+// - Streaming whole arrays in one chunk, as vLLM does, on cores that share no cache: 1.04 to 1.13.
 // - More chunks between a rank's stages and its sums: 0.86 to 1.0 from 16 MiB, 1.0 below.
 //
 // The number of slots in use is measured (staging_styles.h). 2 processes, plain arrays, in place,

@@ -112,15 +112,21 @@ TEST_P(StoreOptimizers, StepToTheBitsOfTheHost) {
   });
 }
 
+/// Those of one store of the host after a step of its key "w".
+void saveStatesOf(const char* optimizer, std::size_t count, bool dumpOptimizer,
+                  const std::string& file) {
+  LocalStore writer(Placement::devices, 1);
+  std::vector<Floats> ones{Floats(count, 1)};
+  run(writer, push, makeKey(writer, "w", Floats(count)), ones);
+  writer.setOptimizer(optimizerOf(optimizer));
+  run(writer, push, 0, ones);
+  waitFor([&](auto ticket) { writer.saveStates(file, dumpOptimizer, ticket); });
+}
+
 TEST_P(StoreOptimizersInParts, ThatNeedTheWholeAreRefused) {
   const TestFolder folder;
   const std::string file = folder.file("states");
-  LocalStore writer(Placement::devices, 1);
-  std::vector<Floats> ones{Floats(6000, 1)};
-  run(writer, push, makeKey(writer, "w", Floats(6000)), ones);
-  writer.setOptimizer(optimizerOf("lamb"));
-  run(writer, push, 0, ones);
-  waitFor([&](auto ticket) { writer.saveStates(file, true, ticket); });
+  saveStatesOf("lamb", 6000, true, file);
   onEveryStore(GetParam(), [&](const AnyStore& store) {
     // Of two rows, which are cut too.
     const KeyId key = store.define("w", Floats(6000, 1), 3000);
@@ -290,12 +296,7 @@ TEST_P(StoreStatesInOneFile, AreTheFileOfOneStoreOfTheHost) {
 TEST_P(StoreStates, ThatDoNotFitAreRefusedAndNothingChanges) {
   const TestFolder folder;
   const std::string file = folder.file("states");
-  LocalStore writer(Placement::devices, 1);
-  std::vector<Floats> ones{Floats(300, 1)};
-  run(writer, push, makeKey(writer, "w", Floats(300)), ones);
-  writer.setOptimizer(optimizerOf("adam"));
-  run(writer, push, 0, ones);
-  waitFor([&](auto ticket) { writer.saveStates(file, false, ticket); });
+  saveStatesOf("adam", 300, false, file);
   onEveryStore(GetParam(), [&](const AnyStore& store) {
     const auto refused = [&](std::initializer_list<std::string_view> words) {
       const std::string text = refusedBy(ErrorCode::invalidArgument, [&] {
