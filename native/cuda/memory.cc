@@ -79,7 +79,12 @@ PinnedMemory::PinnedMemory(std::size_t bytes, bool fresh) : bytes_(bytes) {
   const SameContext same;
   check(takeMemory(pinnedSource(), bytes, &data_, fresh),
         "cannot allocate " + std::to_string(bytes) + " bytes of page-locked host memory");
-  std::fill_n(static_cast<std::byte*>(data_), bytes, std::byte());
+}
+
+PinnedMemory PinnedMemory::zeroed(std::size_t bytes) {
+  PinnedMemory memory(bytes);
+  std::fill_n(static_cast<std::byte*>(memory.data_), bytes, std::byte());
+  return memory;
 }
 
 PinnedMemory::~PinnedMemory() {

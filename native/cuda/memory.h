@@ -36,12 +36,13 @@ class DeviceMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Page-locked, mapped into all contexts, zeroed.
+/// Page-locked, mapped into all contexts; it holds whatever was there.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
   /// `fresh`: newly allocated on the thread's NUMA node, not reused.
   explicit PinnedMemory(std::size_t bytes, bool fresh = false);
+  static PinnedMemory zeroed(std::size_t bytes);
   PinnedMemory(PinnedMemory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   PinnedMemory& operator=(PinnedMemory&& other) noexcept {

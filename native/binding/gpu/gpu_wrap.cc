@@ -72,7 +72,7 @@ Napi::Value allocPinned(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
-    auto memory = std::make_shared<cuda::PinnedMemory>(bytes);
+    auto memory = std::make_shared<cuda::PinnedMemory>(cuda::PinnedMemory::zeroed(bytes));
     void* const data = memory->data();
     return arrayBufferOver(env, std::move(memory), data, bytes, "pinnedArray");
   });

@@ -209,6 +209,7 @@ TEST(DeviceChase, GoesRoundTheList) {
   gpu.stream.copy(list.data(), image.data(), image.size());
   const PinnedMemory result(2 * sizeof(std::uint64_t));
   auto* const words = static_cast<std::uint64_t*>(result.data());
+  words[0] = 0;
   for (const std::uint32_t steps : {0u, 1u, 63u, 64u, 1000u}) {
     for (const int each : {0, gpu.device.multiprocessors() - 1}) {
       words[1] = 0;
@@ -222,7 +223,7 @@ TEST(DeviceChase, GoesRoundTheList) {
 
 TEST(DeviceSpin, HoldsTheStreamUntilTheFlagIsSet) {
   OneGpu gpu;
-  const PinnedMemory flag(sizeof(std::uint32_t));
+  const PinnedMemory flag = PinnedMemory::zeroed(sizeof(std::uint32_t));
   auto* const word = static_cast<std::uint32_t*>(flag.data());
   DeviceArray<float> array(gpu, {1, 2, 3});
   Event after(gpu.device, false);
@@ -239,7 +240,7 @@ TEST(DeviceSpin, HoldsTheStreamUntilTheFlagIsSet) {
 
 TEST(DeviceSpin, GivesUp) {
   OneGpu gpu;
-  const PinnedMemory flag(sizeof(std::uint32_t));
+  const PinnedMemory flag = PinnedMemory::zeroed(sizeof(std::uint32_t));
   spin(gpu.stream, static_cast<const std::uint32_t*>(flag.data()), 0.002);
   gpu.stream.synchronize();
 }

@@ -110,12 +110,12 @@ TEST(CudaMemory, LeavesTheThreadItsContext) {
   }
 }
 
-TEST(CudaMemory, PinnedMemoryIsZeroedAndReachedByAllDevices) {
+TEST(CudaMemory, ZeroedPinnedMemoryIsReachedByAllDevices) {
   const KeepMemory keeping;
   constexpr std::size_t kBytes = 100'003;
   // Leaves its bytes to whoever gets the same place next.
   std::memset(PinnedMemory(kBytes).data(), 0xff, kBytes);
-  const PinnedMemory pinned(kBytes);
+  const PinnedMemory pinned = PinnedMemory::zeroed(kBytes);
   auto* const bytes = static_cast<unsigned char*>(pinned.data());
   EXPECT_EQ(std::count(bytes, bytes + kBytes, 0), static_cast<std::ptrdiff_t>(kBytes));
   for (Device* device : allDevices()) {
