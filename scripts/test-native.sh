@@ -55,6 +55,9 @@ export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}"
 # processes of their own, each of which would sleep a second at its end.
 export TSAN_OPTIONS="suppressions=$PWD/native/test/thread-sanitizer.supp:halt_on_error=1:allocator_may_return_null=1:second_deadlock_stack=1:die_after_fork=0:atexit_sleep_ms=0:${TSAN_OPTIONS:-}"
 
+# What a case frees it keeps for its next arrays: a fresh array costs a fault a page, a fifth of all that the cases compute.
+export GLIBC_TUNABLES="glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=4294967296:glibc.malloc.arena_max=1"
+
 # The long suites of single-threaded arithmetic have nothing for ThreadSanitizer to find, and seven ranks on three hosts,
 # which take it minutes, nothing that four on two do not.
 not_threads='ReduceKernels|CopyMany|PatternTest|On0001122|HostsTogether.TakeManyPieces'
@@ -74,7 +77,7 @@ check() {
     folder=build-$kind
   elif [ "$which" = quick ]; then
     # Ranks mostly wait for each other, and a case of ranks counts as two or more (native/test/ranks.cmake).
-    at_once=$((2 * at_once))
+    at_once=$((3 * at_once))
   fi
   if [ "$kind" = thread ]; then slow+="|$not_threads"; fi
   case $which in

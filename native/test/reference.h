@@ -39,6 +39,21 @@ inline double widen(std::uint16_t bits, int exponentBits) {
   return sign * std::ldexp((1 << mantissaBits) + mantissa, exponent - bias - mantissaBits);
 }
 
+/// The values of the format from zero on, in the order of their bits; what follows the largest is
+/// the next step as if the format went on.
+template <int kExponentBits>
+const double* magnitudes() {
+  static const std::vector<double> kAll = [] {
+    std::vector<double> all(((1 << kExponentBits) - 1) << (15 - kExponentBits));
+    for (std::size_t bits = 0; bits < all.size(); ++bits) {
+      all[bits] = widen(static_cast<std::uint16_t>(bits), kExponentBits);
+    }
+    all.push_back(std::ldexp(1.0, 1 << (kExponentBits - 1)));
+    return all;
+  }();
+  return kAll.data();
+}
+
 /// The nearest value of the format, ties to the even one, found by bisection over all of them.
 inline std::uint16_t narrow(double value, int exponentBits) {
   const int mantissaBits = 15 - exponentBits;
@@ -48,18 +63,15 @@ inline std::uint16_t narrow(double value, int exponentBits) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double magnitude = std::fabs(value);
   if (std::isinf(magnitude)) return sign | infinity;
-  // Past the largest finite value the next step counts as if the format went on.
-  const auto valueOf = [&](int bits) {
-    return bits == infinity ? std::ldexp(1.0, 1 << (exponentBits - 1)) : widen(bits, exponentBits);
-  };
+  const double* const valueOf = exponentBits == 5 ? magnitudes<5>() : magnitudes<8>();
   int low = 0;
   int high = infinity;
   while (high - low > 1) {
     const int middle = (low + high) / 2;
-    (valueOf(middle) <= magnitude ? low : high) = middle;
+    (valueOf[middle] <= magnitude ? low : high) = middle;
   }
-  const double below = magnitude - valueOf(low);
-  const double above = valueOf(high) - magnitude;
+  const double below = magnitude - valueOf[low];
+  const double above = valueOf[high] - magnitude;
   const bool up = below > above || (below == above && (low & 1) != 0);
   return static_cast<std::uint16_t>(sign | (up ? high : low));
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/kernels/reduce_kernels.h"
+#include "cuda/kernels/tasks.h"
 #include "measure/pattern.h"
 #include "test/device_support.h"
 
@@ -14,7 +15,8 @@ namespace {
 using measure::Pattern;
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::size_t kCount = 9001;
+/// Of two tiles.
+constexpr std::size_t kCount = kernels::kPatternTile + 907;
 /// Far in, where a 32-bit index would have wrapped.
 constexpr std::size_t kFar = (std::size_t{1} << 33) + 12345;
 

@@ -187,8 +187,7 @@ void expectSteps(const OptimizerSpec& spec, DType dtype) {
   pair.addKey(1, 1, 0, 0);
   pair.addKey(kUpdateBlock, 1, 1, 0);
   pair.addKey(kUpdateBlock + 16, 2, 0, 0);
-  pair.addKey(2 * kUpdateBlock + 77, 3, 2, 0);
-  pair.addKey(1003, 2, 1, 1);
+  pair.addKey(2 * kUpdateBlock + 77, 3, 2, 1);
   pair.addKey(0, 1, 0, 0);
   pair.addKey(15, 17, 0, 0);
   for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
