@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { availableParallelism } from 'node:os';
+import { basename, join } from 'node:path';
 
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
 import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
@@ -11,8 +13,8 @@ import { missingTfjsNode, tfjsNodeEnvironment } from './test/setup/tfjs-node.js'
 const onCpus = { CUDA_VISIBLE_DEVICES: '' };
 
 const setupFiles = ['test/setup/running.ts', 'test/setup/equality.ts'];
-/** vitest leaves a core for itself otherwise, which is one of two on small machines. */
-const maxWorkers = '100%';
+/** A core's tests wait for an eighth of the time, which those of a third file fill. */
+const maxWorkers = Math.ceil(1.5 * availableParallelism());
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000, setupFiles } as const;
 
 /** What starts processes waits for them, on a machine that has other work too. */
@@ -90,6 +92,18 @@ const replacing = readdirSync(join(import.meta.dirname, 'test'), {
     ),
   );
 
+/** These take ten seconds and more: begun last, as vitest's order by name would have it, they leave cores idle. */
+const longest = ['pack', 'check-cluster', 'loader', 'scripts', 'mpi'];
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const at = longest.indexOf(basename(moduleId, '.test.ts'));
+      return at === -1 ? longest.length : at;
+    };
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+  }
+}
+
 /** What the addon itself is tried with under a sanitizer: memory that JavaScript shares with threads, and their ends. */
 const sanitized = [
   'test/communicator/**/*.test.ts',
@@ -126,6 +140,7 @@ const onTensorFlow = (
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     tags: [
       { name: 'smoke', description: 'a case of each kind of job, which `npm test` runs' },
       {
