@@ -55,8 +55,8 @@ export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}"
 # processes of their own, each of which would sleep a second at its end.
 export TSAN_OPTIONS="suppressions=$PWD/native/test/thread-sanitizer.supp:halt_on_error=1:allocator_may_return_null=1:second_deadlock_stack=1:die_after_fork=0:atexit_sleep_ms=0:${TSAN_OPTIONS:-}"
 
-# What a case frees it keeps for its next arrays: a fresh array costs a fault a page, a fifth of all that the cases compute.
-export GLIBC_TUNABLES="glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=4294967296:glibc.malloc.arena_max=1"
+# What a case frees it keeps for its next arrays: a fresh array costs a fault a page, a tenth of all that the cases compute.
+export GLIBC_TUNABLES="glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=4294967296:glibc.malloc.arena_max=1${GLIBC_TUNABLES:+:$GLIBC_TUNABLES}"
 
 # The long suites of single-threaded arithmetic have nothing for ThreadSanitizer to find, and seven ranks on three hosts,
 # which take it minutes, nothing that four on two do not.

@@ -12,7 +12,8 @@ namespace gradlink::fake {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-/// The most of an allocation that is filled: more would cost memory that nobody uses.
+/// The most of an allocation that is filled, at either end: more would cost memory that nobody
+/// uses.
 constexpr std::size_t kMostFilled = 128 << 10;
 constexpr int kFill = 0xa5;
 constexpr int kCanary = 0xc7;
@@ -27,6 +28,16 @@ std::string describe(int place, Address address, std::size_t bytes) {
   char text[96];
   std::snprintf(text, sizeof text, ", %zu bytes at %p", bytes, pointer(address));
   return whose(place) + text;
+}
+
+/// Fills memory that was never touched, from a page's beginning on.
+void fill(char* at, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  // In one call, where each page's first write would be a fault; a kernel that knows no such call
+  // takes the faults.
+  ::madvise(at, bytes, MADV_POPULATE_WRITE);
+#endif
+  std::memset(at, kFill, bytes);
 }
 
 /// The rest of the last page holds a pattern; whether it is whole.
@@ -94,14 +105,14 @@ Status Memory::allocate(int where, std::size_t bytes, Address* address) {
   const std::size_t mapped = (bytes + kPage - 1) / kPage * kPage;
   if (!place(arena, mapped, address)) return kOutOfMemory;
   if (::mprotect(pointer(*address), mapped, PROT_READ | PROT_WRITE) != 0) return kOutOfMemory;
-  const std::size_t filled = std::min(bytes, kMostFilled);
-#ifdef MADV_POPULATE_WRITE
-  // In one call, where each page's first write would be a fault; a kernel that knows no such call
-  // takes the faults.
-  ::madvise(pointer(*address), filled, MADV_POPULATE_WRITE);
-#endif
-  std::memset(pointer(*address), kFill, filled);
-  std::memset(static_cast<char*>(pointer(*address)) + bytes, kCanary, mapped - bytes);
+  auto* const begin = static_cast<char*>(pointer(*address));
+  if (mapped <= 2 * kMostFilled) {
+    fill(begin, mapped);
+  } else {
+    fill(begin, kMostFilled);
+    fill(begin + mapped - kMostFilled, kMostFilled);
+  }
+  std::memset(begin + bytes, kCanary, mapped - bytes);
   arena.blocks[*address] = {.bytes = bytes, .mapped = mapped};
   arena.next = *address + mapped;
   arena.used += bytes;
