@@ -13,6 +13,8 @@ namespace {
 
 // Shorter copies always use plain stores.
 constexpr std::size_t kStyledBytes = 4096;
+// A long message goes through the ring in pieces, so both sides copy at the same time.
+constexpr std::size_t kMostPieceBytes = 16 << 10;
 
 std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -63,6 +65,7 @@ class PeerWatch final : public Watch {
 
 Mailboxes::Mailboxes(Session& session)
     : session_(session),
+      piece_(std::min(kMostPieceBytes, session.segment().mailboxBytes() / 4)),
       tails_(static_cast<std::size_t>(session.size())),
       heads_(static_cast<std::size_t>(session.size())) {}
 
@@ -156,13 +159,9 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   // The receiver now counts on this message: giving up ends the communicator.
   CallWatch watch(session_, "send", callTimeout);
   watch.on(destination);
-  const std::uint32_t goal = session_.betweenProcesses() ? Mailbox::wanted : Mailbox::taken;
-  waiter.awaitWhen(
-      ownMail, [&] { return box.answer.load(std::memory_order_acquire) >= goal; }, watch);
-  if (!session_.betweenProcesses()) return;
-  const std::size_t step = session_.segment().mailboxBytes() / 4;
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t length = std::min(step, bytes - done);
+  std::size_t done = session_.betweenProcesses() ? 0 : bytes;
+  while (done < bytes) {
+    const std::size_t length = std::min(piece_, bytes - done);
     awaitRoom(destination, padded(length), watch);
     put(destination, head, static_cast<const std::byte*>(data) + done, length);
     done += length;
@@ -170,6 +169,9 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
     box.head.store(head, std::memory_order_release);
     waiter.raise(theirMail);
   }
+  const std::uint32_t goal = session_.betweenProcesses() ? Mailbox::wanted : Mailbox::taken;
+  waiter.awaitWhen(
+      ownMail, [&] { return box.answer.load(std::memory_order_acquire) >= goal; }, watch);
 }
 
 void Mailboxes::checkFits(int source, const Envelope& envelope, const Wanted& wanted) {
@@ -215,9 +217,8 @@ void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted&
   waiter.raise(theirMail);
   CallWatch watch(session_, "receive", callTimeout);
   watch.on(source);
-  const std::size_t step = session_.segment().mailboxBytes() / 4;
   for (std::size_t done = 0; done < bytes;) {
-    const std::size_t length = std::min(step, bytes - done);
+    const std::size_t length = std::min(piece_, bytes - done);
     const auto hasCome = [&] {
       if (head - tail < padded(length)) head = box.head.load(std::memory_order_acquire);
       return head - tail >= padded(length);

@@ -1,6 +1,6 @@
 // Point-to-point messages: a byte stream for each pair of ranks. A short message is left in the
-// stream and its send returns at once. A long one waits for its receive, then flows through
-// (processes) or is copied from the sender's buffer (threads).
+// stream and its send returns at once. The send of a long one, which flows through (processes) or
+// is copied from the sender's buffer (threads), waits for its receive.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +46,8 @@ class Mailboxes {
   void readUpTo(int source, std::uint64_t tail);
 
   Session& session_;
+  /// Of a long message: both sides copy at the same time.
+  const std::size_t piece_;
   StoreStyle style_;
   /// Cached counters of the other side: each look costs a cache line transfer.
   std::vector<std::uint64_t> tails_;

@@ -122,6 +122,7 @@ class ChunkPipeline : StagedRun {
 // Slots filled with a rank's blocks while another way is tried.
 constexpr std::size_t kProbedSlots = 8;
 constexpr std::uint32_t kShallowPlaces = 4;
+constexpr std::size_t kMostShallowBytes = 128 << 10;
 constexpr std::uint32_t kWholePlaces = 16;
 
 std::size_t blocksOf(const Segment& segment, const Shape& shape) {
@@ -131,10 +132,11 @@ std::size_t blocksOf(const Segment& segment, const Shape& shape) {
   return blocks;
 }
 
-// With few slots, chunks should stay in a core's second-level cache.
+// With few slots, chunks should stay in a core's second-level cache, which ranks may share.
 std::size_t chunkBytes(const Segment& segment, int way) {
   const std::size_t cache = segment.header().secondCacheBytes;
-  if (way == kShallow) return std::min(segment.slotBytes(), cache / kShallowPlaces);
+  if (way == kShallow)
+    return std::min({segment.slotBytes(), cache / kShallowPlaces, kMostShallowBytes});
   if (way == kWhole) return std::min(segment.slotBytes(), cache / kWholePlaces);
   return segment.slotBytes();
 }

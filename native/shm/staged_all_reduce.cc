@@ -1,6 +1,7 @@
 // Each rank owns a part of every chunk. It stages what others own, reduces its part from its own
-// input and the others' slots, and copies the parts that others reduced. The three steps lag one
-// chunk behind each other, so waits are rare. With kWhole both of two ranks own everything.
+// input and the others' slots, writes the results over these, and copies the parts that others
+// reduced back from its own slot. The three steps lag one chunk behind each other, so waits are
+// rare. With kWhole both of two ranks own everything.
 #include <algorithm>
 #include <vector>
 
@@ -38,6 +39,8 @@ class OwnerReduce : StagedRun {
     std::size_t length;
   };
   bool isWhole() const { return way_ == kWhole; }
+  /// Whether results go back in the slots that the inputs came in.
+  bool isReturned() const { return way_ == kDeep || way_ == kShallow; }
   Part part(std::uint32_t i, int owner) const {
     if (isWhole()) return {0, chunks_.length(i)};
     const std::size_t line = kLine / elementSize_;
@@ -78,15 +81,15 @@ class OwnerReduce : StagedRun {
       sources_[static_cast<std::size_t>(r)] = slots_.stage(r, i) + own.inChunk * elementSize_;
     }
     if (own.length > 0) {
-      void* const dst[] = {slots_.result(rank_, i), call_.out + offset(i, own)};
+      results_.clear();
+      if (way_ == kStreaming) results_.push_back(slots_.result(rank_, i));
+      for (int r = 0; r < size_ && isReturned(); ++r) {
+        if (r != rank_) results_.push_back(slots_.stage(r, i) + own.inChunk * elementSize_);
+      }
+      results_.push_back(call_.out + offset(i, own));
       timed([&] {
-        const std::span<void* const> all(dst);
-        if (isWhole())
-          return reduceMany(all.subspan(1), sources_, own.length, call_.shape.dtype, call_.shape.op,
-                            storesPast_);
-        // Only the first is for others.
-        reduceMany(all, sources_, own.length, call_.shape.dtype, call_.shape.op,
-                   Streaming::leading(stagesPast_ ? 1 : 0));
+        reduceMany(results_, sources_, own.length, call_.shape.dtype, call_.shape.op,
+                   isWhole() ? Streaming(storesPast_) : Streaming::leading(stagesPast_ ? 1 : 0));
       });
     }
     publishConsumed(i);
@@ -99,13 +102,15 @@ class OwnerReduce : StagedRun {
       const Part theirs = part(i, r);
       if (isWhole() || theirs.length == 0) continue;
       void* const dst[] = {call_.out + offset(i, theirs)};
-      timed([&] {
-        copyResults(dst, slots_.result(r, i), theirs.length * elementSize_, storesPast_);
-      });
+      const std::byte* const from = isReturned()
+                                        ? slots_.stage(rank_, i) + theirs.inChunk * elementSize_
+                                        : slots_.result(r, i);
+      timed([&] { copyResults(dst, from, theirs.length * elementSize_, storesPast_); });
     }
   }
 
   std::vector<const void*> sources_;
+  std::vector<void*> results_;
 };
 
 }  // namespace

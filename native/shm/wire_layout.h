@@ -2,6 +2,7 @@
 // for each pair of ranks, and whose one-shot payloads hold each rank's inbox.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -57,16 +58,18 @@ struct Ends {
 /// From one rank to another: messages, and receipts for messages of the other direction.
 struct Pair {
   static constexpr std::size_t kReceipts = 512;
+  static constexpr std::size_t kMostEntries = 256;
 
   Ends messages;
   Ends receipts;
   alignas(kLine) std::uint32_t returned[kReceipts];
-  /// The largest power of two that fits in the mailbox.
+  /// As many as fit in the mailbox, a power of two.
   Entry entries[1];
 
   static std::size_t capacity(const Segment& segment) {
-    return std::bit_floor((segment.mailboxBytes() + sizeof(Mailbox) - offsetof(Pair, entries)) /
-                          sizeof(Entry));
+    const std::size_t room =
+        (segment.mailboxBytes() + sizeof(Mailbox) - offsetof(Pair, entries)) / sizeof(Entry);
+    return std::min(std::bit_floor(room), kMostEntries);
   }
 };
 
