@@ -5,6 +5,7 @@
 #include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
 #include "core/memory/cache.h"
+#include "core/similar_calls.h"
 
 namespace gradlink {
 namespace {
@@ -32,10 +33,13 @@ class KernelPointers {
   std::size_t used_ = 0;
 };
 
+constexpr std::size_t kMostKeptBytes = 16 << 20;
+
 struct Range {
   const DirectCall& call;
   std::size_t begin;
   std::size_t end;
+  bool streaming;
 
   std::size_t size() const { return call.in.size(); }
   std::size_t elementSize() const { return sizeOf(call.shape.dtype); }
@@ -51,7 +55,7 @@ struct Range {
   void copy(void* dst, const void* src) const {
     if (dst == src) return;
     void* const dsts[] = {dst};
-    copyResults(dsts, src, bytes(), call.streaming);
+    copyMany(dsts, src, bytes(), streaming);
   }
   /// Reduces block `block` of every input in rank order.
   void reduce(std::span<void* const> dst, std::size_t block) const {
@@ -61,7 +65,7 @@ struct Range {
   void reduceFirst(std::size_t ranks, std::span<void* const> dst, std::size_t block) const {
     KernelPointers<const void*> src;
     for (std::size_t r = 0; r < ranks; ++r) src.push(in(r, block));
-    reduceMany(dst, src.span(), end - begin, call.shape.dtype, call.shape.op, call.streaming);
+    reduceMany(dst, src.span(), end - begin, call.shape.dtype, call.shape.op, streaming);
   }
 };
 
@@ -87,7 +91,7 @@ void broadcast(const Range& range, std::size_t root) {
   for (std::size_t r = 0; r < range.size(); ++r) {
     if (range.writes(r) && range.out(r, 0) != src) dst.push(range.out(r, 0));
   }
-  if (!dst.empty()) copyResults(dst.span(), src, range.bytes(), range.call.streaming);
+  if (!dst.empty()) copyMany(dst.span(), src, range.bytes(), range.streaming);
 }
 
 void gatherTo(const Range& range, std::size_t destination) {
@@ -102,7 +106,7 @@ void allGather(const Range& range) {
     for (std::size_t d = 0; d < range.size(); ++d) {
       if (range.writes(d) && range.out(d, r) != range.in(r, 0)) dst.push(range.out(d, r));
     }
-    if (!dst.empty()) copyResults(dst.span(), range.in(r, 0), range.bytes(), range.call.streaming);
+    if (!dst.empty()) copyMany(dst.span(), range.in(r, 0), range.bytes(), range.streaming);
   }
 }
 
@@ -145,15 +149,11 @@ void neighborAllReduce(const Range& range) {
     for (const auto& [rank, weight] : row.terms)
       terms.push_back({range.in(static_cast<std::size_t>(rank), 0), weight});
   }
-  weightedSums(outputs, terms, range.end - range.begin, range.call.shape.dtype,
-               range.call.streaming);
+  weightedSums(outputs, terms, range.end - range.begin, range.call.shape.dtype, range.streaming);
 }
 
-}  // namespace
-
-void runDirect(const DirectCall& call, std::size_t begin, std::size_t end) {
-  if (begin >= end) return;
-  const Range range{call, begin, end};
+void run(const Range& range) {
+  const DirectCall& call = range.call;
   const auto root = static_cast<std::size_t>(call.shape.root);
   switch (call.shape.kind) {
     case Kind::allReduce:
@@ -187,6 +187,23 @@ void runDirect(const DirectCall& call, std::size_t begin, std::size_t end) {
   }
 }
 
+std::size_t writtenBytes(const DirectCall& call, std::size_t elements) {
+  std::size_t blocks = 0;
+  for (std::size_t r = 0; r < call.out.size(); ++r) {
+    if (call.out[r].base == nullptr) continue;
+    blocks += outBlocks(call.shape, static_cast<int>(call.out.size()), static_cast<int>(r));
+  }
+  return blocks * elements * sizeOf(call.shape.dtype);
+}
+
+}  // namespace
+
+void runDirect(const DirectCall& call, std::size_t begin, std::size_t end) {
+  if (begin >= end) return;
+  const std::size_t bytes = call.results.isPlain() ? 0 : writtenBytes(call, end - begin);
+  call.results.write(bytes, [&](bool streaming) { run({call, begin, end, streaming}); });
+}
+
 std::size_t partElements(const Shape& shape, int size, std::size_t bytes) {
   std::size_t blocks = 0;
   for (int r = 0; r < size; ++r)
@@ -196,13 +213,20 @@ std::size_t partElements(const Shape& shape, int size, std::size_t bytes) {
   return std::max(line, elements / line * line);
 }
 
-bool wantsStreaming(const Shape& shape, int size) {
-  // Half is for inputs. 8 MiB of results in a 32 MiB cache took twice as long with streaming.
-  const std::size_t cachedResultBytes = lastLevelCacheBytes() / 2;
+ResultStores::ResultStores(const Shape& shape, int ranks, bool inPlace) {
+  // Fewer stay cached for whoever reads them next, which nobody here measures. Half is for inputs:
+  // 8 MiB of results in a cache of 32 MiB took twice as long past it.
+  static const std::size_t kept = std::min(lastLevelCacheBytes() / 2, kMostKeptBytes);
+  if (inPlace) return;
   std::size_t bytes = 0;
-  for (int r = 0; r < size; ++r)
-    bytes += outBlocks(shape, size, r) * shape.count * sizeOf(shape.dtype);
-  return bytes > cachedResultBytes;
+  for (int r = 0; r < ranks; ++r)
+    bytes += outBlocks(shape, ranks, r) * shape.count * sizeOf(shape.dtype);
+  if (bytes > kept) key_ = similarCallsKey(shape, bytes, ranks);
+}
+
+StoreStyle& ResultStores::styleOf(std::uint32_t key) {
+  thread_local SimilarCalls<StoreStyle> styles;
+  return styles.at(key);
 }
 
 }  // namespace gradlink

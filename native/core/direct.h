@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/call.h"
+#include "core/kernels/store_style.h"
 
 namespace gradlink {
 
@@ -24,6 +26,36 @@ struct BasicView {
 using InView = BasicView<const std::byte>;
 using OutView = BasicView<std::byte>;
 
+/// How the results of a call are stored. Those that outgrow the caches bypass them if that has been
+/// faster lately, in similar calls on this thread: it follows from no property of the machine. Of a
+/// third-level cache of 300 MiB that other machines use too, a virtual machine may have 16 (Xeon,
+/// November 2026: out of place, 128 MiB of results took twice as long through the caches).
+class ResultStores {
+ public:
+  /// Plainly.
+  ResultStores() = default;
+  /// `ranks`: whose results lie in this machine's memory; `inPlace`: all of them replace inputs.
+  ResultStores(const Shape& shape, int ranks, bool inPlace);
+
+  bool isPlain() const { return key_ == 0; }
+  /// Calls `write(streaming)` for `bytes` bytes of results.
+  template <class Write>
+  void write(std::size_t bytes, Write write) const {
+    if (isPlain()) return write(false);
+    StoreStyle& style = styleOf(key_);
+    // Shorter ones cannot be timed.
+    if (bytes < kFewestTimedBytes) return write(style.streaming());
+    style.write(bytes, write);
+  }
+
+ private:
+  static constexpr std::size_t kFewestTimedBytes = 32 << 10;
+  static StoreStyle& styleOf(std::uint32_t key);
+
+  /// Of similar_calls.h; 0: plainly.
+  std::uint32_t key_ = 0;
+};
+
 struct DirectCall {
   Shape shape;
   /// One for each rank. Null base: an unneeded input, or an output that another caller computes.
@@ -31,8 +63,7 @@ struct DirectCall {
   std::span<const OutView> out;
   /// neighborAllReduce only: one row for each rank.
   std::span<const WeightRow> weights;
-  /// Stores bypass the caches: for results that exceed them.
-  bool streaming = false;
+  ResultStores results = {};
 };
 
 /// Computes elements begin..end of every block. Disjoint ranges may run concurrently.
@@ -40,8 +71,5 @@ void runDirect(const DirectCall& call, std::size_t begin, std::size_t end);
 
 /// The part size in elements, in whole cache lines, that moves about `bytes` bytes over all ranks.
 std::size_t partElements(const Shape& shape, int size, std::size_t bytes);
-
-/// Whether results of this size should bypass the caches.
-bool wantsStreaming(const Shape& shape, int size);
 
 }  // namespace gradlink

@@ -117,8 +117,10 @@ class LocalGroup final : public Communicator {
     std::vector<OutView> manyOut(n > kFew ? n : 0);
     InView* in = n > kFew ? manyIn.data() : fewIn;
     OutView* out = n > kFew ? manyOut.data() : fewOut;
+    bool inPlace = true;
     for (std::size_t r = 0; r < n; ++r) {
       const int rank = ranks_[r];
+      inPlace = inPlace && buffers.in[r] == buffers.out[r];
       checkPointers(shape, size(), rank, buffers.in[r], buffers.out[r]);
       if (inBlocks(shape, size(), rank) > 0) {
         in[r] = {static_cast<const std::byte*>(buffers.in[r]), shape.count, 0};
@@ -128,7 +130,7 @@ class LocalGroup final : public Communicator {
       }
     }
     if (shape.count == 0) return;
-    const DirectCall call{shape, {in, n}, {out, n}, weights, wantsStreaming(shape, size())};
+    const DirectCall call{shape, {in, n}, {out, n}, weights, ResultStores(shape, size(), inPlace)};
     const std::size_t part = partElements(shape, size(), kPartBytes);
     if (shape.count * sizeOf(shape.dtype) < kInlineBytes) {
       runDirect(call, 0, shape.count);

@@ -106,7 +106,7 @@ class ChunkPipeline : StagedRun {
       }
       out_[own] = {call_.out, call_.shape.count, 0};
       timed([&] {
-        runDirect({call_.shape, in_, out_, call_.weights, storesPast_}, chunks_.begin(i),
+        runDirect({call_.shape, in_, out_, call_.weights, results_}, chunks_.begin(i),
                   chunks_.begin(i) + chunks_.length(i));
       });
     }
@@ -177,7 +177,7 @@ StagedRun::StagedRun(Session& session, const StagedCall& call, StagingWork& work
       chunks_(session.segment(), call.shape, way, from, to),
       slots_(session.segment(), way, chunks_.blocks * chunks_.elements * elementSize_, progress),
       stagesPast_(way == kStreaming),
-      storesPast_(call.in != call.out && wantsStreaming(call.shape, size_)) {}
+      results_(call.shape, size_, call.in == call.out) {}
 
 StagedProgress StagedRun::finish(const StagedProgress& before, bool meet) {
   if (!meet) return slots_.after(before, chunks_.total);

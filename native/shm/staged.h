@@ -17,7 +17,8 @@
 // crosses between two cores twice, where one in a ring of its own is taken from its reader for each
 // write. Time relative to such a ring on the Xeon, 2 ranks in place: 0.70 at 64 and 256 KiB, 0.75
 // at 1 and 4 MiB, 0.82 at 16; out of place 0.76 to 0.85. 3 ranks 0.7 to 0.85, 4 ranks 0.75 to 0.9,
-// 8 as before. Past the caches it is slower (1.02 to 1.13 in a bare loop), so that way keeps its ring.
+// 8 as before. Past the caches it is slower (1.02 to 1.13 in a bare loop), so that way keeps its
+// ring.
 //
 // The number of slots in use is measured (staging_styles.h). 2 processes, plain arrays, in place,
 // time of 4 slots of 128 KiB relative to 16 of 256 KiB at 64 KiB, 256 KiB, 1, 4, 8 MiB: 0.62, 0.57,
@@ -31,6 +32,7 @@
 #include <span>
 
 #include "core/call.h"
+#include "core/direct.h"
 #include "shm/session.h"
 #include "shm/staging_styles.h"
 
@@ -134,9 +136,10 @@ class StagedRun {
   const std::size_t elementSize_;
   const StagedChunks chunks_;
   const RingSlots slots_;
-  /// Whether stores to the stages, and to results of this rank alone, bypass the caches.
+  /// Whether what others read next bypasses the caches.
   const bool stagesPast_;
-  const bool storesPast_;
+  /// For what only this rank reads.
+  const ResultStores results_;
 };
 
 /// All ranks have met for this call.

@@ -81,15 +81,19 @@ class OwnerReduce : StagedRun {
       sources_[static_cast<std::size_t>(r)] = slots_.stage(r, i) + own.inChunk * elementSize_;
     }
     if (own.length > 0) {
-      results_.clear();
-      if (way_ == kStreaming) results_.push_back(slots_.result(rank_, i));
+      destinations_.clear();
+      if (way_ == kStreaming) destinations_.push_back(slots_.result(rank_, i));
       for (int r = 0; r < size_ && isReturned(); ++r) {
-        if (r != rank_) results_.push_back(slots_.stage(r, i) + own.inChunk * elementSize_);
+        if (r != rank_) destinations_.push_back(slots_.stage(r, i) + own.inChunk * elementSize_);
       }
-      results_.push_back(call_.out + offset(i, own));
+      destinations_.push_back(call_.out + offset(i, own));
+      const auto sum = [&](Streaming streaming) {
+        reduceMany(destinations_, sources_, own.length, call_.shape.dtype, call_.shape.op,
+                   streaming);
+      };
       timed([&] {
-        reduceMany(results_, sources_, own.length, call_.shape.dtype, call_.shape.op,
-                   isWhole() ? Streaming(storesPast_) : Streaming::leading(stagesPast_ ? 1 : 0));
+        if (isWhole()) return results_.write(own.length * elementSize_, sum);
+        sum(Streaming::leading(stagesPast_ ? 1 : 0));
       });
     }
     publishConsumed(i);
@@ -105,12 +109,15 @@ class OwnerReduce : StagedRun {
       const std::byte* const from = isReturned()
                                         ? slots_.stage(rank_, i) + theirs.inChunk * elementSize_
                                         : slots_.result(r, i);
-      timed([&] { copyResults(dst, from, theirs.length * elementSize_, storesPast_); });
+      const std::size_t bytes = theirs.length * elementSize_;
+      timed([&] {
+        results_.write(bytes, [&](bool streaming) { copyMany(dst, from, bytes, streaming); });
+      });
     }
   }
 
   std::vector<const void*> sources_;
-  std::vector<void*> results_;
+  std::vector<void*> destinations_;
 };
 
 }  // namespace

@@ -6,13 +6,13 @@
 // alike without further messages.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 #include "core/call.h"
 #include "core/kernels/measured_choice.h"
+#include "core/similar_calls.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {
@@ -79,15 +79,8 @@ class StagingStyles {
   void spent(const StagingWork& work);
 
  private:
-  /// Measurements of similar calls. A dissimilar call with the same index replaces them.
-  struct Entry {
-    std::uint32_t key = 0;
-    MeasuredChoice choice;
-  };
-  static std::size_t placeOf(std::uint32_t key) { return (key * 0x9e3779b1u) >> 26; }
-
   Session& session_;
-  std::array<Entry, 64> entries_;
+  SimilarCalls<MeasuredChoice> choices_;
   /// The measured call to be reported with the next; 0: none.
   std::uint32_t reported_ = 0;
   /// Its ways (of the rest, and the tried one), and their bytes.

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
+
+#include "core/direct.h"
+#include "test/reference.h"
 
 namespace gradlink {
 namespace {
@@ -100,6 +104,44 @@ TEST(MeasuredChoice, TakesTheCheapestOfSeveralWays) {
     EXPECT_LT(spent, 1.03 * kTimes);
     EXPECT_GT(*std::min_element(times.begin(), times.end()), 10);
   }
+}
+
+TEST(ResultStores, HaveTheSameResultsPastTheCachesAndPlainly) {
+  constexpr int kRanks = 2;
+  constexpr std::size_t kElements = (16 << 10) + 3;  // long enough to be timed
+  const std::vector<WeightRow> weights = {{{{0, 0.5}, {1, 0.25}}}, {{{0, 2}, {1, 3}}}};
+  std::vector<reference::Bytes> inputs;
+  for (std::uint32_t r = 0; r < kRanks; ++r)
+    inputs.push_back(reference::randomArray(kRanks * kElements, DType::float32, r));
+  for (const Kind kind : {Kind::allReduce, Kind::reduceScatter, Kind::broadcast, Kind::allGather,
+                          Kind::allToAll, Kind::scan, Kind::neighborAllReduce}) {
+    // Part of a call whose results no cache holds.
+    const Shape shape{.kind = kind, .dtype = DType::float32, .count = std::uint64_t{1} << 32};
+    const auto run = [&](const ResultStores& results) {
+      std::vector<reference::Bytes> outputs(
+          kRanks, reference::Bytes(kRanks * kElements * sizeof(float), 0xa5));
+      InView in[kRanks];
+      OutView out[kRanks];
+      for (int r = 0; r < kRanks; ++r) {
+        in[r] = {reinterpret_cast<const std::byte*>(inputs[r].data()), kElements, 0};
+        out[r] = {reinterpret_cast<std::byte*>(outputs[r].data()), kElements, 0};
+      }
+      runDirect({shape, in, out, weights, results}, 0, kElements);
+      return outputs;
+    };
+    const auto wanted = run({});
+    const ResultStores measured(shape, kRanks, false);
+    EXPECT_FALSE(measured.isPlain());
+    // The first calls try both.
+    for (int time = 0; time < 8; ++time) EXPECT_TRUE(run(measured) == wanted) << nameOf(kind);
+  }
+}
+
+TEST(ResultStores, ArePlainForResultsThatStayCachedAndInPlace) {
+  Shape shape{.kind = Kind::allReduce, .dtype = DType::float32, .count = 1 << 18};
+  EXPECT_TRUE(ResultStores(shape, 2, false).isPlain());
+  shape.count = std::uint64_t{1} << 32;
+  EXPECT_TRUE(ResultStores(shape, 2, true).isPlain());
 }
 
 }  // namespace
