@@ -2,7 +2,7 @@
 import { gloo, messages, neighbors, plain, serving, shared } from './contenders.js';
 import { mpich, mpiMessages, openMpi, openMpiXhc, ucc } from './mpis.js';
 import { osu } from './osu.js';
-import { local, measured, memory, overhead } from './ours.js';
+import { local, measured, memory, overhead, storeLoop } from './ours.js';
 import { overMpis } from './over-mpi.js';
 import { distSync, distSyncShared, psLite } from './stores.js';
 
@@ -54,7 +54,7 @@ const full = {
     { name: 'messages-2', ranks: 2, sizes: ofMessages, contenders: [messages, ...mpiMessages] },
     { name: 'stores', ranks: 1, sizes: ofStores, contenders: ofStore },
     { name: 'javascript', ranks: 1, sizes: [8], contenders: [overhead] },
-    { name: 'measure', ranks: 1, sizes: [MiB], contenders: measured, rounds: 1 },
+    { name: 'measure', ranks: 1, sizes: [MiB], contenders: [...measured, storeLoop], rounds: 1 },
   ],
 };
 

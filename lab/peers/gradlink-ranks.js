@@ -12,9 +12,16 @@ for (const bytes of sizes.split(',').map(Number)) {
   for (const place of places.split(',')) {
     const shared = memory === 'shared';
     const wanted = { bytes, place, shared, seconds: Number(seconds) };
-    const sample = neighbors === undefined ? sampleAllReduce : sampleNeighbors;
-    const result = await sample(comm, wanted);
-    if (comm.rank === 0) console.log(JSON.stringify({ bytes, place, ...result }));
+    const print = (result) => {
+      if (comm.rank === 0) console.log(JSON.stringify({ bytes, place, ...result }));
+    };
+    if (neighbors === undefined) {
+      print(await sampleAllReduce(comm, wanted));
+    } else {
+      const sampled = await sampleNeighbors(comm, wanted);
+      print(sampled.neighbors);
+      print({ contender: `gradlink-${memory}-calls`, ...sampled.allReduce });
+    }
   }
 }
 await comm.close();

@@ -1,5 +1,6 @@
 // What is measured of gradlink beside the peers: one process with all ranks beside the bare loop, the machine's memory, the cost
-// of JavaScript, and the share of the memory's bandwidth that `measure` reaches.
+// of JavaScript, the share of the memory's bandwidth that `measure` reaches, and its store beside a bare loop.
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
@@ -66,3 +67,20 @@ export const measured = Object.entries(networks).map(([network, options]) => ({
     run.store[line.network] = line.share;
   },
 }));
+
+const storeBenchmark = here('../../build/cmake/device_store_benchmark');
+
+/** The store of `measure` on 4 CPU devices, beside a bare loop that does the same reads and writes. @type {Contender} */
+export const storeLoop = {
+  id: 'loop',
+  label: 'the device store and a bare loop',
+  waived: () =>
+    existsSync(storeBenchmark) ? undefined : 'device_store_benchmark is not built (npm test)',
+  places: ['in'],
+  warmed: false,
+  estimate: ({ touchRate }) => measuredSeconds + measuredBytes / touchRate,
+  programs: () => [{ command: storeBenchmark, args: [] }],
+  keep: (line, run) => {
+    if (line.way === 'push, then pull') run.store.loop = line.bareOverOwn;
+  },
+};

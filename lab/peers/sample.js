@@ -50,11 +50,13 @@ export async function sampleAllReduce(comm, { bytes, place, shared, seconds }) {
 }
 
 /**
- * The same for the average with one neighbour a call, 1, 2, 4 ... ranks away in turn: blocking calls from JavaScript.
+ * The same for the average with one neighbour a call, 1, 2, 4 ... ranks away in turn, and for an all-reduce that is called
+ * alike: blocking calls from JavaScript.
  *
  * @param {import('../../dist/index.js').Communicator} comm
  * @param {{bytes: number, place: 'in' | 'out', shared: boolean, seconds: number}} wanted
- * @returns {Promise<{calls: number, seconds: number[], wrong: number}>}
+ * @returns {Promise<{neighbors: Sample, allReduce: Sample}>}
+ * @typedef {{calls: number, seconds: number[], wrong: number}} Sample
  */
 export async function sampleNeighbors(comm, { bytes, place, shared, seconds }) {
   const { rank, size } = comm;
@@ -62,6 +64,9 @@ export async function sampleNeighbors(comm, { bytes, place, shared, seconds }) {
   const array = () => (shared ? comm.allocShared('float32', count) : new Float32Array(count));
   const data = array();
   const out = place === 'in' ? data : array();
+  const fill = () => {
+    for (let i = 0; i < count; ++i) data[i] = (i % 61) + rank;
+  };
   const steps = [];
   for (let distance = 1; distance < size; distance *= 2) {
     const source = (rank + size - distance) % size;
@@ -73,11 +78,22 @@ export async function sampleNeighbors(comm, { bytes, place, shared, seconds }) {
     });
   }
   let step = 0;
-  const run = () => comm.neighborAllReduceSync(data, steps[step++ % steps.length]);
-  for (let i = 0; i < count; ++i) data[i] = (i % 61) + rank;
-  run();
+  const average = () => comm.neighborAllReduceSync(data, steps[step++ % steps.length]);
   const source = (rank + size - 1) % size;
-  const wrong = out.filter((value, i) => value !== (i % 61) + 0.5 * (rank + source)).length;
+  const averaged = (i) => (i % 61) + 0.5 * (rank + source);
+  const sum = () => comm.allReduceSync(data, { out });
+  const summed = (i) => size * (i % 61) + (size * (size - 1)) / 2;
+  return {
+    neighbors: await sampleCalls(comm, average, { fill, out, expected: averaged, seconds }),
+    allReduce: await sampleCalls(comm, sum, { fill, out, expected: summed, seconds }),
+  };
+}
+
+/** Checks the first call, then times more of them. */
+async function sampleCalls(comm, run, { fill, out, expected, seconds }) {
+  fill();
+  run();
+  const wrong = out.filter((value, i) => value !== expected(i)).length;
   const timeBatch = (batch) => {
     comm.barrierSync();
     const start = performance.now();

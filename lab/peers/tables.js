@@ -86,7 +86,7 @@ function neighborsTable({ records }) {
       );
       return [
         ...[sizeText(bytes), placeText[place], timeText(plain), timeText(shared), timeText(mpi)],
-        ...[ratio(of('gradlink-plain'), plain), ratio(of('gradlink-shared'), shared)],
+        ...[ratio(of('gradlink-plain-calls'), plain), ratio(of('gradlink-shared-calls'), shared)],
         ...[ratio(mpi, plain), ratio(mpi, shared)],
       ];
     }),

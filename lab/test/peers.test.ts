@@ -212,7 +212,7 @@ describe('a quick run', () => {
     for (const { seconds } of [...result.records, ...result.memory]) {
       expect(Math.min(...seconds)).toBeGreaterThan(0);
     }
-    expect(result.targets).toHaveLength(36);
+    expect(result.targets).toHaveLength(37);
     for (const { value, detail } of result.targets) {
       if (value === null) expect(detail).toMatch(/^waived/);
     }

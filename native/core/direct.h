@@ -49,7 +49,7 @@ class ResultStores {
   }
 
  private:
-  static constexpr std::size_t kFewestTimedBytes = 32 << 10;
+  static constexpr std::size_t kFewestTimedBytes = 8 << 10;
   static StoreStyle& styleOf(std::uint32_t key);
 
   /// Of similar_calls.h; 0: plainly.

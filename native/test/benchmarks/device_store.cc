@@ -1,6 +1,6 @@
 // The store `device` on CPU devices beside a bare loop that does the same reads and writes key by
-// key, in turns: device_store_benchmark [ROUNDS]. Each line is a way's median of a batch, its
-// processor time, and the median of the bare loop's time over its own in the same round.
+// key, in turns: device_store_benchmark [ROUNDS]. Each line is JSON: a way's median time of a batch,
+// its processor time, and the median of the bare loop's time over its own in the same round.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -193,10 +193,12 @@ void run(int rounds) {
     for (Way& way : ways) measure(way);
   }
   for (const Way& way : ways) {
-    std::printf("%-22s %7.2f ms, processor %7.2f ms, bare/own %.3f, by processor time %.3f\n",
-                way.name.c_str(), 1e3 * median(way.seconds), 1e3 * median(way.processor),
-                median(quotients(ways[0].seconds, way.seconds)),
-                median(quotients(ways[0].processor, way.processor)));
+    std::printf(
+        R"({"way":"%s","seconds":%.6f,"processor":%.6f,"bareOverOwn":%.3f,"byProcessor":%.3f})"
+        "\n",
+        way.name.c_str(), median(way.seconds), median(way.processor),
+        median(quotients(ways[0].seconds, way.seconds)),
+        median(quotients(ways[0].processor, way.processor)));
   }
   store.stop();
 }
