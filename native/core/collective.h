@@ -2,6 +2,7 @@
 // Shape identifies a call from JavaScript down to the backends.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -127,6 +128,16 @@ struct Shape {
 
   bool operator==(const Shape&) const = default;
 };
+
+/// Of calls whose measurements are alike: sizes within a factor of two share a key. Never 0.
+inline std::uint32_t similarCallsKey(const Shape& shape, std::size_t bytes, int ranks) {
+  const auto kind = static_cast<std::uint32_t>(shape.kind);
+  const auto dtype = static_cast<std::uint32_t>(shape.dtype);
+  const auto op = static_cast<std::uint32_t>(shape.op);
+  const auto size = static_cast<std::uint32_t>(std::bit_width(bytes));
+  return (((kind << 8 | dtype << 4 | op) << 6 | size) << 12 | static_cast<std::uint32_t>(ranks)) +
+         1;
+}
 
 /// Announced by ranks that ask for the hosts: this call has no kind of its own.
 inline constexpr Shape kNodesCall{.kind = Kind::split, .count = 1};

@@ -4,8 +4,8 @@
 
 #include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
+#include "core/kernels/similar_calls.h"
 #include "core/memory/cache.h"
-#include "core/similar_calls.h"
 
 namespace gradlink {
 namespace {

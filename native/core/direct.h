@@ -52,7 +52,7 @@ class ResultStores {
   static constexpr std::size_t kFewestTimedBytes = 8 << 10;
   static StoreStyle& styleOf(std::uint32_t key);
 
-  /// Of similar_calls.h; 0: plainly.
+  /// Of similarCallsKey(); 0: plainly.
   std::uint32_t key_ = 0;
 };
 

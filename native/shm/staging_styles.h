@@ -12,7 +12,7 @@
 
 #include "core/call.h"
 #include "core/kernels/measured_choice.h"
-#include "core/similar_calls.h"
+#include "core/kernels/similar_calls.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {

@@ -1,6 +1,6 @@
 // The store `device` on CPU devices beside a bare loop that does the same reads and writes key by
-// key, in turns: device_store_benchmark [ROUNDS]. Each line is JSON: a way's median time of a batch,
-// its processor time, and the median of the bare loop's time over its own in the same round.
+// key, in turns: device_store_benchmark [ROUNDS]. Each line is JSON: a way's median time of a
+// batch, its processor time, and the median of the bare loop's time over its own in the same round.
 #include <sys/resource.h>
 
 #include <algorithm>

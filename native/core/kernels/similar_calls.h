@@ -1,24 +1,11 @@
-// What was measured of calls, by kind and size.
+// What was measured of calls, by a key that similar ones share (similarCallsKey()).
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
-#include "core/call.h"
-
 namespace gradlink {
-
-/// Never 0. Sizes within a factor of two share a key.
-inline std::uint32_t similarCallsKey(const Shape& shape, std::size_t bytes, int ranks) {
-  const auto kind = static_cast<std::uint32_t>(shape.kind);
-  const auto dtype = static_cast<std::uint32_t>(shape.dtype);
-  const auto op = static_cast<std::uint32_t>(shape.op);
-  const auto size = static_cast<std::uint32_t>(std::bit_width(bytes));
-  return (((kind << 8 | dtype << 4 | op) << 6 | size) << 12 | static_cast<std::uint32_t>(ranks)) +
-         1;
-}
 
 template <class Choice>
 class SimilarCalls {
