@@ -1,6 +1,7 @@
 #include "core/direct.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
@@ -225,8 +226,9 @@ ResultStores::ResultStores(const Shape& shape, int ranks, bool inPlace) {
 }
 
 StoreStyle& ResultStores::styleOf(std::uint32_t key) {
-  thread_local SimilarCalls<StoreStyle> styles;
-  return styles.at(key);
+  // On the heap: a library that is loaded late finds little room for the variables of threads.
+  thread_local const auto styles = std::make_unique<SimilarCalls<StoreStyle>>();
+  return styles->at(key);
 }
 
 }  // namespace gradlink
