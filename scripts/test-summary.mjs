@@ -23,6 +23,8 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = process.env.GRADLINK_TEST_RESULTS ?? join(root, 'build', 'test-results');
 /** How many of the slowest cases are named. */
 const slowest = 20;
+/** How much of a failure is shown. */
+const mostLines = 12;
 
 /** @typedef {{name: string, status: 'passed' | 'failed' | 'skipped', reason?: string, seconds?: number}} Result */
 
@@ -32,6 +34,12 @@ function skipsOf(name) {
   return existsSync(file)
     ? JSON.parse(readFileSync(file, 'utf8'))
     : { reasons: {}, otherLayers: [], outside: [] };
+}
+
+/** A failure's message without the stack; with what a process that failed wrote, as execFile has it. */
+function withoutPlaces(message) {
+  const lines = message?.split('\n').filter((line) => line !== '' && !/^\s+at /.test(line));
+  return lines?.slice(0, mostLines).join('\n    ');
 }
 
 /** @returns {Result[]} */
@@ -49,7 +57,7 @@ function fromVitest(text, source) {
       .map((test) => ({
         name: `${source}: ${name}: ${test.fullName}`,
         status: test.status === 'passed' || test.status === 'failed' ? test.status : 'skipped',
-        reason: test.failureMessages?.[0]?.split('\n')[0] ?? reasons[test.fullName],
+        reason: withoutPlaces(test.failureMessages?.[0]) ?? reasons[test.fullName],
         seconds: (test.duration ?? 0) / 1000,
       }));
     // A file that cannot be loaded fails without a case to show for it.

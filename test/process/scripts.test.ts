@@ -55,7 +55,7 @@ const vitest = (...statuses: string[]) => ({
         fullName: `case ${i}`,
         status,
         duration: 2000 - i,
-        failureMessages: [],
+        failureMessages: status === 'failed' ? ['Error: it failed\nits reason\n    at a.js:1'] : [],
       })),
     },
   ],
@@ -79,6 +79,12 @@ describe('test-summary', () => {
     expect(code).toBe(1);
     expect(stdout).toMatch(/Skipped:\n {2}native-plain: shm\.Numa\.spreads\n {4}one node/);
     expect(stdout).toMatch(/Failed:\n(.*\n)* {2}prettier/);
+  });
+
+  test('names why a case failed with all that its error says, without the stack', async () => {
+    await put('vitest.json', vitest('failed'));
+    const { stdout } = await summary(['vitest']);
+    expect(stdout).toMatch(/case 0\n {4}Error: it failed\n {4}its reason\n0 passed/);
   });
 
   test('says nothing of skips where there are none', async () => {

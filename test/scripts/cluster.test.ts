@@ -1,7 +1,7 @@
 // The files of examples/cluster, and what docs/check.md has for schedulers: Kubernetes' own schemas for what it knows, and
 // that the parts fit together. A schema takes a misspelt field for one that it need not know; the types that come with it
 // do not.
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync, type ExecFileException } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -201,6 +201,10 @@ describe('servers.yaml', () => {
           env: { ...process.env, ...variablesOf(job).values, ...meeting, [index]: String(pod) },
           // None stays behind where they do not meet.
           timeout: 50_000,
+        }).catch((cause: unknown) => {
+          // Its own message has no signal.
+          const { code, signal, stderr } = cause as ExecFileException;
+          throw new Error(`${index} ${pod} ended by ${String(signal ?? code)}: ${stderr}`);
         }),
       );
       return Promise.all(given).then((all) => all.map(({ stdout }) => stdout).join(''));

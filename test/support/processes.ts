@@ -122,7 +122,7 @@ export class Scripts {
   }
 }
 
-/** What a sanitizer found in a process: its report, the summary first, because a list of failures shows one line. */
+/** What a sanitizer found in a process: its report, the summary first, because a list of failures shows the first lines. */
 function findingIn(stderr: string): string | undefined {
   const start = stderr.search(/(WARNING|ERROR): \w+Sanitizer|runtime error: /);
   if (start < 0) return undefined;

@@ -1,14 +1,19 @@
 // Jobs without MPI: processes that meet where rank 0 listens.
+import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 
+import { listenOn } from '../../lib/network.js';
 import type { Running, Scripts } from './processes.js';
 
-/** A port that nobody has: the system's choice, given back. */
+/**
+ * A port that nobody has, below those that the system chooses from: until rank 0 has started and listens there, what runs
+ * beside the test may be given any of these. `gradlink launch` chooses above it.
+ */
 export async function freePort(): Promise<number> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const ports = { first: randomInt(10_000, 19_000), last: 19_999 };
+  const port = await listenOn(server, { ports }, '127.0.0.1');
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
