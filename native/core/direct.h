@@ -27,9 +27,9 @@ using InView = BasicView<const std::byte>;
 using OutView = BasicView<std::byte>;
 
 /// How the results of a call are stored. Those that outgrow the caches bypass them if that has been
-/// faster lately, in similar calls on this thread: it follows from no property of the machine. Of a
-/// third-level cache of 300 MiB that other machines use too, a virtual machine may have 16 (Xeon,
-/// November 2026: out of place, 128 MiB of results took twice as long through the caches).
+/// faster lately, in similar calls on this thread: it follows from no property of the machine. In a
+/// virtual machine with a third-level cache of 300 MiB, 64 and 128 MiB of results took twice as
+/// long through the caches (Xeon, November 2026, out of place).
 class ResultStores {
  public:
   /// Plainly.

@@ -10,12 +10,11 @@ StagingWork StagingStyles::plan(const Shape& shape, std::size_t bytes, int ways)
 void StagingStyles::met(const Shape& shape, std::size_t bytes, int ways, std::uint32_t call,
                         float probed) {
   if (reported_ != 0) {
-    MeasuredChoice* const choice = choices_.find(reported_);
+    MeasuredChoice& choice = choices_.at(reported_);
     for (const bool tried : {false, true}) {
       float seconds = 0;
       for (int r = 0; r < session_.size(); ++r) seconds += session_.reported(r, call)[tried];
-      if (choice != nullptr && seconds > 0 && bytes_[tried] > 0)
-        choice->record(ways_[tried], seconds / bytes_[tried]);
+      if (seconds > 0 && bytes_[tried] > 0) choice.record(ways_[tried], seconds / bytes_[tried]);
     }
     reported_ = 0;
   }

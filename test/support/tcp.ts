@@ -7,8 +7,8 @@ import { listenOn } from '../../lib/network.js';
 import type { Running, Scripts } from './processes.js';
 
 /**
- * A port that nobody has, below those that the system chooses from: until rank 0 has started and listens there, what runs
- * beside the test may be given any of these. `gradlink launch` chooses above it.
+ * A port that nobody has. It lies below those from which the system chooses: one of its own could be given to what runs
+ * beside the test before rank 0 has started and listens there. `gradlink launch` chooses between the two.
  */
 export async function freePort(): Promise<number> {
   const server = createServer();

@@ -15,10 +15,6 @@ class SimilarCalls {
     const Entry& entry = entries_[placeOf(key)];
     return entry.key == key ? &entry.choice : nullptr;
   }
-  Choice* find(std::uint32_t key) {
-    Entry& entry = entries_[placeOf(key)];
-    return entry.key == key ? &entry.choice : nullptr;
-  }
   /// A dissimilar call with the same place is replaced by `fresh`.
   Choice& at(std::uint32_t key, const Choice& fresh = Choice()) {
     Entry& entry = entries_[placeOf(key)];
