@@ -1,12 +1,9 @@
 #include "core/direct.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
-#include "core/kernels/similar_calls.h"
-#include "core/memory/cache.h"
 
 namespace gradlink {
 namespace {
@@ -33,8 +30,6 @@ class KernelPointers {
   std::vector<T> overflow_;
   std::size_t used_ = 0;
 };
-
-constexpr std::size_t kMostKeptBytes = 16 << 20;
 
 struct Range {
   const DirectCall& call;
@@ -214,21 +209,12 @@ std::size_t partElements(const Shape& shape, int size, std::size_t bytes) {
   return std::max(line, elements / line * line);
 }
 
-ResultStores::ResultStores(const Shape& shape, int ranks, bool inPlace) {
-  // Fewer stay cached for whoever reads them next, which nobody here measures. Half is for inputs:
-  // 8 MiB of results in a cache of 32 MiB took twice as long past it.
-  static const std::size_t kept = std::min(lastLevelCacheBytes() / 2, kMostKeptBytes);
-  if (inPlace) return;
+ResultStores resultStores(const Shape& shape, int ranks, bool inPlace) {
+  if (inPlace) return {};
   std::size_t bytes = 0;
   for (int r = 0; r < ranks; ++r)
     bytes += outBlocks(shape, ranks, r) * shape.count * sizeOf(shape.dtype);
-  if (bytes > kept) key_ = similarCallsKey(shape, bytes, ranks);
-}
-
-StoreStyle& ResultStores::styleOf(std::uint32_t key) {
-  // On the heap: a library that is loaded late finds little room for the variables of threads.
-  thread_local const auto styles = std::make_unique<SimilarCalls<StoreStyle>>();
-  return styles->at(key);
+  return {bytes, similarCallsKey(shape, 0, ranks)};
 }
 
 }  // namespace gradlink

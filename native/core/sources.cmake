@@ -29,6 +29,7 @@ unite(gradlink_core kernels
   kernels/integer_weights.cc
   kernels/partial.cc
   kernels/reduce_kernels.cc
+  kernels/result_stores.cc
   kernels/simd/level.cc
   sha256.cc
   thread_pool.cc

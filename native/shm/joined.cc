@@ -362,7 +362,7 @@ bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const Weig
     } catch (const Error& error) {
       session_.end(error.code, rank(), nameOf(shape.kind), error.what());
     }
-    return {shape, in_, out_, weights, ResultStores(shape, size(), inPlace)};
+    return {shape, in_, out_, weights, resultStores(shape, size(), inPlace)};
   };
   runSharedDirect(session_, shape, views, ++directCalls_, callTimeout);
   return true;

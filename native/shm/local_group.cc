@@ -130,7 +130,7 @@ class LocalGroup final : public Communicator {
       }
     }
     if (shape.count == 0) return;
-    const DirectCall call{shape, {in, n}, {out, n}, weights, ResultStores(shape, size(), inPlace)};
+    const DirectCall call{shape, {in, n}, {out, n}, weights, resultStores(shape, size(), inPlace)};
     const std::size_t part = partElements(shape, size(), kPartBytes);
     if (shape.count * sizeOf(shape.dtype) < kInlineBytes) {
       runDirect(call, 0, shape.count);

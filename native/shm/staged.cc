@@ -177,7 +177,7 @@ StagedRun::StagedRun(Session& session, const StagedCall& call, StagingWork& work
       chunks_(session.segment(), call.shape, way, from, to),
       slots_(session.segment(), way, chunks_.blocks * chunks_.elements * elementSize_, progress),
       stagesPast_(way == kStreaming),
-      results_(call.shape, size_, call.in == call.out) {}
+      results_(resultStores(call.shape, size_, call.in == call.out)) {}
 
 StagedProgress StagedRun::finish(const StagedProgress& before, bool meet) {
   if (!meet) return slots_.after(before, chunks_.total);

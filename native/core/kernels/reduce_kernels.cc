@@ -9,7 +9,6 @@
 #include "core/kernels/copy_bytes.h"
 #include "core/kernels/integer_weights.h"
 #include "core/kernels/simd/kernel_table.h"
-#include "core/kernels/store_style.h"
 
 namespace gradlink {
 namespace simd {
@@ -275,16 +274,6 @@ void weightedSums(std::span<const WeightedOutput> outputs, std::span<const Weigh
 
 void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming streaming) {
   simd::copyMany(simd::currentLevel(), dst, src, bytes, streaming);
-}
-
-void copyResults(std::span<void* const> dst, const void* src, std::size_t bytes, bool large) {
-  // Shorter ones cannot be timed.
-  constexpr std::size_t kFewestTimedBytes = 32 << 10;
-  if (!large || dst.size() != 1 || bytes < kFewestTimedBytes) {
-    return copyMany(dst, src, bytes, large);
-  }
-  thread_local StoreStyle style;
-  style.write(bytes, [&](bool streaming) { copyMany(dst, src, bytes, streaming); });
 }
 
 const char* simdLevel() { return simd::currentLevel().name; }

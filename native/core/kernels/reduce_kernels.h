@@ -72,10 +72,6 @@ void weightedSums(std::span<const WeightedOutput> outputs, std::span<const Weigh
 /// Copies src to every dst; a dst equal to src is skipped.
 void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming = {});
 
-/// copyMany() for results. `large`: nobody reads them while cached. They then bypass the caches; a
-/// single long one only if that has been faster lately, as machines differ.
-void copyResults(std::span<void* const> dst, const void* src, std::size_t bytes, bool large);
-
 const char* simdLevel();
 /// Whether this machine has a level, "avx512" for example. Files of a level are compiled for no
 /// more than this checks.

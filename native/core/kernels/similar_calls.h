@@ -11,12 +11,12 @@ template <class Choice>
 class SimilarCalls {
  public:
   /// Null: nothing is known yet.
-  const Choice* find(std::uint32_t key) const {
+  const Choice* find(std::uint64_t key) const {
     const Entry& entry = entries_[placeOf(key)];
     return entry.key == key ? &entry.choice : nullptr;
   }
   /// A dissimilar call with the same place is replaced by `fresh`.
-  Choice& at(std::uint32_t key, const Choice& fresh = Choice()) {
+  Choice& at(std::uint64_t key, const Choice& fresh = Choice()) {
     Entry& entry = entries_[placeOf(key)];
     if (entry.key != key) entry = {key, fresh};
     return entry.choice;
@@ -24,10 +24,10 @@ class SimilarCalls {
 
  private:
   struct Entry {
-    std::uint32_t key = 0;
+    std::uint64_t key = 0;
     Choice choice;
   };
-  static std::size_t placeOf(std::uint32_t key) { return (key * 0x9e3779b1u) >> 26; }
+  static std::size_t placeOf(std::uint64_t key) { return (key * 0x9e3779b97f4a7c15u) >> 58; }
 
   std::array<Entry, 64> entries_;
 };

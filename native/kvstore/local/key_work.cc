@@ -58,7 +58,6 @@ std::unique_ptr<Work> KeyLane::plan() {
 void KeyWork::prepare() {
   const KeyItem& first = head();
   const OperationKind kind = first.operation.kind;
-  streaming_ = first.streaming;
   inputs_ = first.operation.in;
   for (const KeyItemPtr& item : items) {
     const auto& outputs = item->operation.out;
@@ -116,6 +115,7 @@ std::optional<Work::Phase> KeyWork::next() {
 }
 
 Work::Phase KeyWork::begin(Stage stage) {
+  results_ = {head().touched, ResultStores::kStoreWorks + static_cast<std::uint32_t>(stage)};
   switch (stage) {
     case Stage::assign:
       if (compress_) makeResiduals();
@@ -180,7 +180,7 @@ void KeyWork::beginUpdate() {
   }
   update_ = std::make_unique<UpdateRun>(*state.optimizer, *state.state, head().numbers,
                                         key_.value(), inputs_);
-  update_->handOut(outputs_, streaming_);
+  update_->handOut(outputs_);
 }
 
 void KeyWork::makeResiduals() {
@@ -225,18 +225,15 @@ void KeyWork::spreadInto(void* to) const { spreadRows(touched_, key_.rowLength, 
 void KeyWork::updateRows() { update_->runRows(touched_, key_.rowLength); }
 
 void KeyWork::sumInto(const std::vector<void*>& targets, Range range) {
-  if (compress_) return compressedSumInto(targets, range);
   const std::size_t size = sizeOf(key_.dtype);
-  const auto to = shifted(targets, range.first * size);
-  if (inputs_.size() == 1) {
-    copyResults(to, shifted(inputs_[0], range.first * size), range.count * size, streaming_);
-  } else {
-    reduceMany(to, shifted(inputs_, range.first * size), range.count, key_.dtype, ReduceOp::sum,
-               streaming_);
-  }
+  results_.write(range.count * size * targets.size(), [&](bool streaming) {
+    if (compress_) return compressedSumInto(targets, range, streaming);
+    reduceMany(shifted(targets, range.first * size), shifted(inputs_, range.first * size),
+               range.count, key_.dtype, ReduceOp::sum, streaming);
+  });
 }
 
-void KeyWork::compressedSumInto(const std::vector<void*>& targets, Range range) {
+void KeyWork::compressedSumInto(const std::vector<void*>& targets, Range range, bool streaming) {
   thread_local std::vector<float> decoded;
   const std::size_t devices = inputs_.size();
   decoded.resize(devices * kUpdateBlock);
@@ -252,26 +249,26 @@ void KeyWork::compressedSumInto(const std::vector<void*>& targets, Range range) 
                                  static_cast<float*>(key_.residuals[device].data()) + first,
                                  decoded.data() + device * kUpdateBlock, count);
     }
-    const auto to = shifted(targets, first * sizeof(float));
-    if (devices == 1) {
-      copyMany(to, parts[0], count * sizeof(float), streaming_);
-    } else {
-      reduceMany(to, parts, count, DType::float32, ReduceOp::sum, streaming_);
-    }
+    reduceMany(shifted(targets, first * sizeof(float)), parts, count, DType::float32, ReduceOp::sum,
+               streaming);
   }
 }
 
 void KeyWork::updateBlocks(std::size_t part) {
   const std::size_t first = part * partBlocks_;
   const std::size_t end = std::min(first + partBlocks_, update_->blocks());
-  update_->runBlocks(updatePhase_, first, end);
+  const bool writes = updatePhase_ + 1 == update_->phases();
+  const std::size_t bytes = (end - first) * kUpdateBlock * sizeOf(key_.dtype);
+  results_.write(writes ? bytes * outputs_.size() : 0,
+                 [&](bool streaming) { update_->runBlocks(updatePhase_, first, end, streaming); });
 }
 
 void KeyWork::copyOut(Range range) {
   const std::size_t size = sizeOf(key_.dtype);
-  copyResults(shifted(outputs_, range.first * size),
-              static_cast<const std::byte*>(key_.value()) + range.first * size, range.count * size,
-              streaming_);
+  const auto* const from = static_cast<const std::byte*>(key_.value()) + range.first * size;
+  results_.write(range.count * size * outputs_.size(), [&](bool streaming) {
+    copyMany(shifted(outputs_, range.first * size), from, range.count * size, streaming);
+  });
 }
 
 void KeyWork::copyRows(std::size_t part) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/kernels/result_stores.h"
 #include "kvstore/base/rows.h"
 #include "kvstore/local/key_lane.h"
 #include "kvstore/local/scheduler.h"
@@ -47,7 +48,7 @@ class KeyWork final : public Work {
   void beginUpdate();
   void makeResiduals();
   void sumInto(const std::vector<void*>& targets, Range range);
-  void compressedSumInto(const std::vector<void*>& targets, Range range);
+  void compressedSumInto(const std::vector<void*>& targets, Range range, bool streaming);
   void updateBlocks(std::size_t part);
   void copyOut(Range range);
   void copyRows(std::size_t part);
@@ -63,10 +64,10 @@ class KeyWork final : public Work {
       assignTargets_;  // the outputs, then the value: streaming goes by the alignment of the first
   std::vector<Stage> stages_;
   std::size_t stage_ = 0;
+  ResultStores results_;  // of the stage
   bool begun_ = false;
   bool compress_ = false;
   bool sparse_ = false;
-  bool streaming_ = false;
   std::size_t partBlocks_ = 1;
   std::unique_ptr<UpdateRun> update_;
   int updatePhase_ = 0;

@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include "core/memory/cache.h"
-
 namespace gradlink {
 LocalStore::LocalStore(Placement placement, std::size_t devices)
-    : placement_(placement), devices_(devices), cacheBytes_(lastLevelCacheBytes()) {}
+    : placement_(placement), devices_(devices) {}
 
 LocalStore::~LocalStore() { stop(); }
 
@@ -25,8 +23,7 @@ void LocalStore::submit(std::vector<Operation> operations, bool here) {
     if (!operation.inRows.empty() && lane.compresses()) throw noCompressedRows(lane.name);
     auto item = std::make_unique<KeyItem>();
     item->bytes = lane.bytes() * (operation.in.size() + operation.out.size() + 1);
-    // Every array of every device once: decides whether results are still cached at their next use.
-    item->streaming = valueBytes_ * (2 * devices_ + 1) > cacheBytes_;
+    item->touched = valueBytes_ * (2 * devices_ + 1);
     item->operation = std::move(operation);
     submission.emplace_back(&lane, std::move(item));
   });

@@ -48,8 +48,6 @@ class LocalStore final : public ValueStore<KeyLane> {
 
   const Placement placement_;
   const std::size_t devices_;
-  // Larger stores' results do not stay cached until they are read.
-  const std::size_t cacheBytes_;
   std::unique_ptr<const GradientCompression> compression_;
   std::size_t valueBytes_ = 0;  // guarded by the keys' lock
 

@@ -23,8 +23,8 @@ struct KeyItem : Admission {
   Operation operation;
   /// Approximate bytes that it moves: decides how many threads are woken.
   std::size_t bytes = 0;
-  /// Results exceed the caches and may bypass them.
-  bool streaming = false;
+  /// All arrays of the store: what is accessed before its results are read again.
+  std::size_t touched = 0;
 };
 // It is large, so queues pass pointers.
 using KeyItemPtr = std::unique_ptr<KeyItem>;

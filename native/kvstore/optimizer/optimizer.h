@@ -158,9 +158,8 @@ class UpdateRun {
   UpdateRun(const UpdateRun&) = delete;
   UpdateRun& operator=(const UpdateRun&) = delete;
 
-  /// The last phase also copies the new weights to `outputs`, which may be gradients. `streaming`:
-  /// they exceed the caches and may bypass them.
-  void handOut(std::span<void* const> outputs, bool streaming);
+  /// The last phase also copies the new weights to `outputs`, which may be gradients.
+  void handOut(std::span<void* const> outputs);
 
   /// Runs everything on the shared thread pool and the calling thread.
   void execute();
@@ -174,8 +173,9 @@ class UpdateRun {
   /// 1; or 2 if the norm of the whole array (lars, lamb) or row (groupadagrad) is needed first.
   int phases() const;
   std::size_t blocks() const;
-  /// Blocks [first, end) of this phase; disjoint ranges may run in parallel.
-  void runBlocks(int phase, std::size_t first, std::size_t end);
+  /// Blocks [first, end) of this phase; disjoint ranges may run in parallel. `streaming`: outputs
+  /// bypass the caches.
+  void runBlocks(int phase, std::size_t first, std::size_t end, bool streaming = false);
   /// The same on the shared thread pool and the calling thread.
   void runOnPool(int phase, std::size_t first, std::size_t end);
   void endPhase(int phase);

@@ -38,9 +38,8 @@ struct UpdateRun::Impl {
   /// For row-wise optimizers: the rows, and the sums of squares of each one's part in each block.
   GroupRows rows;
   std::vector<double> rowSquares;
-  /// Those that bypass the caches in a fused step come last.
+  /// Those that may bypass the caches in a fused step come last.
   std::vector<void*> outputs;
-  bool streaming = false;
   std::size_t streamed = 0;
   /// Elements of a block before the streamed outputs reach a cache line.
   std::size_t streamHead = 0;
@@ -148,32 +147,32 @@ struct UpdateRun::Impl {
     return scratch;
   }
 
-  void run(int phase, std::size_t start, std::size_t end) {
+  void run(int phase, std::size_t start, std::size_t end, bool streaming) {
     if (half()) {
-      runHalf(phase, start, end);
+      runHalf(phase, start, end, streaming);
     } else if (state.dtype == DType::float32) {
-      runFull<float>(phase, start, end);
+      runFull<float>(phase, start, end, streaming);
     } else {
-      runFull<double>(phase, start, end);
+      runFull<double>(phase, start, end, streaming);
     }
   }
 
   template <class T>
-  void runFull(int phase, std::size_t start, std::size_t end) {
+  void runFull(int phase, std::size_t start, std::size_t end, bool streaming) {
     auto* weights = static_cast<T*>(weight);
     const bool fused = phase == lastPhase() && math.kernel != StepKernel::sgld && !math.isByRow();
-    if (fused) return runFused<T>(start, end);
+    if (fused) return runFused<T>(start, end, streaming);
     std::array<T, kUpdateBlock> sum;
     for (; start < end; start += kUpdateBlock) {
       const std::size_t count = std::min(kUpdateBlock, end - start);
       const void* grad = gradientAt(start, count, sum.data());
       step<T>(phase, start, count, weights + start, static_cast<const T*>(grad));
-      if (phase == lastPhase()) copyOut(start, count);
+      if (phase == lastPhase()) copyOut(start, count, streaming);
     }
   }
 
   template <class T>
-  void runFused(std::size_t start, std::size_t end) const {
+  void runFused(std::size_t start, std::size_t end, bool streaming) const {
     const StepScalars<T> c = rounded<T>(scalars);
     // lamb's second phase does not read the gradient.
     const std::size_t read = math.ratio == TrustRatio::lamb ? 0 : grads.size();
@@ -184,12 +183,13 @@ struct UpdateRun::Impl {
                           outputs.size(),
                           0};
     const FusedFunction<T> run = fusedFunction<T>();
-    const std::size_t head = std::min(streamHead, end - start);
-    if (head != 0) {
-      run(arrays, start, start + head, c);
+    if (streaming && streamed > 0) {
+      const std::size_t head = std::min(streamHead, end - start);
+      if (head != 0) run(arrays, start, start + head, c);
+      start += head;
+      arrays.streamed = streamed;
     }
-    arrays.streamed = streamed;
-    run(arrays, start + head, end, c);
+    run(arrays, start, end, c);
   }
 
   /// Adds the squares of whole rows, elements [start, end), to the history.
@@ -202,7 +202,7 @@ struct UpdateRun::Impl {
     }
   }
 
-  void copyOut(std::size_t start, std::size_t count) const {
+  void copyOut(std::size_t start, std::size_t count, bool streaming) const {
     const std::size_t offset = start * sizeOf(state.dtype);
     const void* const from = advance(weight, offset);
     for (void* const output : outputs) {
@@ -211,7 +211,7 @@ struct UpdateRun::Impl {
     }
   }
 
-  void runHalf(int phase, std::size_t start, std::size_t end) {
+  void runHalf(int phase, std::size_t start, std::size_t end, bool streaming) {
     const bool writes = phase == lastPhase();
     std::array<float, kUpdateBlock> wide;
     std::array<float, kUpdateBlock> wideGrad;
@@ -229,7 +229,7 @@ struct UpdateRun::Impl {
       step<float>(phase, start, count, weights, wideGrad.data());
       if (writes) {
         narrow(weights, narrowWeights, count, state.dtype);
-        copyOut(start, count);
+        copyOut(start, count, streaming);
       }
     }
   }
@@ -249,7 +249,6 @@ UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
                      {state.rowLength},
                      {},
                      {},
-                     false,
                      0,
                      0}) {
   if (grads.empty()) {
@@ -268,16 +267,13 @@ UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
 
 UpdateRun::~UpdateRun() = default;
 
-void UpdateRun::handOut(std::span<void* const> outputs, bool streaming) {
+void UpdateRun::handOut(std::span<void* const> outputs) {
   constexpr std::size_t kCacheLine = 64;
   const std::size_t elementBytes = sizeOf(impl_->state.dtype);
   impl_->outputs.assign(outputs.begin(), outputs.end());
-  impl_->streaming = streaming;
   impl_->streamed = 0;
   impl_->streamHead = 0;
-  if (!streaming || impl_->outputs.empty()) {
-    return;
-  }
+  if (outputs.empty()) return;
   const auto misalignment = [](const void* pointer) {
     return reinterpret_cast<std::uintptr_t>(pointer) % kCacheLine;
   };
@@ -304,10 +300,10 @@ std::size_t UpdateRun::blocks() const {
   return (impl_->state.count + kUpdateBlock - 1) / kUpdateBlock;
 }
 
-void UpdateRun::runBlocks(int phase, std::size_t first, std::size_t end) {
+void UpdateRun::runBlocks(int phase, std::size_t first, std::size_t end, bool streaming) {
   const std::size_t from = first * kUpdateBlock;
   const std::size_t to = std::min(end * kUpdateBlock, impl_->state.count);
-  if (from < to) impl_->run(phase, from, to);
+  if (from < to) impl_->run(phase, from, to, streaming);
 }
 
 bool UpdateRun::takesElements() const { return impl_->math.lazy && !impl_->math.isByRow(); }
@@ -316,7 +312,7 @@ void UpdateRun::runElements(const void* grad, std::size_t first, std::size_t cou
   const auto at = reinterpret_cast<std::uintptr_t>(grad);
   // The virtual element 0.
   impl_->grads.assign(1, reinterpret_cast<const void*>(at - first * sizeOf(impl_->state.dtype)));
-  if (count > 0) impl_->run(0, first, first + count);
+  if (count > 0) impl_->run(0, first, first + count, false);
 }
 
 void UpdateRun::runRows(const SortedRows& grads, std::size_t rowLength) {
@@ -328,7 +324,7 @@ void UpdateRun::runRows(const SortedRows& grads, std::size_t rowLength) {
     runElements(grad, start, end - start);
     if (!impl_->math.isByRow()) return;
     impl_->keepRowSquares(start, end);
-    impl_->run(1, start, end);
+    impl_->run(1, start, end, false);
   });
 }
 

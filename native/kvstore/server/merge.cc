@@ -114,10 +114,6 @@ void Merger::sum(void* to, std::span<const PushedPiece> pieces, std::size_t coun
   void* const target[] = {to};
   sources_.resize(pieces.size());
   if (arePlain(pieces)) {
-    if (pieces.size() == 1) {
-      copyMany(target, pieces[0].data, count * sizeOf(dtype), streaming);
-      return;
-    }
     for (std::size_t i = 0; i < pieces.size(); ++i) sources_[i] = pieces[i].data;
     reduceMany(target, sources_, count, dtype, ReduceOp::sum, streaming);
     return;
@@ -198,15 +194,15 @@ void Merger::updateAside(UpdateRun& run, int phase, void* weight, std::size_t fi
   const std::size_t size = sizeOf(dtype);
   if (aside_.size() == 0) aside_ = AlignedBuffer(kUpdateBlock * sizeof(double));
   void* const outputs[] = {weight};
-  run.handOut(outputs, true);
+  run.handOut(outputs);
   for (std::size_t done = 0; done < count; done += kUpdateBlock) {
     const std::size_t at = first + done;
     const std::size_t part = std::min(kUpdateBlock, count - done);
     copyBytes(aside_.data(), static_cast<const std::byte*>(weight) + at * size, part * size);
     run.useWeight(const_cast<void*>(arrayOf(aside_.data(), at, dtype)));
-    run.runBlocks(phase, at / kUpdateBlock, at / kUpdateBlock + 1);
+    run.runBlocks(phase, at / kUpdateBlock, at / kUpdateBlock + 1, true);
   }
-  run.handOut({}, false);
+  run.handOut({});
   run.useWeight(weight);
 }
 

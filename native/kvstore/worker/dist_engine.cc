@@ -6,7 +6,6 @@
 #include <new>
 
 #include "core/futex.h"
-#include "core/memory/cache.h"
 
 namespace gradlink::dist {
 namespace {
@@ -232,7 +231,7 @@ void DistEngine::defineKey(DistKey& key) {
   transfers_.define(key);
   keyBytes_ += key.bytes();
   // The devices' arrays, the wire and the results are accessed once each.
-  transfers_.setStreaming(keyBytes_ * (2 * options_.devices + 1) > lastLevelCacheBytes());
+  transfers_.setTouched(keyBytes_ * (2 * options_.devices + 1));
   for (const Shard& shard : key.shards) {
     Header header{.type = MessageType::define,
                   .dtype = key.dtype,

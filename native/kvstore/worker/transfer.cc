@@ -186,14 +186,8 @@ void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
   }
   if (encoding() == Encoding::plain && !spelledOut_) {
     void* const target[] = {to};
-    if (inputs_.size() == 1) {
-      copyMany(target, static_cast<const std::byte*>(inputs_[0]) + piece.first * size,
-               piece.count * size, streaming);
-    } else {
-      reduceMany(target, shifted(inputs_, piece.first * size), piece.count, key_.dtype,
-                 ReduceOp::sum, streaming);
-    }
-    return;
+    return reduceMany(target, shifted(inputs_, piece.first * size), piece.count, key_.dtype,
+                      ReduceOp::sum, streaming);
   }
   const GradientCompression& compression = *key_.compression;
   auto* const residual = static_cast<float*>(key_.residual.data());
@@ -216,16 +210,14 @@ void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
   }
 }
 
-void Transfer::deliver(const Piece& piece, const void* value, bool streaming) const {
-  const std::size_t size = sizeOf(key_.dtype);
+void Transfer::deliver(const Piece& piece, const void* value, const ResultStores& results) const {
   if (kind_ == OperationKind::rowSparsePull) {
-    deliverRows(piece, static_cast<const std::byte*>(value));
-  } else if (outputs_.size() == 1) {
-    void* const target[] = {static_cast<std::byte*>(outputs_[0]) + piece.first * size};
-    copyResults(target, value, piece.count * size, streaming);
-  } else {
-    copyResults(shifted(outputs_, piece.first * size), value, piece.count * size, streaming);
+    return deliverRows(piece, static_cast<const std::byte*>(value));
   }
+  const std::size_t size = sizeOf(key_.dtype);
+  results.write(piece.count * size * outputs_.size(), [&](bool streaming) {
+    copyMany(shifted(outputs_, piece.first * size), value, piece.count * size, streaming);
+  });
 }
 
 /// Rows may begin or end in another piece.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/deadline.h"
+#include "core/kernels/result_stores.h"
 #include "core/memory/aligned_buffer.h"
 #include "kvstore/base/compression.h"
 #include "kvstore/key.h"
@@ -116,7 +117,7 @@ class Transfer {
   bool isLent() const { return lentLeft_ > 0; }
 
   /// Copies a piece of the stored value to its destinations. Thread-safe likewise.
-  void deliver(const Piece&, const void* value, bool streaming) const;
+  void deliver(const Piece&, const void* value, const ResultStores&) const;
   void delivered() { --valuesLeft_; }
   bool hasAllValues() const { return valuesLeft_ == 0; }
 

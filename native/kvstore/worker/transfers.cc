@@ -278,7 +278,7 @@ void Transfers::settle() {
   for (const Incoming& in : incoming_) bytes += in.message.bytes;
   const auto deliver = [&](std::size_t i) {
     const Incoming& in = incoming_[i];
-    in.transfer->deliver(in.piece, in.message.payload, streaming_);
+    in.transfer->deliver(in.piece, in.message.payload, results_);
     link_.release(in.message);
   };
   const Clock::time_point begun = Clock::now();

@@ -45,8 +45,8 @@ class Transfers {
   void failed(const Header&, const std::exception_ptr&);
   void released(WireBuffer*);
 
-  /// For stores larger than the caches: reads and writes bypass them.
-  void setStreaming(bool value) { streaming_ = value; }
+  /// `touched`: see ResultStores.
+  void setTouched(std::size_t touched) { results_ = {touched, kDelivering}; }
   /// From now on pushes are misuse.
   void leave() { left_ = true; }
   void failAll(std::span<DistKey* const> keys, const std::exception_ptr&);
@@ -67,6 +67,8 @@ class Transfers {
     Piece piece;
     WireMessage message;
   };
+
+  static constexpr std::uint32_t kDelivering = ResultStores::kStoreWorks + 0x100;
 
   bool begin(DistKey&);
   void askForRows(const Transfer&);
@@ -94,7 +96,7 @@ class Transfers {
   std::uint64_t lastRequest_ = 0;
   /// The window did not take the most urgent key's next piece.
   bool blocked_ = false;
-  bool streaming_ = false;
+  ResultStores results_;
   bool left_ = false;
   StoreStyle style_;
   double copySeconds_ = 0;

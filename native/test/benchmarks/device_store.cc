@@ -1,6 +1,7 @@
 // The store `device` on CPU devices beside a bare loop that does the same reads and writes key by
-// key, in turns: device_store_benchmark [ROUNDS]. Each line is JSON: a way's median time of a
-// batch, its processor time, and the median of the bare loop's time over its own in the same round.
+// key, in turns: device_store_benchmark [ROUNDS [BYTES]], with the first keys that have BYTES
+// together. Each line is JSON: a way's median time of a batch, its processor time, and the median
+// of the bare loop's time over its own in the same round.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -24,8 +25,9 @@ constexpr std::size_t kFirst = 4;
 
 using Clock = std::chrono::steady_clock;
 
-/// Weights of ResNet-152: convolutions of 50 bottlenecks and the last layer.
-std::vector<std::size_t> resnetSizes() {
+/// Weights of ResNet-152: convolutions of 50 bottlenecks and the last layer. Of these the first
+/// that have no more than `most` together.
+std::vector<std::size_t> resnetSizes(std::size_t most) {
   std::vector<std::size_t> sizes = {64 * 3 * 49};
   std::size_t in = 64;
   constexpr std::pair<std::size_t, std::size_t> kStages[] = {
@@ -39,6 +41,12 @@ std::vector<std::size_t> resnetSizes() {
     }
   }
   sizes.push_back(1000 * in);
+  std::size_t kept = 0;
+  for (std::size_t sum = 0; kept < sizes.size(); ++kept) {
+    sum += sizes[kept];
+    if (sum > most) break;
+  }
+  sizes.resize(kept);
   return sizes;
 }
 
@@ -68,7 +76,7 @@ class Arrays {
 };
 
 struct Data {
-  std::vector<std::size_t> sizes = resnetSizes();
+  std::vector<std::size_t> sizes;
   std::vector<Arrays> gradients = make();
   std::vector<Arrays> weights = make();
   Arrays values{sizes};
@@ -178,8 +186,8 @@ std::vector<double> quotients(const std::vector<double>& a, const std::vector<do
   return made;
 }
 
-void run(int rounds) {
-  Data data;
+void run(int rounds, std::size_t bytes) {
+  Data data{resnetSizes(bytes / sizeof(float))};
   LocalStore store(Placement::devices, kDevices);
   for (std::size_t key = 0; key < data.sizes.size(); ++key) {
     store.define(std::to_string(key), DType::float32, data.sizes[key], data.sizes[key]);
@@ -207,6 +215,7 @@ void run(int rounds) {
 }  // namespace gradlink
 
 int main(int count, char** arguments) {
-  gradlink::run(count > 1 ? std::max(1, std::atoi(arguments[1])) : 15);
+  gradlink::run(count > 1 ? std::max(1, std::atoi(arguments[1])) : 15,
+                count > 2 ? std::strtoull(arguments[2], nullptr, 10) : SIZE_MAX);
   return 0;
 }

@@ -270,32 +270,6 @@ TEST(CopyMany, CopiesToAllAndLeavesTheSourceAlone) {
   }
 }
 
-// Often enough that both kinds of stores are tried.
-TEST(CopyResults, CopiesWhicheverStoresItTries) {
-  constexpr std::size_t kLong = (64 << 10) + 3;
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{9}, kLong}) {
-    for (const std::size_t copies : {1, 2}) {
-      for (int time = 0; time < 20; ++time) {
-        const bool large = time % 4 != 3;
-        const Bytes source = reference::randomArray(bytes, DType::uint8, time + 1);
-        std::vector<Guarded> to;
-        std::vector<void*> dst;
-        to.reserve(copies);
-        for (std::size_t i = 0; i < copies; ++i) {
-          to.emplace_back(bytes, time % 3, 1);
-          dst.push_back(to.back().data());
-        }
-        copyResults(dst, source.data(), bytes, large);
-        for (Guarded& array : to) {
-          ASSERT_TRUE(std::equal(source.begin(), source.end(), array.data()))
-              << bytes << " bytes to " << copies << ", time " << time;
-          ASSERT_TRUE(array.untouchedAround());
-        }
-      }
-    }
-  }
-}
-
 TEST(SimdLevel, NamesTheLevelInUse) { EXPECT_STREQ(simdLevel(), simd::currentLevel().name); }
 TEST(SimdLevel, IsThereWhereItsTableIs) {
   for (const simd::KernelTable* level : allLevels()) EXPECT_TRUE(hasSimdLevel(level->name));

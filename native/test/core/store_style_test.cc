@@ -130,7 +130,7 @@ TEST(ResultStores, HaveTheSameResultsPastTheCachesAndPlainly) {
       return outputs;
     };
     const auto wanted = run({});
-    const ResultStores measured(shape, kRanks, false);
+    const ResultStores measured = resultStores(shape, kRanks, false);
     EXPECT_FALSE(measured.isPlain());
     // The first calls try both.
     for (int time = 0; time < 8; ++time) EXPECT_TRUE(run(measured) == wanted) << nameOf(kind);
@@ -139,9 +139,9 @@ TEST(ResultStores, HaveTheSameResultsPastTheCachesAndPlainly) {
 
 TEST(ResultStores, ArePlainForResultsThatStayCachedAndInPlace) {
   Shape shape{.kind = Kind::allReduce, .dtype = DType::float32, .count = 1 << 18};
-  EXPECT_TRUE(ResultStores(shape, 2, false).isPlain());
+  EXPECT_TRUE(resultStores(shape, 2, false).isPlain());
   shape.count = std::uint64_t{1} << 32;
-  EXPECT_TRUE(ResultStores(shape, 2, true).isPlain());
+  EXPECT_TRUE(resultStores(shape, 2, true).isPlain());
 }
 
 }  // namespace

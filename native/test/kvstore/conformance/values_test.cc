@@ -98,6 +98,29 @@ TEST_P(StoreValues, OfEveryTypeAreSums) {
   });
 }
 
+// Their results may bypass the caches; the first of each kind try both.
+TEST_P(StoreValuesOnTheHost, AreTheSameInStoresThatOutgrowTheCaches) {
+  onEveryStore(GetParam(), [](const AnyStore& store) {
+    constexpr std::size_t kCount = 70'001;
+    const auto valuesOf = [&](const char* name) {
+      const KeyId key = store.define(name, Floats(kCount));
+      std::vector<std::vector<Floats>> all;
+      for (int round = 0; round < 12; ++round) {
+        if (round == 6) store.store.setOptimizer(momentumOf(0.5F));
+        std::vector<Floats> both = ownOf(store, round, kCount);
+        store.run({{pushPull, key, {}, &both}});
+        all.push_back(std::move(both));
+        all.push_back(store.pulled(key, kCount));
+      }
+      store.store.setOptimizer(nullptr);
+      return all;
+    };
+    const auto small = valuesOf("small");
+    store.define("large", Floats(2 << 20));
+    EXPECT_EQ(small, valuesOf("the same"));
+  });
+}
+
 // One large value and many ones, which each half alone would lose; and the largest ones of both
 // signs, of which two overflow.
 TEST_P(StoreValuesOnTheHost, OfHalvesAreRoundedOnce) {

@@ -141,8 +141,9 @@ void handOutAt(std::size_t offset, DType dtype) {
   T* const starts[] = {static_cast<T*>(memory[0].data()), static_cast<T*>(memory[1].data())};
   void* const outputs[] = {starts[0] + offset, starts[1]};
   UpdateRun run(*optimizer, *state, optimizer->issue(*state), weight.data(), grads);
-  run.handOut(outputs, true);
-  run.execute();
+  run.handOut(outputs);
+  run.runBlocks(0, 0, run.blocks(), true);
+  run.endPhase(0);
   std::vector<T> expected(offset);
   expected.insert(expected.end(), weight.begin(), weight.end());
   expected.resize(kWeights + kLine);
