@@ -2,7 +2,7 @@
 import { gloo, messages, neighbors, plain, serving, shared } from './contenders.js';
 import { mpich, mpiMessages, openMpi, openMpiXhc, ucc } from './mpis.js';
 import { osu } from './osu.js';
-import { local, measured, memory, overhead, storeLoop } from './ours.js';
+import { local, measured, memory, neighborsLoop, overhead, storeLoop } from './ours.js';
 import { overMpis } from './over-mpi.js';
 import { distSync, distSyncShared, psLite } from './stores.js';
 
@@ -50,7 +50,12 @@ const full = {
     { name: 'processes-2', ranks: 2, sizes: two, contenders: ofTwo, tuned: true },
     { name: 'over-mpi-2', ranks: 2, sizes: two, contenders: overMpis },
     { name: 'processes-4', ranks: 4, sizes: four, contenders: ofFour },
-    { name: 'neighbors-4', ranks: 4, sizes: four.slice(1), contenders: neighbors },
+    {
+      name: 'neighbors-4',
+      ranks: 4,
+      sizes: four.slice(1),
+      contenders: [...neighbors, neighborsLoop],
+    },
     { name: 'messages-2', ranks: 2, sizes: ofMessages, contenders: [messages, ...mpiMessages] },
     { name: 'stores', ranks: 1, sizes: ofStores, contenders: ofStore },
     { name: 'javascript', ranks: 1, sizes: [8], contenders: [overhead] },

@@ -1,5 +1,6 @@
 // What is measured of gradlink beside the peers: one process with all ranks beside the bare loop, the machine's memory, the cost
-// of JavaScript, the share of the memory's bandwidth that `measure` reaches, and its store beside a bare loop.
+// of JavaScript, the share of the memory's bandwidth that `measure` reaches, and bare loops beside its store and the
+// neighbours.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -68,18 +69,39 @@ export const measured = Object.entries(networks).map(([network, options]) => ({
   },
 }));
 
-const storeBenchmark = here('../../build/cmake/device_store_benchmark');
+/** A program of native/test/benchmarks: what `npm test` builds. */
+const benchmark = (name) => {
+  const command = here(`../../build/cmake/${name}_benchmark`);
+  return {
+    waived: () => (existsSync(command) ? undefined : `${name}_benchmark is not built (npm test)`),
+    program: (...args) => ({ command, args }),
+  };
+};
+
+const neighborsBenchmark = benchmark('neighbors');
+
+/** What an average with one neighbour must move beside an all-reduce: bare loops of both. @type {Contender} */
+export const neighborsLoop = {
+  id: 'bare-neighbors',
+  label: 'bare loops of an average and of an all-reduce',
+  waived: neighborsBenchmark.waived,
+  places: ['in', 'out'],
+  programs: ({ sizes, places, seconds }) => [
+    neighborsBenchmark.program(sizes.join(','), places.join(','), String(seconds)),
+  ],
+};
+
+const storeBenchmark = benchmark('device_store');
 
 /** The store of `measure` on 4 CPU devices, beside a bare loop that does the same reads and writes. @type {Contender} */
 export const storeLoop = {
   id: 'loop',
   label: 'the device store and a bare loop',
-  waived: () =>
-    existsSync(storeBenchmark) ? undefined : 'device_store_benchmark is not built (npm test)',
+  waived: storeBenchmark.waived,
   places: ['in'],
   warmed: false,
   estimate: ({ touchRate }) => measuredSeconds + measuredBytes / touchRate,
-  programs: () => [{ command: storeBenchmark, args: [] }],
+  programs: () => [storeBenchmark.program()],
   keep: (line, run) => {
     if (line.way === 'push, then pull') run.store.loop = line.bareOverOwn;
   },

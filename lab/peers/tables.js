@@ -87,6 +87,7 @@ function neighborsTable({ records }) {
       return [
         ...[sizeText(bytes), placeText[place], timeText(plain), timeText(shared), timeText(mpi)],
         ...[ratio(of('gradlink-plain-calls'), plain), ratio(of('gradlink-shared-calls'), shared)],
+        ...['plain', 'shared'].map((m) => ratio(of(`bare-${m}-calls`), of(`bare-${m}-neighbors`))),
         ...[ratio(mpi, plain), ratio(mpi, shared)],
       ];
     }),
@@ -97,10 +98,11 @@ function neighborsTable({ records }) {
     head: [
       ...head,
       ...['all-reduce / ours', 'allocShared all-reduce / ours'],
+      ...['of bare loops', 'of bare loops, allocShared'],
       ...['Open MPI / ours', 'Open MPI / allocShared'],
     ],
     keys: 2,
-    shown: [2, 5, 7],
+    shown: [2, 5, 9],
     rows,
   };
 }

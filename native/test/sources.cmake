@@ -128,7 +128,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64" AND GRADLINK_SANITIZE STR
 endif()
 
 # Not a test, but built with them: what nobody builds stops compiling.
-add_executable(device_store_benchmark EXCLUDE_FROM_ALL test/benchmarks/device_store.cc)
-target_link_libraries(device_store_benchmark PRIVATE gradlink_kvstore)
-target_compile_options(device_store_benchmark PRIVATE ${GRADLINK_TEST_OPTIONS})
-add_dependencies(tests device_store_benchmark)
+foreach(benchmark device_store neighbors)
+  add_executable(${benchmark}_benchmark EXCLUDE_FROM_ALL test/benchmarks/${benchmark}.cc)
+  target_link_libraries(${benchmark}_benchmark PRIVATE gradlink_kvstore)
+  target_compile_options(${benchmark}_benchmark PRIVATE ${GRADLINK_TEST_OPTIONS})
+  add_dependencies(tests ${benchmark}_benchmark)
+endforeach()
