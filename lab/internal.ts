@@ -7,5 +7,6 @@ export { reduceOpNumber } from '../lib/communicator/calls/reduce-op.js';
 export { chartSvg } from '../lib/report/charts/render.js';
 export { describeEnvironment } from '../lib/results/environment.js';
 export { native } from '../lib/native/load.js';
+export { listenOn } from '../lib/network.js';
 export { nativeCombine, nativeMemoryLoops } from '../lib/native/measure.js';
 export { parseDType } from '../lib/tensor/dtype.js';

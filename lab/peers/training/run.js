@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { listenOn } from '../../../dist/internal.js';
 import { answers, runJob } from '../children.js';
 
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
@@ -43,13 +44,12 @@ function pythonWith(module) {
   return pythons.find((python) => answers(python, ['-c', `import ${module}`]));
 }
 
-/** As many ports of the loopback interface as are asked for, free a moment ago. */
+/** As many ports of the loopback interface as are asked for, free a moment ago. The system gives none of them to others. */
 async function freePorts(n) {
   const servers = Array.from({ length: n }, () => createServer());
-  await Promise.all(
-    servers.map((server) => new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))),
-  );
-  const ports = servers.map((server) => server.address().port);
+  const range = { ports: { first: 10_000, last: 19_999 } };
+  const ports = [];
+  for (const server of servers) ports.push(await listenOn(server, range, '127.0.0.1'));
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   return ports;
 }
