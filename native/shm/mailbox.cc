@@ -7,6 +7,7 @@
 
 #include "core/kernels/copy_bytes.h"
 #include "core/kernels/reduce_kernels.h"
+#include "core/memory/prefetch.h"
 
 namespace gradlink::shm {
 namespace {
@@ -154,7 +155,14 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   head += needed;
   box.head.store(head, std::memory_order_release);
   waiter.raise(theirMail);
-  if (!envelope.isLong) return;
+  if (!envelope.isLong) {
+    // The next one is likely to be as long. The receiver's core has the ring's lines since it read
+    // them.
+    const std::size_t offset = head & (session_.segment().mailboxBytes() - 1);
+    const std::byte* const ring = session_.segment().mailboxData(session_.rank(), destination);
+    prefetchForWriting(ring + offset, std::min(needed, session_.segment().mailboxBytes() - offset));
+    return;
+  }
 
   // The receiver now counts on this message: giving up ends the communicator.
   CallWatch watch(session_, "send", callTimeout);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/agreement.h"
+#include "core/memory/prefetch.h"
 
 namespace gradlink::shm {
 namespace {
@@ -15,6 +16,9 @@ void store(char* to, std::size_t room, const std::string& text) {
   std::memcpy(to, text.data(), length);
   to[length] = '\0';
 }
+
+// Longer payloads are written in ways of which the faster is found by measuring.
+constexpr std::size_t kMostFetchedBytes = 2048;
 
 // Each rank may be bound to its own cores.
 bool haveOwnCores(const Segment& segment) {
@@ -48,6 +52,7 @@ Session::~Session() { markLeft(); }
 std::byte* Session::nextPayload(std::size_t bytes) {
   const std::uint32_t call = calls_ + 1;
   Post& mine = post(rank_, call);
+  payloadBytes_ = bytes;
   return bytes <= sizeof(mine.payload) ? mine.payload : segment_.oneShot(rank_, call);
 }
 
@@ -88,6 +93,12 @@ bool Session::announce(const Shape& shape, const char* op, CallTimeout& callTime
     waiter_.await(theirs.posted, call, watch.on(r));
     agreed = agreed && theirs.shape == shape;
   }
+  // All have read what this rank posted last, and the next post takes that place.
+  prefetchForWriting(&post(rank_, call + 1), sizeof(Post));
+  if (payloadBytes_ > sizeof(mine.payload) && payloadBytes_ <= kMostFetchedBytes) {
+    prefetchForWriting(segment_.oneShot(rank_, call + 1), payloadBytes_);
+  }
+  payloadBytes_ = 0;
   return agreed;
 }
 

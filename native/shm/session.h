@@ -123,6 +123,8 @@ class Session {
   int rank_;
   Waiter waiter_;
   std::uint32_t calls_ = 0;
+  /// Of this call. The next is likely to have as many.
+  std::size_t payloadBytes_ = 0;
   float reported_[2] = {0, 0};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> left_{false};
