@@ -18,7 +18,8 @@ class ResultStores {
   /// Plainly.
   ResultStores() = default;
   /// `touched`: the bytes of all arrays that are accessed before a result is read again. `work`:
-  /// what costs alike for each byte, similarCallsKey() or kStoreWorks and more.
+  /// equal for what costs alike for each byte. Of a call similarCallsKey(), of a store kStoreWorks
+  /// and a number below 2^24, which no call has.
   ResultStores(std::size_t touched, std::uint32_t work) {
     if (outgrowsCaches(touched)) {
       key_ = (std::uint64_t{work} << 6 | static_cast<std::uint64_t>(std::bit_width(touched))) << 6;
