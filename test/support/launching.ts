@@ -60,8 +60,13 @@ export const childrenOf = ({ pid }: { readonly pid?: number | undefined }): numb
 
 /** A folder for the files of a test, and the launchers it started. */
 export class Launches {
-  readonly scratch = mkdtempSync(join(tmpdir(), 'gradlink-launch-'));
+  #scratch: string | undefined;
   readonly #launchers: ChildProcess[] = [];
+
+  /** Made when it is first used: nobody removes that of a file whose tests are all left out. */
+  get scratch(): string {
+    return (this.#scratch ??= mkdtempSync(join(tmpdir(), 'gradlink-launch-')));
+  }
 
   start(args: readonly string[], { env = {}, before = [], cwd }: Where = {}): Started {
     const [program = '', ...rest] = [...before, process.execPath, gradlink, 'launch', ...args];
@@ -102,7 +107,7 @@ export class Launches {
         .filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
         .map((launcher) => new Promise((resolve) => launcher.once('exit', resolve))),
     );
-    rmSync(this.scratch, { recursive: true, force: true });
+    if (this.#scratch !== undefined) rmSync(this.#scratch, { recursive: true, force: true });
   }
 }
 
