@@ -128,6 +128,7 @@ Work::Phase KeyWork::begin(Stage stage) {
       return cut(inputs_.size() + 1);
     case Stage::update:
       beginUpdate();
+      update_->handOut(outputs_);
       return cut(inputs_.size() + outputs_.size() + 2);
     case Stage::external: {
       const void* received = stage_ == 0 ? inputs_[0] : key_.merged.data();
@@ -180,7 +181,6 @@ void KeyWork::beginUpdate() {
   }
   update_ = std::make_unique<UpdateRun>(*state.optimizer, *state.state, head().numbers,
                                         key_.value(), inputs_);
-  update_->handOut(outputs_);
 }
 
 void KeyWork::makeResiduals() {

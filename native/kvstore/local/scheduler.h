@@ -23,7 +23,7 @@ struct KeyItem : Admission {
   Operation operation;
   /// Approximate bytes that it moves: decides how many threads are woken.
   std::size_t bytes = 0;
-  /// All arrays of the store: what is accessed before its results are read again.
+  /// Bytes of all the store's arrays: what is accessed before its results are read again.
   std::size_t touched = 0;
 };
 // It is large, so queues pass pointers.

@@ -49,8 +49,7 @@ struct Data {
   Arrays stage{kSlots * kChunk};
 };
 
-/// One or several ranks' averages of elements from `at` on: `own` beside the one of the rank
-/// before.
+/// The averages of `ranks` ranks from `first` on: each own array beside that of the rank before.
 void average(std::size_t first, std::size_t ranks, const Ranks& own, const Ranks& others,
              const Ranks& out, std::size_t count) {
   std::array<WeightedOutput, kRanks> outputs{};
